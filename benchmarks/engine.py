@@ -1,0 +1,290 @@
+"""Run a Floodmark query in a fresh process and measure it from the outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.conformance.debezium.usage import TreeSampler, Usage
+
+from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
+from benchmarks.query import Spec
+from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
+from floodmark.embedded import EmbeddedPostgres
+
+ROOT = Path(__file__).parents[1]
+START_TIMEOUT_S = 120.0
+INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+"""Without these Spark looks for data sources with the first ``python3`` of the path."""
+Mark = tuple[float, float]
+
+
+class QueryProcess:
+    """One query in a process of its own; use it as a context manager.
+
+    Args:
+        spec: the query.
+        log: where the process's own messages go.
+    """
+
+    def __init__(self, spec: Spec, log: Path) -> None:
+        self._spec = spec
+        self._log = log
+        self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    def __enter__(self) -> QueryProcess:
+        self.launched_at = time.time()
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.query", self._spec.dumps()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+                env=os.environ | dict.fromkeys(INTERPRETERS, sys.executable),
+                text=True,
+            )
+        threading.Thread(target=self._read, daemon=True).start()
+        self.sampler = TreeSampler(self.process.pid)
+        self.sampler.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.sampler.__exit__(None, None, None)
+        if value is not None:
+            value.add_note(f"The query's log:\n{self._messages_of_log()}")
+        self.end_input()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+
+    def wait(self, event: str, timeout_s: float) -> dict[str, Any]:
+        """Wait for the process's next report, which must be of this event."""
+        try:
+            message = self._messages.get(timeout=timeout_s)
+        except queue.Empty:
+            message = None
+        if message is None or message["event"] != event:
+            raise RuntimeError(f"the query did not reach {event!r}")
+        return message
+
+    def check(self) -> None:
+        """Raise an error if the process has ended."""
+        if self.process.poll() is not None:
+            raise RuntimeError("the query has ended")
+
+    def end_input(self) -> None:
+        """Let a query that runs on stop."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def _messages_of_log(self) -> str:
+        """Return the end of the log, without the JVM's stack frames."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join([line for line in lines if not line.startswith("\tat ")][-60:])
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._messages.put(json.loads(line))
+        self._messages.put(None)
+
+
+def source_options(
+    server: EmbeddedPostgres, include_list: str, slot: str, state: Path, snapshot_mode: str = "no_data"
+) -> dict[str, str]:
+    """Return the options of a Floodmark source."""
+    return {
+        **server.options("postgres"),
+        "topic.prefix": "bench",
+        "slot.name": slot,
+        "publication.name": PUBLICATION,
+        "table.include.list": include_list,
+        "state.dir": str(state),
+        "snapshot.mode": snapshot_mode,
+    }
+
+
+def drain(
+    server: EmbeddedPostgres,
+    connection: Connection,
+    backlog: Backlog,
+    scratch: Path,
+    sink: str = "noop",
+    options: dict[str, str] | None = None,
+) -> Leg:
+    """Drain a copy of the backlog's slot with an ``availableNow`` query.
+
+    The start-up ends when the server sees the slot in use; planning and the start of the first tasks count as
+    drain.
+    """
+    with _copied_slot(connection, backlog.slot) as slot:
+        spec = Spec(
+            source_options(server, backlog.include_list, slot, scratch / "state") | (options or {}),
+            str(scratch / "checkpoint"),
+            sink,
+            str(scratch / "output"),
+        )
+        with QueryProcess(spec, scratch / "query.log") as query:
+            session = query.wait("session", START_TIMEOUT_S)["at"]
+            started = query.wait("start", START_TIMEOUT_S)["at"]
+
+            def streaming() -> bool:
+                query.check()
+                return slot_active(connection, slot)
+
+            wait_until(streaming, START_TIMEOUT_S, "the query reads the slot")
+            begun, mark = time.time(), query.sampler.now()
+            progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
+            usage = query.sampler.usage(since=mark)
+            total = query.sampler.usage()
+    expect_events(progress, backlog.events)
+    end = batch_end(progress)
+    figures = {
+        "changes/s": backlog.changes / (end - begun),
+        "seconds": end - begun,
+        "CPU s": usage.cpu_s,
+        "peak MB": usage.peak_memory >> 20,
+        "start-up s": begun - started,
+        "session s": session - query.launched_at,
+        "load s": started - session,
+        "CPU s in all": total.cpu_s,
+        "batches": len(batches(progress)),
+        "steady /s": steady_rate(progress, backlog.changes / backlog.events),
+    }
+    return Leg(f"Floodmark, {sink}", figures, process_peaks(total), durations(progress))
+
+
+def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, scratch: Path) -> list[Leg]:
+    """Capture a copy of the backlog's slot without decoding, then decode without capturing, on one core."""
+    with _copied_slot(connection, backlog.slot) as slot:
+        options = source_options(server, backlog.include_list, slot, scratch / "state")
+        command = [sys.executable, "-m", "benchmarks.halves", json.dumps(options)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"capture or decode alone failed:\n{done.stderr[-4000:]}")
+        measured = json.loads(done.stdout.splitlines()[-1])
+    if measured["decode"]["events"] != backlog.events:
+        raise RuntimeError(f"{measured['decode']['events']:,} events were decoded, not {backlog.events:,}")
+    return [
+        Leg(
+            f"Floodmark, {half} alone",
+            {
+                "changes/s": backlog.changes / measured[half]["seconds"],
+                "seconds": measured[half]["seconds"],
+                "CPU s": measured[half]["cpu"],
+            },
+        )
+        for half in ("capture", "decode")
+    ]
+
+
+def snapshot(server: EmbeddedPostgres, connection: Connection, table: str, rows: int, scratch: Path) -> Leg:
+    """Take an initial snapshot of a table; the start-up ends when the server sees the first COPY."""
+    options = source_options(server, f"public.{table}", "floodmark_snapshot", scratch / "state", "initial_only")
+    spec = Spec(options, str(scratch / "checkpoint"))
+    with QueryProcess(spec, scratch / "query.log") as query:
+        session = query.wait("session", START_TIMEOUT_S)["at"]
+        started = query.wait("start", START_TIMEOUT_S)["at"]
+
+        def reading() -> bool:
+            query.check()
+            return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
+
+        wait_until(reading, START_TIMEOUT_S, "the query reads the table", 0.005)
+        begun, mark = time.time(), query.sampler.now()
+        progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
+        usage, total = query.sampler.usage(since=mark), query.sampler.usage()
+    expect_events(progress, rows)
+    end = batch_end(progress)
+    figures = {
+        "rows/s": rows / (end - begun),
+        "seconds": end - begun,
+        "CPU s": usage.cpu_s,
+        "peak MB": usage.peak_memory >> 20,
+        "start-up s": begun - started,
+        "session s": session - query.launched_at,
+        "load s": started - session,
+        "CPU s in all": total.cpu_s,
+        "batches": len(batches(progress)),
+        "steady /s": steady_rate(progress, 1.0),
+    }
+    return Leg("Floodmark, noop", figures, process_peaks(total), durations(progress))
+
+
+def batches(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the progress reports of the micro-batches that had input."""
+    return [report for report in progress if report["numInputRows"] > 0]
+
+
+def batch_end(progress: list[dict[str, Any]]) -> float:
+    """Return when the last micro-batch with input was through."""
+    return _end(batches(progress)[-1])
+
+
+def steady_rate(progress: list[dict[str, Any]], share: float) -> float | None:
+    """Return the rate after the first micro-batch, or None if there was only one.
+
+    Args:
+        progress: the query's progress reports.
+        share: what an event counts for, less than 1 if there are tombstones that are not to be counted.
+    """
+    filled = batches(progress)
+    if len(filled) < 2:
+        return None
+    rows = sum(report["numInputRows"] for report in filled[1:])
+    return float(rows * share / (_end(filled[-1]) - _end(filled[0])))
+
+
+def durations(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what each micro-batch with input spent its time on, in milliseconds."""
+    return [{"rows": report["numInputRows"], **report["durationMs"]} for report in batches(progress)]
+
+
+def expect_events(progress: list[dict[str, Any]], events: int) -> None:
+    """Raise an error unless the query delivered exactly so many events."""
+    seen = sum(report["numInputRows"] for report in progress)
+    if seen != events:
+        raise RuntimeError(f"{seen:,} events were delivered, {events:,} were expected")
+
+
+def process_peaks(usage: Usage) -> dict[str, int]:
+    """Return the largest peak memory of each kind of process."""
+    peaks: dict[str, int] = {}
+    for process in usage.processes:
+        peaks[process.label] = max(peaks.get(process.label, 0), process.peak_rss)
+    return peaks
+
+
+@contextmanager
+def _copied_slot(connection: Connection, source: str) -> Iterator[str]:
+    slot = f"{source}_floodmark"
+    copy_slot(connection, source, slot)
+    try:
+        yield slot
+    finally:
+        wait_until(lambda: not slot_active(connection, slot), 60, "the query's slot is free")
+        drop_slot(connection, slot)
+
+
+def _timestamp(report: dict[str, Any]) -> float:
+    return datetime.fromisoformat(report["timestamp"]).timestamp()
+
+
+def _end(report: dict[str, Any]) -> float:
+    return _timestamp(report) + float(report["durationMs"]["triggerExecution"]) / 1000

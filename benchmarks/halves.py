@@ -1,0 +1,61 @@
+"""Capture alone and decode alone, each in the least that it needs: no Spark, one process.
+
+Unlike the other benchmarks this one reaches behind the public interface. It takes the source's options as
+JSON in its first argument and prints what it measured as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from benchmarks.common import LEG_TIMEOUT_S
+from floodmark.capture.retry import RetryPolicy
+from floodmark.capture.store import SegmentStore
+from floodmark.capture.thread import Capture
+from floodmark.config.load import load_options
+from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.spark.readers import make_decoder, output_schema
+
+STATE_MAX_BYTES = 1 << 40
+
+
+def main() -> None:
+    """Capture the slot's backlog into segments, then decode them."""
+    options = load_options(json.loads(sys.argv[1]))
+    store = SegmentStore(options.state_dir, "benchmark", "run")
+    store.create()
+    connector = PostgresConnector(options)
+    start, _ = connector.prepare(False, None)
+    capture = Capture(connector.log_stream, store, STATE_MAX_BYTES, RetryPolicy(0, 1, 1))
+
+    wall, cpu = time.monotonic(), time.process_time()
+    target = connector.current_position()
+    capture.start(start)
+    reached = start
+    while capture.idle_position(start) < target:
+        if time.monotonic() - wall > LEG_TIMEOUT_S:
+            raise TimeoutError("capture did not reach the end of the log")
+        capture.ping()
+        capture.wait(reached, 0.5)
+        reached = capture.end(reached)
+    captured = {"seconds": time.monotonic() - wall, "cpu": time.process_time() - cpu}
+    segments = capture.segments(start)
+    captured["bytes"] = sum(segment.size for segment in segments)
+    capture.stop()
+
+    wall, cpu = time.monotonic(), time.process_time()
+    decoder = make_decoder(options, output_schema(options))
+    events = sum(
+        batch.num_rows
+        for segment in segments
+        for batch in decoder.decode(store.read(segment.name), segment.after, segment.upto)
+    )
+    decoded = {"seconds": time.monotonic() - wall, "cpu": time.process_time() - cpu, "events": events}
+    connector.stop()
+    print(json.dumps({"capture": captured, "decode": decoded}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Measure the time from a transaction's commit to the sink's callback, at a steady rate."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from tests.conformance.debezium.debezium import Debezium
+
+from benchmarks import reference
+from benchmarks.common import Connection, Leg, Result, Scale, database, wait_until
+from benchmarks.engine import START_TIMEOUT_S, QueryProcess, process_peaks, source_options
+from benchmarks.query import Spec
+from benchmarks.workload import PUBLICATION, create_slot, drop_slot, slot_active
+from floodmark.embedded import EmbeddedPostgres
+
+RATE = 500
+"""Transactions a second."""
+
+TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, note text, written_at timestamptz)"
+INSERT = "INSERT INTO t VALUES (%s, repeat('x', 60), clock_timestamp())"
+
+
+class Writer:
+    """Commits single-row transactions at a steady rate from a thread."""
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self._server = server
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self.count = 0
+        self.late_s = 0.0
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def run_until(self, moment: float) -> None:
+        """Let the writer go on until a time of the epoch."""
+        self._stopping.wait(max(0.0, moment - time.time()))
+
+    def _write(self) -> None:
+        with psycopg.connect(self._server.conninfo(), autocommit=True) as connection:
+            row = connection.execute("SELECT coalesce(max(id), 0) FROM t").fetchone()
+            assert row is not None
+            first, start = int(row[0]) + 1, time.monotonic()
+            while not self._stopping.is_set():
+                connection.execute(INSERT, [first + self.count], prepare=True)
+                self.count += 1
+                ahead = start + self.count / RATE - time.monotonic()
+                self.late_s = max(self.late_s, -ahead)
+                if ahead > 0:
+                    time.sleep(ahead)
+
+
+def run(scale: Scale, postgres: int) -> Result:
+    """Measure Floodmark with the default trigger, and Debezium with its defaults."""
+    result = Result("latency", scale.name, postgres)
+    result.notes.append(f"{RATE} transactions/s for {scale.latency_s} s after {scale.latency_warm_up_s} s of warm-up")
+    with database(postgres, synchronous_commit="on") as (server, connection):
+        connection.execute(TABLE)
+        connection.execute(f"CREATE PUBLICATION {PUBLICATION} FOR TABLE t")
+        if scale.debezium:
+            result.legs.append(_debezium(server, connection, scale))
+        result.legs.append(_floodmark(server, connection, scale))
+    return result
+
+
+def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -> Leg:
+    with tempfile.TemporaryDirectory() as directory, _slot(connection, "floodmark_latency") as slot:
+        scratch = Path(directory)
+        events = scratch / "events.jsonl"
+        options = source_options(server, "public.t", slot, scratch / "state")
+        spec = Spec(options, str(scratch / "checkpoint"), "latency", str(events), available_now=False)
+        with QueryProcess(spec, scratch / "query.log") as query, Writer(server) as writer:
+            query.wait("session", START_TIMEOUT_S)
+            query.wait("start", START_TIMEOUT_S)
+
+            def delivers() -> bool:
+                query.check()
+                return events.exists() and events.stat().st_size > 0
+
+            wait_until(delivers, START_TIMEOUT_S, "the query delivers its first batch")
+            begin = time.time() + scale.latency_warm_up_s
+            end = begin + scale.latency_s
+            writer.run_until(begin)
+            mark = query.sampler.now()
+            writer.run_until(end)
+            usage = query.sampler.usage(since=mark)
+            wait_until(lambda: _last_commit(events) > end, 60, "the query is through", 0.2)
+            query.end_input()
+            query.wait("finished", 60)
+        measured = [line for line in _lines(events) if begin <= line["committed"] / 1e6 <= end]
+    figures = _quantiles((line["received"] - line["committed"]) / 1000 for line in measured)
+    drift = max(abs(line["committed"] - _micros(line["written"])) / 1000 for line in measured)
+    batches = len({line["batch"] for line in measured})
+    figures |= {
+        "batches/s": batches / scale.latency_s,
+        "CPU share": usage.cpu_s / usage.wall_s,
+        "peak MB": usage.peak_memory >> 20,
+        "writer's largest lag ms": writer.late_s * 1000,
+        "row's clock to commit, largest ms": drift,
+    }
+    return Leg("Floodmark, foreachBatch", figures, process_peaks(usage))
+
+
+def _debezium(server: EmbeddedPostgres, connection: Connection, scale: Scale) -> Leg:
+    with tempfile.TemporaryDirectory() as directory, _slot(connection, "debezium_latency") as slot:
+        events = Path(directory) / "events.jsonl"
+        options = reference.debezium_options(server, "public.t", slot) | {"snapshot.mode": "no_data"}
+        with Debezium(options, events, timestamps=True) as debezium, Writer(server) as writer:
+            debezium.wait_records(1, START_TIMEOUT_S)
+            begin = time.time() + scale.latency_warm_up_s
+            end = begin + scale.latency_s
+            writer.run_until(begin)
+            mark = debezium.sampler.now()
+            writer.run_until(end)
+            usage = debezium.sampler.usage(since=mark)
+            written = writer.count
+            debezium.wait_records(written, 60)
+            records = [
+                (json.loads(record.value)["source"]["ts_us"], record.received_ms)
+                for record in debezium.records()
+                if record.value is not None and record.received_ms is not None
+            ]
+    delays = (received - committed / 1000 for committed, received in records if begin <= committed / 1e6 <= end)
+    figures = _quantiles(delays) | {
+        "CPU share": usage.cpu_s / usage.wall_s,
+        "peak MB": usage.peak_memory >> 20,
+        "writer's largest lag ms": writer.late_s * 1000,
+    }
+    return Leg(reference.DEBEZIUM, figures)
+
+
+@contextmanager
+def _slot(connection: Connection, name: str) -> Iterator[str]:
+    create_slot(connection, name)
+    try:
+        yield name
+    finally:
+        wait_until(lambda: not slot_active(connection, name), 60, "the slot is free")
+        drop_slot(connection, name)
+
+
+def _quantiles(delays_ms: Iterable[float]) -> dict[str, float | int | str | None]:
+    delays = sorted(delays_ms)
+    cuts = statistics.quantiles(delays, n=100, method="inclusive")
+    return {
+        "events": len(delays),
+        "p50 ms": cuts[49],
+        "p90 ms": cuts[89],
+        "p99 ms": cuts[98],
+        "max ms": delays[-1],
+    }
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def _last_commit(path: Path) -> float:
+    return float(max(line["committed"] for line in _lines(path))) / 1e6
+
+
+def _micros(text: str) -> int:
+    return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1e6)

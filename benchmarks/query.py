@@ -1,0 +1,111 @@
+"""The measured process: one Spark session and one streaming query, as a user would write it.
+
+It takes a `Spec` as JSON in its only argument and reports on standard output, one JSON object a line. A query
+that is not ``available_now`` runs until standard input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    "spark.log.level": "ERROR",
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A query to run.
+
+    Args:
+        options: the source's options.
+        checkpoint: the query's checkpoint location.
+        sink: ``noop``, ``parquet`` or ``latency``.
+        output: the folder of a parquet sink, or the file for the latency sink's lines.
+        available_now: end when what is there now has been delivered.
+    """
+
+    options: dict[str, str]
+    checkpoint: str
+    sink: str = "noop"
+    output: str = ""
+    available_now: bool = True
+
+    def dumps(self) -> str:
+        """Return the spec as the process's argument."""
+        return json.dumps(asdict(self))
+
+
+def main() -> None:
+    """Run the query of the command line's spec."""
+    protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    spec = Spec(**json.loads(sys.argv[1]))
+    builder = SparkSession.builder.master("local[2]").appName("floodmark-benchmark")
+    for name, value in SPARK_CONF.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    _say(protocol, event="session")
+    frame = spark.readStream.format("floodmark").options(**spec.options).load()
+    writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
+    if spec.available_now:
+        writer = writer.trigger(availableNow=True)
+    _say(protocol, event="start")
+    query = writer.start()
+    if not spec.available_now:
+        sys.stdin.read()
+        query.stop()
+    query.awaitTermination()
+    _say(protocol, event="finished", progress=_progress(query))
+    spark.stop()
+
+
+def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
+    if spec.sink == "parquet":
+        return frame.writeStream.format("parquet").option("path", spec.output)
+    if spec.sink == "latency":
+        return frame.writeStream.foreachBatch(_LatencySink(Path(spec.output)))
+    return frame.writeStream.format(spec.sink)
+
+
+class _LatencySink:
+    """Writes, for each event, its commit time and the time at which the callback held it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        events = frame.where("value IS NOT NULL").selectExpr(
+            "unix_micros(source_ts) AS committed", "get_json_object(value, '$.after.written_at') AS written"
+        )
+        rows = events.toArrow()
+        received = time.time_ns() // 1000
+        with self._path.open("a", encoding="utf-8") as out:
+            for committed, written in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                line = {"batch": batch, "written": written, "committed": committed, "received": received}
+                out.write(json.dumps(line) + "\n")
+
+
+def _progress(query: StreamingQuery) -> list[dict[str, Any]]:
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
+def _say(protocol: Any, **message: Any) -> None:
+    protocol.write(json.dumps({"at": time.time(), **message}) + "\n")
+    protocol.flush()
+
+
+if __name__ == "__main__":
+    main()

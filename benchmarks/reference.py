@@ -1,0 +1,139 @@
+"""The reference clients: pg_recvlogical, the server's decoding alone, COPY, and Debezium."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from tests.conformance.debezium.debezium import Debezium, postgres_options
+
+from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
+from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
+from floodmark.embedded import EmbeddedPostgres
+
+RECVLOGICAL = "pg_recvlogical"
+DEBEZIUM = "Debezium 3.6.3"
+
+
+def pg_recvlogical(server: EmbeddedPostgres, connection: Connection, backlog: Backlog) -> Leg:
+    """Drain a copy of the backlog's slot into /dev/null."""
+    slot = f"{backlog.slot}_recvlogical"
+    copy_slot(connection, backlog.slot, slot)
+    options = ["proto_version=1", f"publication_names={PUBLICATION}"]
+    wall, cpu = _run(
+        str(server.bin / "pg_recvlogical"),
+        f"--dbname={server.conninfo()}",
+        f"--slot={slot}",
+        "--start",
+        "--no-loop",
+        "--file=/dev/null",
+        f"--endpos={backlog.end_lsn}",
+        *(f"--option={option}" for option in options),
+    )
+    wait_until(lambda: not slot_active(connection, slot), 30, "pg_recvlogical's slot is free")
+    drop_slot(connection, slot)
+    return Leg(
+        RECVLOGICAL,
+        {"changes/s": backlog.changes / wall, "seconds": wall, "CPU s": cpu},
+    )
+
+
+def server_decoding(connection: Connection, backlog: Backlog) -> Leg:
+    """Let the server decode the backlog without sending it anywhere."""
+    query = """
+        SELECT count(*) FROM pg_logical_slot_peek_binary_changes(
+            %s, NULL, NULL, 'proto_version', '1', 'publication_names', %s)
+    """
+    start = time.monotonic()
+    connection.execute(query, [backlog.slot, PUBLICATION])
+    wall = time.monotonic() - start
+    return Leg("server's decoding alone", {"changes/s": backlog.changes / wall, "seconds": wall})
+
+
+def copy(server: EmbeddedPostgres, table: str, rows: int, binary: bool = False) -> Leg:
+    """Read a table with psql's COPY into /dev/null."""
+    style = "binary" if binary else "text"
+    wall, cpu = _run(
+        str(server.bin / "psql"),
+        "--no-psqlrc",
+        "--quiet",
+        "--output=/dev/null",
+        f"--dbname={server.conninfo()}",
+        f"--command=COPY {table} TO STDOUT (FORMAT {style})",
+    )
+    return Leg(f"COPY, {style}", {"rows/s": rows / wall, "seconds": wall, "CPU s": cpu})
+
+
+def debezium_drain(server: EmbeddedPostgres, connection: Connection, backlog: Backlog) -> Leg:
+    """Drain a copy of the backlog's slot with Debezium, counting its records."""
+    slot = f"{backlog.slot}_debezium"
+    copy_slot(connection, backlog.slot, slot)
+    options = debezium_options(server, backlog.include_list, slot) | {"snapshot.mode": "no_data"}
+    with Debezium(options, max_records=backlog.events) as debezium:
+        wait_until(lambda: slot_active(connection, slot), 60, "Debezium streams")
+        ready = debezium.sampler.now()
+        debezium.wait_records(backlog.events, LEG_TIMEOUT_S)
+        usage = debezium.sampler.usage(since=ready)
+        start_up = ready[0] - debezium.started_at
+    wait_until(lambda: not slot_active(connection, slot), 30, "Debezium's slot is free")
+    drop_slot(connection, slot)
+    return Leg(
+        DEBEZIUM,
+        {
+            "changes/s": backlog.changes / usage.wall_s,
+            "seconds": usage.wall_s,
+            "CPU s": usage.cpu_s,
+            "peak MB": usage.peak_memory >> 20,
+            "start-up s": start_up,
+        },
+    )
+
+
+def debezium_snapshot(server: EmbeddedPostgres, connection: Connection, table: str, rows: int) -> Leg:
+    """Take Debezium's initial snapshot of a table, counting its records from the first batch on."""
+    slot = "debezium_snapshot"
+    options = debezium_options(server, f"public.{table}", slot) | {"snapshot.mode": "initial_only"}
+    with Debezium(options, max_records=rows) as debezium:
+        debezium.wait_records(1, 120)
+        first, begun = debezium.progress[0][0], debezium.sampler.now()
+        debezium.wait_records(rows, LEG_TIMEOUT_S)
+        usage = debezium.sampler.usage(since=begun)
+        wall = debezium.progress[-1][0] - first
+        start_up = first - debezium.started_at
+    wait_until(lambda: not slot_active(connection, slot), 30, "Debezium's slot is free")
+    drop_slot(connection, slot)
+    return Leg(
+        DEBEZIUM,
+        {
+            "rows/s": rows / wall,
+            "seconds": wall,
+            "CPU s": usage.cpu_s,
+            "peak MB": usage.peak_memory >> 20,
+            "start-up s": start_up,
+        },
+    )
+
+
+def debezium_options(server: EmbeddedPostgres, include_list: str, slot: str) -> dict[str, str]:
+    """Return options of a connector for these tables, with the benchmark's publication."""
+    return {
+        **postgres_options("127.0.0.1", server.port, server.user, "postgres"),
+        "slot.name": slot,
+        "publication.name": PUBLICATION,
+        "publication.autocreate.mode": "disabled",
+        "table.include.list": include_list,
+    }
+
+
+def _run(*command: str) -> tuple[float, float]:
+    """Run a client and return its wall time and CPU seconds."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=Path("/"))
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}")
+    return wall, usage.ru_utime + usage.ru_stime

@@ -1,0 +1,47 @@
+"""Run the benchmarks: ``python -m benchmarks.run --quick`` or ``--full``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks import drain, growth, latency, memory, snapshot
+from benchmarks.common import FULL, QUICK, Result, Scale
+
+BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
+    "drain": drain.run,
+    "snapshot": snapshot.run,
+    "latency": latency.run,
+    "memory": memory.run,
+    "growth": growth.run,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmarks of the command line, print their tables and keep their figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    scale = parser.add_mutually_exclusive_group(required=True)
+    scale.add_argument("--quick", action="store_const", const=QUICK, dest="scale", help="smaller workloads")
+    scale.add_argument("--full", action="store_const", const=FULL, dest="scale", help="the stated workloads")
+    parser.add_argument("--only", default=",".join(BENCHMARKS), help="comma-separated: %(default)s")
+    parser.add_argument("--postgres", type=int, default=16, help="the server's major version (default: 16)")
+    parser.add_argument("--no-debezium", action="store_true", help="leave Debezium's legs out")
+    parser.add_argument("--out", type=Path, help="a file to append the figures to, one JSON object a line")
+    parsed = parser.parse_args(arguments)
+    names = parsed.only.split(",")
+    if unknown := set(names) - set(BENCHMARKS):
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}")
+    for name in names:
+        start = time.monotonic()
+        result = BENCHMARKS[name](replace(parsed.scale, debezium=not parsed.no_debezium), parsed.postgres)
+        result.notes.append(f"took {time.monotonic() - start:.0f} s in all")
+        result.show()
+        if parsed.out is not None:
+            result.append_to(parsed.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Change data capture for Apache Spark: Debezium's events as a streaming DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from floodmark._version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["__version__", "register", "signal"]
+
+
+def register(spark: SparkSession) -> None:
+    """Register the data source with a session; needed only where Spark doesn't find it by itself."""
+    from floodmark.spark.source import FloodmarkDataSource
+
+    spark.dataSource.register(FloodmarkDataSource)
+
+
+def signal(
+    options: Mapping[str, str],
+    type: str,  # noqa: A002 - Debezium's name
+    data: Mapping[str, Any] | str | None = None,
+    id: str | None = None,  # noqa: A002 - Debezium's name
+) -> str:
+    """Send a signal to the query that captures a source, also if it isn't running: then it finds it later.
+
+    Args:
+        options: the source's options, as for ``spark.readStream``.
+        type: ``execute-snapshot``, ``stop-snapshot``, ``pause-snapshot``, ``resume-snapshot`` or ``log``.
+        data: the type's fields, such as ``{"data-collections": ["public.orders"]}``.
+        id: names the signal in notifications; a new one if not given.
+
+    Returns:
+        The signal's id.
+
+    Raises:
+        ConfigError: an option is wrong.
+        SignalError: the type is not known, or the data is not what it needs.
+        StateDirError: ``state.dir`` cannot be written.
+    """
+    from floodmark.config.load import load_options
+    from floodmark.snapshot.signal_files import new_signal, send
+
+    source = load_options(options)
+    made = new_signal(type, data, id)
+    send(source, source.owner, made)
+    return made.id

@@ -1,0 +1,82 @@
+"""How often and when to try again after the source went away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from floodmark.config.common import CommonOptions
+from floodmark.errors import CaptureError, ConnectError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
+
+BUSY_POLL_S = 0.5
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and when to reconnect.
+
+    Attributes:
+        max_retries: tries in a row without success; -1: without end.
+        initial_s: wait before the first try; it doubles each time.
+        max_s: longest wait.
+        busy_retries: tries while somebody else reads the log.
+        busy_wait_s: wait between those.
+    """
+
+    max_retries: int
+    initial_s: float
+    max_s: float
+    busy_retries: int = 0
+    busy_wait_s: float = BUSY_POLL_S
+
+    @classmethod
+    def from_options(cls, options: CommonOptions, busy_s: float = 0.0) -> Self:
+        """Return what the options ask for.
+
+        Args:
+            options: the source's options.
+            busy_s: how long to wait in all while somebody else reads the log.
+        """
+        return cls(
+            options.errors_max_retries,
+            options.errors_retry_delay_initial_ms / 1000,
+            options.errors_retry_delay_max_ms / 1000,
+            round(busy_s / BUSY_POLL_S),
+        )
+
+    def delay_s(self, failures: int) -> float:
+        """Return the wait after so many failures in a row."""
+        return min(self.initial_s * float(2 ** min(failures - 1, 20)), self.max_s)
+
+    def gave_up(self, failures: int) -> bool:
+        """Tell whether that many failures in a row are too many."""
+        return 0 <= self.max_retries < failures
+
+    def run(self, action: Callable[[], T], doing: str) -> T:
+        """Return what an action returns, repeating it while the source is away.
+
+        Args:
+            action: may be repeated from its beginning.
+            doing: for the log and the error.
+
+        Raises:
+            CaptureError: the source stayed away.
+        """
+        failures = 0
+        while True:
+            try:
+                return action()
+            except ConnectError as exc:
+                failures += 1
+                if self.gave_up(failures):
+                    raise CaptureError(f"Gave up {doing} after {self.max_retries} retries. Last error: {exc}") from None
+                delay = self.delay_s(failures)
+                log.warning("source_is_away", doing=doing, error=str(exc), retry=failures, delay_s=delay)
+                time.sleep(delay)

@@ -1,0 +1,143 @@
+"""The command ``floodmark``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from floodmark.cli.logs import configure_logs
+from floodmark.cli.stopping import StoppedAtOnce
+from floodmark.config.pipeline import load_pipeline
+from floodmark.errors import ConfigError, FloodmarkError
+
+# Each command imports what it needs when it runs: Spark alone takes a second, which `--help` shouldn't.
+
+app = typer.Typer(
+    name="floodmark",
+    help="Change data capture for Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's YAML file.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log and stack traces.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"floodmark {version('floodmark')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Change data capture for Apache Spark."""
+
+
+@app.command("run")
+def run_command(pipeline: PipelineFile, verbose: Verbose = False) -> None:
+    """Run a pipeline until it is finished, or stopped by SIGINT or SIGTERM.
+
+    The first signal stops it after the current micro-batch, the second at once.
+    """
+    content = load_pipeline(pipeline)
+    from floodmark.cli.run import run
+
+    run(content, verbose)
+
+
+@app.command("check")
+def check_command(
+    pipeline: PipelineFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Look for everything that would make a pipeline fail; exit code 1 if there is an error."""
+    content = load_pipeline(pipeline)
+    from floodmark.cli.check import check
+
+    raise typer.Exit(check(content, as_json))
+
+
+@app.command("status")
+def status_command(
+    pipeline: PipelineFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
+) -> None:
+    """Show where a pipeline is, running or not: its phase, position, lag and snapshots."""
+    content = load_pipeline(pipeline)
+    from floodmark.cli.status import status
+
+    status(content, as_json)
+
+
+@app.command("demo")
+def demo_command(
+    seconds: Annotated[int, typer.Option(min=1, help="How long the shop is written to.")] = 15,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the pipeline file and the events here.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Capture a small shop while it is written to, and compare the result with its tables.
+
+    Needs nothing but Java: a PostgreSQL server is started for it and removed afterwards.
+    """
+    from floodmark.cli.demo import demo
+
+    raise typer.Exit(demo(seconds, keep, verbose))
+
+
+@app.command("signal")
+def signal_command(
+    pipeline: PipelineFile,
+    kind: Annotated[str, typer.Argument(metavar="TYPE", help="Such as execute-snapshot, stop-snapshot or log.")],
+    data: Annotated[str | None, typer.Option(metavar="JSON", help="The signal's data, all of it.")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Tables, as schema.table; may be repeated.")
+    ] = None,
+    condition: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX=SQL", help="Read only these rows of tables; may be repeated.")
+    ] = None,
+    surrogate_key: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Cut the tables by this column, not by their key.")
+    ] = None,
+    blocking: Annotated[bool, typer.Option("--blocking", help="Let streaming wait for the snapshot.")] = False,
+    name: Annotated[str | None, typer.Option("--id", help="The signal's id; a new one if not given.")] = None,
+) -> None:
+    """Send a signal to a pipeline, running or not, and print its id."""
+    content = load_pipeline(pipeline)
+    from floodmark import signal
+    from floodmark.cli.signal_data import signal_data
+
+    fields = data if data is not None else signal_data(kind, table, condition, surrogate_key, blocking)
+    if data is not None and (table or condition or surrogate_key or blocking):
+        raise ConfigError("Option --data excludes --table, --condition, --surrogate-key and --blocking.")
+    typer.echo(signal(content.source, kind, fields, name))
+
+
+def main() -> None:
+    """Run the command line; errors of Floodmark's are one line and exit code 1."""
+    configure_logs()
+    try:
+        app()
+    except FloodmarkError as exc:
+        message = " ".join(str(exc).split())
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except StoppedAtOnce as exc:
+        # Leave Spark to notice that this process is gone.
+        os._exit(exc.exit_code)

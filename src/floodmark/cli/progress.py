@@ -1,0 +1,79 @@
+"""What a running query does, read from Spark's progress reports."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.cli.tables import TableProgress, table_progress
+
+RATE_WINDOW_S = 5.0
+
+
+@dataclass
+class QueryProgress:
+    """The state of a query after its newest micro-batch, and its totals.
+
+    Attributes:
+        ended: whether nothing will follow (``snapshot.mode=initial_only``), though the query goes on.
+    """
+
+    batch: int = -1
+    batches: int = 0
+    events: int = 0
+    phase: str = "starting"
+    position: str = ""
+    lag_bytes: int | None = None
+    lag_seconds: float | None = None
+    tables: tuple[TableProgress, ...] = ()
+    ended: bool = False
+    _recent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def update(self, report: Mapping[str, Any], now: float | None = None) -> None:
+        """Take in one progress report of Spark's, as the JSON object that it is."""
+        moment = time.monotonic() if now is None else now
+        source = (report.get("sources") or [{}])[0]
+        rows = int(report.get("numInputRows") or 0)
+        if report["batchId"] != self.batch and rows:
+            self.batches += 1
+        self.batch = report["batchId"]
+        self.events += rows
+        self._recent.append((moment, rows))
+        self._take_end(_as_object(source.get("endOffset")))
+        self._take_latest(_as_object(source.get("latestOffset")))
+
+    def rate(self, now: float | None = None) -> float:
+        """Return the events per second of the last few seconds."""
+        moment = time.monotonic() if now is None else now
+        while len(self._recent) > 1 and self._recent[0][0] < moment - RATE_WINDOW_S:
+            self._recent.popleft()
+        if len(self._recent) < 2:
+            return 0.0
+        # The first report only marks where the time starts: its rows came before.
+        rows = sum(count for _, count in list(self._recent)[1:])
+        return rows / max(moment - self._recent[0][0], 0.001)
+
+    def _take_end(self, end: Mapping[str, Any]) -> None:
+        self.position = str(end.get("log") or self.position)
+        self.tables = table_progress(end)
+        self.ended = bool(end.get("ended"))
+
+    def _take_latest(self, latest: Mapping[str, Any]) -> None:
+        self.phase = str(latest.get("phase") or self.phase)
+        lag_bytes, lag_seconds = latest.get("lag_bytes"), latest.get("lag_seconds")
+        self.lag_bytes = None if lag_bytes is None else int(lag_bytes)
+        self.lag_seconds = None if lag_seconds is None else float(lag_seconds)
+
+
+def _as_object(offset: Any) -> Mapping[str, Any]:
+    """Return an offset as an object: Spark gives it as JSON text or as what the text means."""
+    if isinstance(offset, str):
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return {}
+    return offset if isinstance(offset, Mapping) else {}

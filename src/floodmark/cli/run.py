@@ -1,0 +1,107 @@
+"""``floodmark run``: runs the query of a pipeline file until it ends or is stopped."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+
+from floodmark.cli.progress import QueryProgress
+from floodmark.cli.stopping import BatchEnd, StopRequest
+from floodmark.cli.views import LiveView, LogView, View
+from floodmark.config.pipeline import Pipeline
+from floodmark.spark.failures import explain
+from floodmark.spark.pipeline import spark_properties, start_query
+from floodmark.spark.session import spark_session
+
+POLL_S = 0.25
+STOP_POLL_S = 0.02
+
+
+def run(pipeline: Pipeline, verbose: bool = False) -> None:
+    """Run a pipeline.
+
+    Raises:
+        FloodmarkError: Spark does not start, or the query fails.
+    """
+    stop = StopRequest()
+    stop.install()
+    with _view(pipeline) as view:
+        view.say("starting", master=pipeline.master, sink=pipeline.sink.type)
+        progress = QueryProgress()
+        with spark_session(spark_properties(pipeline), view.line, verbose) as spark:
+            try:
+                query = start_query(spark, pipeline)
+                follow(query, view, progress, stop)
+            except PySparkException as exc:
+                raise explain(exc) from (exc if verbose else None)
+        word = "stopped" if stop.requested else "finished"
+        view.say(word, events=progress.events, batches=progress.batches, position=progress.position)
+
+
+def follow(query: StreamingQuery, view: View, progress: QueryProgress, stop: StopRequest) -> None:
+    """Show a query's progress until it ends by itself or may be stopped, as ``stop`` requests.
+
+    Raises:
+        PySparkException: the query failed.
+    """
+    reader = ProgressReader(query)
+    batch: BatchEnd | None = None
+    while query.isActive:
+        for report in reader.new():
+            progress.update(report)
+        view.show(progress)
+        if progress.ended:
+            break
+        if not stop.wait(POLL_S):
+            continue
+        if batch is None:
+            batch = BatchEnd(query)
+            view.say("stopping after the current micro-batch; a second signal stops at once")
+        if batch.reached():
+            break
+        time.sleep(STOP_POLL_S)
+    failure = query.exception()
+    if failure is not None:
+        raise failure
+    for report in reader.new():
+        progress.update(report)
+    view.show(progress)
+
+
+class ProgressReader:
+    """Returns each progress report of a query once."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._newest = ""
+
+    def new(self) -> list[dict[str, Any]]:
+        """Return the reports since the last call, as JSON objects."""
+        # PySpark's recentProgress fetches every field of the last hundred reports in a call of its own:
+        # a second's work. The JVM's reports give their JSON in one call each.
+        recent = self._query._jsq.recentProgress()
+        new: list[dict[str, Any]] = []
+        for index in range(len(recent) - 1, -1, -1):
+            report = json.loads(recent[index].json())
+            if report["timestamp"] <= self._newest:
+                break
+            new.append(report)
+        if new:
+            self._newest = new[0]["timestamp"]
+        return new[::-1]
+
+
+def _view(pipeline: Pipeline) -> View:
+    """Return a live display if standard error is a terminal of its own.
+
+    Spark's console sink writes to the terminal past this process, which would tear the display.
+    """
+    console = Console(stderr=True)
+    if console.is_terminal and pipeline.sink.type != "console":
+        return LiveView(pipeline.title, console)
+    return LogView(pipeline.title)

@@ -1,0 +1,168 @@
+"""Showing a running query: a live display on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import structlog
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from floodmark.cli.logs import readable
+from floodmark.cli.output import human_bytes
+from floodmark.cli.progress import QueryProgress
+from floodmark.cli.tables import TableProgress
+
+LOG_EVERY_S = 10.0
+SHOWN_TABLES = 8
+BAR_WIDTH = 30
+
+
+class View(Protocol):
+    """Where the state of a query is shown."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, progress: QueryProgress) -> None:
+        """Show the state; called several times a second."""
+
+    def say(self, event: str, **details: Any) -> None:
+        """Report something that happened once."""
+
+    def line(self, text: str) -> None:
+        """Pass on a line of another program. Safe to call from another thread."""
+
+
+class LogView:
+    """Structured log lines: what happened, and every few seconds how far the query is."""
+
+    def __init__(self, name: str) -> None:
+        self._log: Any = structlog.get_logger().bind(pipeline=name)
+        self._next = 0.0
+        self._phase = ""
+        self._reported: set[tuple[str, str]] = set()
+        self._events = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def show(self, progress: QueryProgress) -> None:
+        """Log a change of phase, each table whose snapshot is finished, and the state now and then."""
+        if progress.batch < 0:
+            return
+        for table in progress.tables:
+            scan = (table.kind, table.name)
+            if not table.finished:
+                # The table has been asked for again.
+                self._reported.discard(scan)
+            elif scan not in self._reported:
+                self._reported.add(scan)
+                if table.outcome:
+                    self._log.warning("table snapshot set aside", table=table.name, outcome=table.outcome)
+                else:
+                    self._log.info("table snapshot finished", table=table.name)
+        if progress.phase != self._phase:
+            self._phase = progress.phase
+            self._log.info("phase", phase=progress.phase, position=progress.position)
+        if time.monotonic() >= self._next and progress.events != self._events:
+            self._next = time.monotonic() + LOG_EVERY_S
+            self._events = progress.events
+            self._log.info(
+                "progress",
+                phase=progress.phase,
+                batch=progress.batch,
+                events=progress.events,
+                events_per_second=round(progress.rate()),
+                lag_bytes=progress.lag_bytes,
+                lag_seconds=progress.lag_seconds,
+                position=progress.position,
+            )
+
+    def say(self, event: str, **details: Any) -> None:
+        """Log an event."""
+        self._log.info(event, **details)
+
+    def line(self, text: str) -> None:
+        """Log the line as a warning, or pass it on unchanged if it is a structured log line itself."""
+        if text.startswith("{"):
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self._log.warning("spark", text=text)
+
+
+class LiveView:
+    """One line about the query, under it a bar for each table that a snapshot is still to read."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self._name = name
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, progress: QueryProgress) -> None:
+        """Redraw."""
+        self._live.update(render(self._name, progress), refresh=True)
+
+    def say(self, event: str, **details: Any) -> None:
+        """Print a line above the display."""
+        self._console.print(Text(" ".join([event, *(f"{name}={value}" for name, value in details.items())])))
+
+    def line(self, text: str) -> None:
+        """Print the line above the display."""
+        self._console.print(Text(readable(text), style="dim"))
+
+
+def render(name: str, progress: QueryProgress) -> Group:
+    """Return what the live display shows."""
+    parts = [
+        (name, "bold"),
+        (progress.phase, "cyan"),
+        (f"{progress.events:,} events", ""),
+        (f"{progress.rate():,.0f}/s", ""),
+    ]
+    if progress.lag_bytes is not None:
+        seconds = "" if progress.lag_seconds is None else f", {progress.lag_seconds:,.1f} s"
+        parts.append((f"lag {human_bytes(progress.lag_bytes)}{seconds}", ""))
+    head = Text("  ").join([Text(text, style=style) for text, style in parts])
+    reading = [table for table in progress.tables if not table.finished]
+    if not reading:
+        return Group(head)
+    grid = Table.grid(padding=(0, 1))
+    for table in reading[:SHOWN_TABLES]:
+        share = table.share or 0.0
+        bar = ProgressBar(total=1.0, completed=share, width=BAR_WIDTH)
+        grid.add_row(Text(table.name), bar, "" if table.share is None else f"{share:4.0%}", _amount(table))
+    finished = len(progress.tables) - len(reading)
+    counts = f"{finished} of {len(progress.tables)} tables done"
+    waiting = len(reading) - SHOWN_TABLES
+    return Group(head, grid, Text(counts + (f", {waiting} more waiting" if waiting > 0 else ""), style="dim"))
+
+
+def _amount(table: TableProgress) -> str:
+    paused = ", paused" if table.state == "paused" else ""
+    if table.estimate is not None:
+        return f"of ~{table.estimate:,} rows{paused}"
+    return f"~{table.rows:,} rows read{paused}" if table.rows is not None else ""

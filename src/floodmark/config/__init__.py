@@ -1,0 +1,1 @@
+"""Options: one model per connector, with Debezium's property names, types and defaults."""

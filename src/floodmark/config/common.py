@@ -1,0 +1,217 @@
+"""The options that every connector has."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from floodmark.config.model import OWN, Patterns, Words, matches, option
+from floodmark.config.snapshot import MIB, SnapshotOptions
+
+OPERATIONS = ("c", "u", "d", "t")
+SIGNAL_CHANNELS = ("source", "file", "in-process", "jmx")
+NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+class CommonOptions(SnapshotOptions):
+    """Options of the events, of the state directory and of the micro-batches."""
+
+    connector: str = option("connector", ..., "Which database to capture.", "connector.class")
+    format: Literal["events", "rows"] = option(
+        "format",
+        "events",
+        "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
+        OWN,
+    )
+    topic_prefix: str = option(
+        "topic.prefix",
+        ...,
+        "Name of this source: first part of every topic, `source.name` in every event.",
+        pattern=r"^[A-Za-z0-9._\-]+$",
+    )
+    topic_delimiter: str = option("topic.delimiter", ".", "What joins the parts of a topic's name.")
+    table_include_list: Patterns = option(
+        "table.include.list",
+        (),
+        "Regular expressions of the tables to capture, as `schema.table`; all if empty.",
+    )
+    table_exclude_list: Patterns = option(
+        "table.exclude.list", (), "Regular expressions of the tables not to capture, as `schema.table`."
+    )
+    schema_include_list: Patterns = option(
+        "schema.include.list", (), "Regular expressions of the schemas to capture; all if empty."
+    )
+    schema_exclude_list: Patterns = option(
+        "schema.exclude.list", (), "Regular expressions of the schemas not to capture."
+    )
+    state_dir: str = option(
+        "state.dir",
+        ...,
+        "Directory for log segments: a local path, or a URI of a filesystem that PyArrow opens. "
+        "The driver and all executors must see the same directory.",
+        OWN,
+    )
+    state_max_bytes: int = option(
+        "state.max.bytes",
+        4096 * MIB,
+        "How many bytes of log may wait in `state.dir`; capture stops reading above it.",
+        OWN,
+        ge=MIB,
+    )
+    segment_bytes: int = option(
+        "segment.bytes", 16 * MIB, "Size at which a segment is closed.", OWN, ge=64 << 10, le=1024 * MIB
+    )
+    max_batch_rows: int = option(
+        "max.batch.rows", 1_000_000, "Most log records in a micro-batch (rounded up to a segment).", OWN, ge=1
+    )
+    max_batch_bytes: int = option(
+        "max.batch.bytes",
+        256 * MIB,
+        "Most bytes of log in a micro-batch (rounded up to a segment).",
+        OWN,
+        ge=1,
+    )
+    tombstones_on_delete: bool = option(
+        "tombstones.on.delete",
+        True,
+        "Whether a delete is followed by an event with the same key and no value.",
+    )
+    skipped_operations: Words = option(
+        "skipped.operations", ("t",), "Operations to leave out: `c`, `u`, `d`, `t`, or `none`."
+    )
+    schemas_enable: bool = option(
+        "schemas.enable",
+        False,
+        "Whether keys and values carry their Connect schema.",
+        "key.converter.schemas.enable, value.converter.schemas.enable",
+    )
+    unavailable_value_placeholder: str = option(
+        "unavailable.value.placeholder",
+        "__debezium_unavailable_value",
+        "What stands for a value that the log does not hold (an unchanged large value).",
+    )
+    decimal_handling_mode: Literal["precise", "double", "string"] = option(
+        "decimal.handling.mode", "precise", "How decimals are represented."
+    )
+    time_precision_mode: Literal[
+        "adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
+    ] = option("time.precision.mode", "adaptive", "How dates and times are represented.")
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = option(
+        "binary.handling.mode", "bytes", "How binary values are represented."
+    )
+    read_only: bool = option(
+        "read.only",
+        False,
+        "Whether no marks may be written to the signal table. Accepted, without effect where none ever are.",
+    )
+    incremental_snapshot_chunk_size: int = option(
+        "incremental.snapshot.chunk.size", 1024, "Rows in a chunk of an incremental snapshot.", ge=1
+    )
+    incremental_snapshot_watermarking_strategy: Literal["insert_insert", "insert_delete"] = option(
+        "incremental.snapshot.watermarking.strategy",
+        "insert_insert",
+        "How Debezium marks windows in the signal table. Accepted, without effect where windows need no marks.",
+    )
+    signal_enabled_channels: Words = option(
+        "signal.enabled.channels",
+        ("source",),
+        "Where signals come from: `source` (the table `signal.data.collection`), `file` (`signal.file`), "
+        "`in-process` (`floodmark.signal` and `floodmark signal`; always on), `jmx` (accepted, without effect).",
+    )
+    signal_data_collection: Words = option(
+        "signal.data.collection",
+        (),
+        "Table that signals are written to, as `schema.table`, with the columns `id`, `type` and `data`.",
+    )
+    signal_file: str = option(
+        "signal.file", "file-signals.txt", "File that signals are appended to, one JSON object a line."
+    )
+    signal_poll_interval_ms: int = option(
+        "signal.poll.interval.ms", 5000, "How often signals are looked for in files.", ge=1
+    )
+    notification_enabled_channels: Words = option(
+        "notification.enabled.channels",
+        (),
+        "Where notifications go: `sink` (events of the topic `notification.sink.topic.name`), `log`, a function as "
+        "`module:function`, `jmx` (accepted, without effect).",
+    )
+    notification_sink_topic_name: str | None = option(
+        "notification.sink.topic.name", None, "Topic of the notifications; required for the channel `sink`."
+    )
+    errors_max_retries: int = option(
+        "errors.max.retries", -1, "How often to reconnect after an error; -1: without end.", ge=-1
+    )
+    errors_retry_delay_initial_ms: int = option(
+        "errors.retry.delay.initial.ms", 300, "Wait before the first reconnect; it doubles each time.", ge=1
+    )
+    errors_retry_delay_max_ms: int = option(
+        "errors.retry.delay.max.ms", 10_000, "Longest wait before a reconnect.", ge=1
+    )
+
+    @model_validator(mode="after")
+    def _check_filters(self) -> Self:
+        for kind in ("table", "schema"):
+            if getattr(self, f"{kind}_include_list") and getattr(self, f"{kind}_exclude_list"):
+                raise ValueError(
+                    f"Options '{kind}.include.list' and '{kind}.exclude.list' exclude each other: give only one."
+                )
+        _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"))
+        return self
+
+    @model_validator(mode="after")
+    def _check_channels(self) -> Self:
+        if "kafka" in self.signal_enabled_channels:
+            raise ValueError(
+                "Option 'signal.enabled.channels' has the value 'kafka', which is not there yet: "
+                f"use {', '.join(SIGNAL_CHANNELS[:3])}."
+            )
+        _check_words("signal.enabled.channels", self.signal_enabled_channels, SIGNAL_CHANNELS)
+        for name in self.signal_data_collection:
+            if "." not in name.strip("."):
+                raise ValueError(
+                    f"Option 'signal.data.collection' has the value '{name}', which is not allowed: "
+                    "it must be the table's full name, as schema.table."
+                )
+        named = tuple(word for word in self.notification_enabled_channels if not _FUNCTION.fullmatch(word))
+        _check_words("notification.enabled.channels", named, (*NOTIFICATION_CHANNELS, "module:function"))
+        if "sink" in named and not self.notification_sink_topic_name:
+            raise ValueError(
+                "Option 'notification.sink.topic.name' is required, since 'notification.enabled.channels' has 'sink'."
+            )
+        return self
+
+    def captures(self, schema: str, table: str) -> bool:
+        """Tell whether the filters let a table through."""
+        if self.schema_include_list and not matches(self.schema_include_list, schema):
+            return False
+        if matches(self.schema_exclude_list, schema):
+            return False
+        if self.takes_signals(schema, table):
+            return True
+        name = f"{schema}.{table}"
+        if self.table_include_list:
+            return matches(self.table_include_list, name)
+        return not matches(self.table_exclude_list, name)
+
+    def takes_signals(self, schema: str, table: str) -> bool:
+        """Tell whether a table's inserts are signals."""
+        return "source" in self.signal_enabled_channels and f"{schema}.{table}" in self.signal_data_collection
+
+    def skips(self, operation: str) -> bool:
+        """Tell whether events of this operation (``c``, ``u``, ``d``, ``t``) are left out."""
+        return operation in self.skipped_operations
+
+
+def _check_words(name: str, words: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    for word in words:
+        if word not in allowed:
+            close = difflib.get_close_matches(word.lower(), allowed, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise ValueError(
+                f"Option '{name}' has the value '{word}', which is not allowed: "
+                f"it must be a list of {', '.join(allowed)}.{hint}"
+            )

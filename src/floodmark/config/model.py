@@ -1,0 +1,165 @@
+"""What all option models share: declaring an option, reading a mapping, telling what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from floodmark.errors import ConfigError
+
+SAME = "same"
+OWN = "none (Floodmark's own)"
+
+
+def option(name: str, default: Any, text: str, debezium: str = SAME, **limits: Any) -> Any:
+    """Declare an option.
+
+    Args:
+        name: the property's name as users write it. One that ends in ``<…>`` stands for a family: every
+            option that begins with what comes before; its type is ``Family``.
+        default: its default; ``...`` if it must be given.
+        text: its meaning, for the option reference.
+        debezium: ``SAME``, ``OWN`` or the Debezium property that it stands for.
+        limits: pydantic's constraints (``ge``, ``le``, ``pattern``).
+    """
+    return Field(default, alias=name, description=text, json_schema_extra={"debezium": debezium}, **limits)
+
+
+def split_list(value: str) -> list[str]:
+    r"""Split a comma-separated list, as Debezium does: ``\,`` is a comma inside an item."""
+    items = re.split(r"(?<!\\),", value)
+    return [item.strip().replace("\\,", ",") for item in items if item.strip()]
+
+
+def _as_patterns(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    patterns = []
+    for item in split_list(value):
+        try:
+            patterns.append(re.compile(item, re.IGNORECASE))
+        except re.error as exc:
+            raise ValueError(f"'{item}' is not a regular expression: {exc}") from None
+    return tuple(patterns)
+
+
+def _as_words(value: object) -> object:
+    return tuple(split_list(value)) if isinstance(value, str) else value
+
+
+Patterns = Annotated[tuple[re.Pattern[str], ...], BeforeValidator(_as_patterns)]
+"""A comma-separated list of regular expressions, each matched against a whole name, ignoring case."""
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_as_words)]
+"""A comma-separated list of words."""
+
+Family = dict[str, str]
+"""The values of a family of options, by what stands for its ``<…>``."""
+
+
+def family_prefix(name: str) -> str:
+    """Return what the options of a family begin with; nothing if the option is no family."""
+    return name[: name.index("<")] if name.endswith(">") else ""
+
+
+def matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
+    """Tell whether any pattern matches the whole name."""
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+class Options(BaseModel):
+    """Base of the option models. Instances are immutable and hold no live resource."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        populate_by_name=False,
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+    )
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Read options as Spark or a YAML file gives them.
+
+        Raises:
+            ConfigError: naming the first wrong option, its value, what is allowed and the nearest match.
+        """
+        names = {name.lower(): name for name in cls.names()}
+        given: dict[str, Any] = {}
+        for key, value in options.items():
+            name = names.get(key.lower())
+            family, member = cls._family(key)
+            if family:
+                given.setdefault(family, {})[member] = value
+            elif name is None:
+                raise ConfigError(f"Unknown option '{key}'.", _nearest(key, list(names.values())))
+            else:
+                given[name] = value
+        try:
+            return cls.model_validate(given)
+        except ValidationError as exc:
+            raise _explain(cls, given, exc) from None
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of all options, in the order of their declaration."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def _family(cls, key: str) -> tuple[str, str]:
+        """Return the family that an option belongs to and what it stands for there; nothing if to none."""
+        for name in cls.names():
+            prefix = family_prefix(name)
+            if prefix and len(key) > len(prefix) and key.lower().startswith(prefix):
+                return name, key[len(prefix) :]
+        return "", ""
+
+    def values(self) -> dict[str, Any]:
+        """Return the value of every option by its name, without the secret ones."""
+        return {
+            field.alias or name: getattr(self, name)
+            for name, field in type(self).model_fields.items()
+            if not is_secret(field)
+        }
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    return f"Did you mean '{close[0]}'?" if close else "See the option reference for all options."
+
+
+def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError) -> ConfigError:
+    """Turn pydantic's report into one sentence about the first wrong option."""
+    error = exc.errors()[0]
+    if not error["loc"]:
+        return ConfigError(str(error["msg"]).removeprefix("Value error, ").strip())
+    name = str(error["loc"][0])
+    field = next(f for f in cls.model_fields.values() if f.alias == name)
+    if error["type"] == "missing":
+        return ConfigError(f"Option '{name}' is required: {field.description}")
+    shown = "" if is_secret(field) else f" has the value '{given.get(name)}', which"
+    problem = f"Option '{name}'{shown} is not allowed:"
+    choices = allowed_values(field)
+    if choices:
+        close = difflib.get_close_matches(given.get(name, "").lower(), choices, n=1)
+        hint = f" Did you mean '{close[0]}'?" if close else ""
+        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.{hint}")
+    reason = str(error["msg"]).removeprefix("Value error, ").strip()
+    return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
+
+
+def allowed_values(field: FieldInfo) -> list[str]:
+    """Return the values of an option that is a choice, else nothing."""
+    values = get_args(field.annotation)
+    return list(values) if values and all(isinstance(value, str) for value in values) else []
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Tell whether the option's value must never be shown."""
+    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)

@@ -1,0 +1,116 @@
+"""The option reference: ``docs/options.md``, rendered from the option models.
+
+Run ``python -m floodmark.config.reference docs/options.md`` after a change of a model.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.load import BATCH_MODELS, MODELS
+from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
+from floodmark.config.snapshot import SnapshotOptions
+
+TITLES = {"postgres": "PostgreSQL"}
+HEADER = "| option | type | default | meaning | Debezium |\n| --- | --- | --- | --- | --- |"
+INTRODUCTION = """# Options
+
+Options of the source, for `spark.readStream.format("floodmark").option(…)` and for `source:` in a
+pipeline file. Names ignore case. Lists are separated by commas; `\\,` is a comma inside an item. Regular
+expressions are matched against whole names, ignoring case. An unknown option is an error.
+
+The last column names the Debezium property that an option stands for: *same* if it has the same name,
+values and meaning, – if Debezium has none.
+
+This page is generated from the option models.
+"""
+BATCH = """`spark.read.format("floodmark")` reads one table as it is now. It takes the options of the connection, of the
+tables, of how values are represented and `snapshot.chunk.bytes`; `topic.prefix` and `state.dir` must be left out,
+and the others have no effect.
+"""
+
+
+def render() -> str:
+    """Return the whole page."""
+    snapshots = set(SnapshotOptions.model_fields)
+    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, snapshots)]
+    parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
+    parts.append(_table(SnapshotOptions, set()))
+    for name, model in MODELS.items():
+        parts += [
+            f"\n## {TITLES.get(name, name)}: `connector={name}`\n",
+            _table(model, set(CommonOptions.model_fields)),
+            f"\n## {TITLES.get(name, name)}: batch reads\n",
+            BATCH,
+            _table(BATCH_MODELS[name], set(model.model_fields)),
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def _table(model: type[Options], without: set[str]) -> str:
+    rows = [_row(field) for name, field in model.model_fields.items() if name not in without]
+    return "\n".join([HEADER, *rows])
+
+
+def _row(field: FieldInfo) -> str:
+    cells = [f"`{field.alias}`", _type(field), _default(field), _meaning(field), _debezium(field)]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _type(field: FieldInfo) -> str:
+    choices = allowed_values(field)
+    if choices:
+        return "one of " + ", ".join(f"`{choice}`" for choice in choices)
+    if is_secret(field):
+        return "secret text"
+    return _type_name(field.annotation) + _limits(field)
+
+
+def _type_name(annotation: Any) -> str:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return _type_name(next(part for part in get_args(annotation) if part is not type(None)))
+    if get_origin(annotation) is tuple:
+        item = get_args(annotation)[0]
+        return "list of regular expressions" if item == re.Pattern[str] else "list of words"
+    names: dict[Any, str] = {str: "text", int: "integer", bool: "`true` or `false`", Family: "text"}
+    return names[annotation]
+
+
+def _limits(field: FieldInfo) -> str:
+    low = next((item.ge for item in field.metadata if hasattr(item, "ge")), None)
+    high = next((item.le for item in field.metadata if hasattr(item, "le")), None)
+    if low is not None and high is not None:
+        return f", {low} to {high}"
+    return "" if low is None else f", at least {low}"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "*required*"
+    value = field.default
+    if value is None or value in ((), "", {}):
+        return "–"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{','.join(value)}`" if isinstance(value, tuple) else f"`{value}`"
+
+
+def _meaning(field: FieldInfo) -> str:
+    return field.description or ""
+
+
+def _debezium(field: FieldInfo) -> str:
+    extra = field.json_schema_extra
+    equivalent = str(extra.get("debezium", SAME)) if isinstance(extra, dict) else SAME
+    return {SAME: "same", OWN: "–"}.get(equivalent) or re.sub(r"[a-z]+(\.\w+)+", r"`\g<0>`", equivalent)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render(), encoding="utf-8")

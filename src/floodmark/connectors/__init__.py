@@ -1,0 +1,1 @@
+"""Connectors: one folder a database, all filling in the same protocols (``base``)."""

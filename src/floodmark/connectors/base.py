@@ -1,0 +1,156 @@
+"""The interface that a connector fills in.
+
+The planner (Spark's source process) talks to a ``Connector``; executors talk to its ``LogDecoder`` and
+``ChunkReader``, which travel to them by pickling and so hold options only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from floodmark.capture.log_stream import LogStream
+from floodmark.capture.segment import SegmentData
+
+
+class LogDecoder(Protocol):
+    """Turns segments into events, in an executor."""
+
+    def decode(self, data: SegmentData, after: str, upto: str) -> Iterator[pa.RecordBatch]:
+        """Return the events of the records in ``(after, upto]``, in their order."""
+
+
+class ChunkReader(Protocol):
+    """Reads chunks of tables, in an executor."""
+
+    def read(self, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Return the chunk's rows as read events."""
+
+
+class ReadPoint(Protocol):
+    """A view of the tables that stays the same for all readers while it is held.
+
+    Attributes:
+        position: everything committed up to it is visible, nothing after it.
+        token: what a chunk needs to read from it, as JSON data.
+    """
+
+    position: str
+    token: dict[str, Any]
+
+    def alive(self) -> bool:
+        """Tell whether it can still be read from."""
+
+    def release(self) -> None:
+        """Let go of it."""
+
+
+class KeyRanges(Protocol):
+    """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
+
+    def last(self) -> list[str] | None:
+        """Return the highest key; None if there is no row that has one."""
+
+    def bounds(
+        self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int
+    ) -> list[tuple[list[str], int]]:
+        """Return the upper bounds of up to ``count`` ranges of ``size`` rows in ``(after, upto]``, and their rows.
+
+        If there are fewer rows, the last bound is ``upto``.
+        """
+
+
+class Connector(Protocol):
+    """The planner's side of a connector. Opened lazily; nothing in it is pickled."""
+
+    def identity(self) -> dict[str, str]:
+        """Return what identifies the source in a checkpoint."""
+
+    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+        """Create what capture needs at the source, or prove that the log from ``position`` on is there.
+
+        Args:
+            snapshot: whether a read point at the starting position is wanted.
+            position: where to go on from; None for a new query.
+
+        Returns:
+            The position to start from, and the read point there.
+        """
+
+    def discard_lost_log(self) -> None:
+        """Remove what stands for a log that can't be read any more, so that ``prepare`` can make a new one."""
+
+    def read_point(self) -> ReadPoint:
+        """Open a new read point at the source's current position."""
+
+    def fresh_point(self) -> ReadPoint:
+        """Open a new read point at once; its ``position`` is what the log must reach before it can be settled."""
+
+    def settle(self, point: ReadPoint, after: str) -> bool:
+        """Fix the exact position of a fresh read point, once the log has been captured up to its present one.
+
+        Args:
+            point: from ``fresh_point``.
+            after: up to here the log has been delivered, so the position must not lie before.
+
+        Returns:
+            False if the view has no place in the log: take another read point.
+        """
+
+    def delivered(self, position: str) -> None:
+        """Told after a micro-batch how far the log has been delivered."""
+
+    def current_position(self) -> str:
+        """Return the end of the source's log."""
+
+    def snapshot_tables(self) -> list[dict[str, Any]]:
+        """Return the tables to snapshot, as JSON data.
+
+        ``name``, ``published`` (the name that its events have), ``oid``, ``units`` (how much there is to
+        read), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
+        """
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return all captured tables, described in the same way."""
+
+    def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
+        """Return ``file`` of tables; those that are gone are left out."""
+
+    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
+        """Return what is to be known of a table's key, as JSON data; None if it has none.
+
+        ``nulls`` says whether there may be rows without key.
+
+        Args:
+            oid: the table.
+            surrogate: a column to use instead.
+        """
+
+    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+        """Return a table as a read point sees it, to be cut by its key.
+
+        While the point is held the table is neither altered nor emptied, if the source can see to that.
+
+        Args:
+            point: the read point.
+            oid: the table.
+            key: as ``key_of`` returned it.
+            condition: on the rows; empty: all.
+        """
+
+    def chunk_units(self) -> int:
+        """Return how many units make a chunk."""
+
+    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return what chunks carry of tables, such as their structure; tables that are gone are left out."""
+
+    def log_stream(self) -> LogStream:
+        """Return a new log stream, not yet opened."""
+
+    def lag_bytes(self, position: str) -> int:
+        """Return how many bytes of log lie between a position and the end of the source's log."""
+
+    def stop(self) -> None:
+        """Release every connection, and what the options say is dropped at the end."""

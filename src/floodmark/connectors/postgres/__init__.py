@@ -1,0 +1,1 @@
+"""PostgreSQL: pgoutput over logical replication, and exported snapshots."""

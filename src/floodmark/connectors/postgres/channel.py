@@ -1,0 +1,217 @@
+"""The byte stream of a COPY command.
+
+Without TLS the frames are read from the socket itself, in large pieces: libpq takes 16 KiB a call and
+hands out one message at a time. For that the command is sent on the socket too, so that libpq never
+reads ahead. Under TLS libpq does the reading and the frames are put together again.
+
+Source: PostgreSQL documentation, "Message Flow" (COPY operations) and "Message Formats".
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from typing import Protocol
+
+import psycopg
+from psycopg import pq
+from psycopg.rows import TupleRow
+
+from floodmark.errors import ConnectError, SlotBusyError, SourceStateError
+
+_HEADER = struct.Struct(">cI")
+_LENGTH = struct.Struct(">I")
+COPY_STARTED = {b"W", b"H"}
+RETRIABLE = ("08", "57P", "53", "XX")
+OBJECT_IN_USE = "55006"
+
+
+class CopyChannel(Protocol):
+    """A connection inside a COPY."""
+
+    def start(self, command: str) -> None:
+        """Send the command and wait until the server has begun to copy."""
+
+    def read_into(self, view: memoryview, timeout: float) -> int:
+        """Take what has arrived, waiting up to ``timeout`` seconds for the first byte.
+
+        Returns:
+            How many bytes were written to ``view``: messages as on the wire, cut anywhere.
+        """
+
+    def send(self, data: bytes) -> None:
+        """Send one CopyData message."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def open_channel(conn: psycopg.Connection[TupleRow], receive_buffer: int | None = None) -> CopyChannel:
+    """Take over a connection for COPY commands.
+
+    Args:
+        conn: an idle connection, which belongs to the channel from now on.
+        receive_buffer: size of the socket's receive buffer; a small one makes the server send in bursts.
+    """
+    if conn.pgconn.ssl_in_use:
+        return _LibpqChannel(conn)
+    return _SocketChannel(conn, receive_buffer)
+
+
+def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
+    """Return the error that stands for an ErrorResponse with these fields."""
+    code, text = fields.get("C", ""), fields.get("M", "unknown error")
+    if code == OBJECT_IN_USE:
+        return SlotBusyError(
+            f"PostgreSQL says: {text}.",
+            "Only one query can read a slot: stop the other one, or set slot.name.",
+        )
+    if code.startswith(RETRIABLE):
+        return ConnectError(f"PostgreSQL ended the connection: {text}.")
+    return SourceStateError(f"PostgreSQL says: {text} (SQLSTATE {code}).")
+
+
+def parse_error(body: bytes) -> dict[str, str]:
+    """Return the fields of an ErrorResponse or NoticeResponse by their type letter."""
+    parts = (part.decode("utf-8", "replace") for part in body.split(b"\0") if part)
+    return {part[0]: part[1:] for part in parts}
+
+
+class _SocketChannel:
+    def __init__(self, conn: psycopg.Connection[TupleRow], receive_buffer: int | None) -> None:
+        self._conn = conn
+        self._socket = socket.socket(fileno=os.dup(conn.pgconn.socket))
+        self._socket.setblocking(False)
+        if receive_buffer:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+
+    def start(self, command: str) -> None:
+        text = command.encode() + b"\0"
+        self._send_all(b"Q" + _LENGTH.pack(len(text) + 4) + text)
+        while True:
+            kind, length = _HEADER.unpack(self._read_exactly(5))
+            body = self._read_exactly(length - 4)
+            if kind == b"E":
+                raise server_error(parse_error(body))
+            if kind in COPY_STARTED:
+                return
+
+    def read_into(self, view: memoryview, timeout: float) -> int:
+        count = 0
+        while count < len(view):
+            try:
+                got = self._socket.recv_into(view[count:])
+            except BlockingIOError:
+                if count or not self._poll.poll(timeout * 1000):
+                    break
+                continue
+            except OSError as exc:
+                raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
+            if got == 0:
+                if count:
+                    break
+                raise ConnectError("PostgreSQL closed the connection.")
+            count += got
+        return count
+
+    def send(self, data: bytes) -> None:
+        self._send_all(b"d" + _LENGTH.pack(len(data) + 4) + data)
+
+    def close(self) -> None:
+        self._socket.close()
+        self._conn.close()
+
+    def _send_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                select.select([], [self._socket], [], 1.0)
+            except OSError as exc:
+                raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
+
+    def _read_exactly(self, size: int) -> bytes:
+        data = bytearray(size)
+        view = memoryview(data)
+        count = 0
+        while count < size:
+            count += self.read_into(view[count:], 1.0)
+        return bytes(data)
+
+
+class _LibpqChannel:
+    def __init__(self, conn: psycopg.Connection[TupleRow]) -> None:
+        self._conn = conn
+        self._pgconn = conn.pgconn
+        self._pending = bytearray()
+        self._done = False
+
+    def start(self, command: str) -> None:
+        result = self._pgconn.exec_(command.encode())
+        if result.status in (pq.ExecStatus.COPY_BOTH, pq.ExecStatus.COPY_OUT):
+            return
+        code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+        text = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message).decode().strip()
+        raise server_error({"C": code or "08006", "M": text})
+
+    def read_into(self, view: memoryview, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while len(self._pending) < len(view):
+            if self._done:
+                break
+            size, data = self._next()
+            if size > 0:
+                self._pending += b"d" + _LENGTH.pack(size + 4) + bytes(data)
+            elif size < 0:
+                self._finish()
+            elif self._pending or not self._wait(deadline - time.monotonic()):
+                break
+        count = min(len(self._pending), len(view))
+        view[:count] = self._pending[:count]
+        del self._pending[:count]
+        return count
+
+    def send(self, data: bytes) -> None:
+        try:
+            self._pgconn.put_copy_data(data)
+            self._pgconn.flush()
+        except psycopg.OperationalError as exc:
+            raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
+
+    def close(self) -> None:
+        self._conn.close()
+
+    def _next(self) -> tuple[int, memoryview]:
+        try:
+            return self._pgconn.get_copy_data(1)
+        except psycopg.OperationalError as exc:
+            raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
+
+    def _wait(self, timeout: float) -> bool:
+        if not select.select([self._pgconn.socket], [], [], max(timeout, 0))[0]:
+            return False
+        try:
+            self._pgconn.consume_input()
+        except psycopg.OperationalError as exc:
+            raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
+        return True
+
+    def _finish(self) -> None:
+        """Hand out the end of the copy as the messages that the socket would have shown."""
+        result = self._pgconn.get_result()
+        if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+            code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"08006").decode()
+            text = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
+            body = f"C{code}\0M{text}\0\0".encode()
+            self._pending += b"E" + _LENGTH.pack(len(body) + 4) + body
+        else:
+            while result is not None:
+                result = self._pgconn.get_result()
+            self._pending += b"c" + _LENGTH.pack(4) + b"Z" + _LENGTH.pack(5) + b"I"
+        self._done = True

@@ -1,0 +1,300 @@
+"""The planner's side of the PostgreSQL connector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.rows import TupleRow
+
+from floodmark.capture.log_stream import LogStream
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import KeyRanges, ReadPoint
+from floodmark.connectors.postgres import chunks, slots
+from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
+from floodmark.connectors.postgres.commit_log import CommitLog
+from floodmark.connectors.postgres.connection import MIN_VERSION, connect, limit_waits, run, server_version
+from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of
+from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.publication import ensure_publication
+from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn
+from floodmark.connectors.postgres.relation import Column, Relation, key_columns, type_from_list
+from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
+from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
+from floodmark.connectors.postgres.stream import PostgresStream
+from floodmark.connectors.postgres.visibility import Visibility
+from floodmark.errors import FloodmarkError, SourceStateError
+from floodmark.log import get_logger
+from floodmark.snapshot.modes import make_query
+
+log = get_logger(__name__)
+
+
+class PostgresConnector:
+    """A ``Connector``; opens its connection at the first use."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._options = options
+        self._tables = SnapshotTables(options, make_query(options))
+        self._lock = make_lock(options)
+        self._conn: psycopg.Connection[TupleRow] | None = None
+        self._capture_conn: psycopg.Connection[TupleRow] | None = None
+        self._commits = CommitLog()
+        self._first_xid: int | None = None
+
+    def identity(self) -> dict[str, str]:
+        """Return the server's system identifier, the database and the slot."""
+        conn = connect(self._options, replication=True)
+        try:
+            system = run(conn, "IDENTIFY_SYSTEM", "the server's identity", SLOT_CURE)[0][0]
+        finally:
+            conn.close()
+        return {"system": system, "database": self._options.dbname, "slot": self._options.slot_name}
+
+    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+        """Create publication and slot, or prove that the slot still holds the log from ``position`` on."""
+        conn = self._ordinary()
+        self._check_server(conn)
+        tables = captured_tables(conn, self._options)
+        self._check_tables(tables)
+        ensure_publication(conn, self._options, tables)
+        slot = slots.wait_until_free(conn, self._options)
+        if slot is not None:
+            slots.check_slot(slot, self._options)
+        if position is not None:
+            slots.check_position(slot, self._options.slot_name, parse_position(position)[0])
+            return position, None
+        if slot is None:
+            lsn, point = create_slot(self._options, temporary=False)
+        elif snapshot:
+            lsn, point = create_slot(self._options, temporary=True)
+        else:
+            return _position(slot.confirmed), None
+        if not snapshot:
+            point.release()
+            return _position(lsn), None
+        return _position(lsn), self._locked(point)
+
+    def discard_lost_log(self) -> None:
+        """Drop the slot if the server has invalidated it."""
+        slot = slots.wait_until_free(self._ordinary(), self._options)
+        if slot is not None and slot.invalidated:
+            slots.drop_slot(self._ordinary(), slot.name)
+
+    def read_point(self) -> ReadPoint:
+        """Open a read point at the end of the log; waits for all transactions that are writing."""
+        return self._locked(create_slot(self._options, temporary=True)[1])
+
+    def _locked(self, point: PostgresReadPoint) -> PostgresReadPoint:
+        """Lock the snapshot's tables in the transaction that holds the read point."""
+        if self._lock is not None:
+            readings = self._tables.readings(self._ordinary())
+            lock_tables(point, self._options, self._lock, [reading.stored.quoted for reading in readings])
+        return point
+
+    def fresh_point(self) -> PostgresReadPoint:
+        """Open a read point that waits for nobody and is not settled yet."""
+        point = PostgresReadPoint(self._options)
+        if not point.flushed:
+            self._flush_log()
+        return point
+
+    def _flush_log(self) -> None:
+        """Have the log written to disk, which a server without commits puts off for many seconds."""
+        conn = self._ordinary()
+        try:
+            run(conn, "SET synchronous_commit = local", "the session's commits")
+            run(conn, "SELECT pg_logical_emit_message(true, 'floodmark', '')", "flushing the log")
+        except SourceStateError as exc:
+            log.info("log_is_not_flushed", error=str(exc))
+
+    def settle(self, point: ReadPoint, after: str) -> bool:
+        """Find the exact position of a fresh read point."""
+        assert isinstance(point, PostgresReadPoint)
+        visible = point.visible
+        doubtful: frozenset[int] = frozenset()
+        if point.waiting is None:
+            # Any of those that ran when this process began may have been committed before.
+            if self._first_xid is None:
+                row = run(self._ordinary(), "SELECT pg_current_xact_id()::text::int8", "a transaction's number")[0]
+                self._first_xid = int(row[0])
+            if visible.oldest < self._first_xid:
+                return False
+        else:
+            waiting = np.array(sorted(point.waiting), np.int64)
+            doubtful = frozenset(visible.full(waiting)[~visible.sees(waiting)].tolist())
+        return point.settle(self._commits, doubtful, after)
+
+    def delivered(self, position: str) -> None:
+        """Forget transactions that no read point can lie before any more."""
+        if self._commits.large:
+            text = run(self._ordinary(), "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
+            self._commits.compact(Visibility.parse(text), first_lsn(position))
+
+    def current_position(self) -> str:
+        """Return the end of the log that is on the server's disk."""
+        row = run(self._ordinary(), "SELECT pg_current_wal_flush_lsn()::text", "the end of the log")[0]
+        return _position(parse_lsn(row[0]))
+
+    def lag_bytes(self, position: str) -> int:
+        """Return how many bytes of log lie between a position and the end of the log."""
+        return max(parse_position(self.current_position())[0] - parse_position(position)[0], 0)
+
+    def snapshot_tables(self) -> list[dict[str, Any]]:
+        """Return the tables that hold captured rows, with their pages."""
+        conn = self._ordinary()
+        readings = self._tables.readings(conn)
+        whole = {reading.stored.oid for reading in readings if reading.statement is not None}
+        found = self._described([(reading.stored, reading.published) for reading in readings])
+        return [{**table, "file": NO_FILE, "units": WHOLE} if table["oid"] in whole else table for table in found]
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return all tables that hold captured rows, whatever the initial snapshot reads of them."""
+        return self._described(stored_tables(self._ordinary(), self._options))
+
+    def _described(self, tables: Sequence[tuple[Table, Table]]) -> list[dict[str, Any]]:
+        conn = self._ordinary()
+        oids = [table.oid for table, _ in tables]
+        sizes = chunks.table_pages(conn, oids)
+        files = chunks.fingerprints(conn, oids)
+        return [
+            {
+                "name": table.full_name,
+                "published": published.full_name,
+                "oid": table.oid,
+                "file": files[table.oid],
+                "units": sizes[table.oid],
+                "rows": table.rows,
+            }
+            for table, published in tables
+            if table.oid in sizes and table.oid in files
+        ]
+
+    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
+        """Return the columns that a table is cut by; None if there are none."""
+        return key_of(self._ordinary(), oid, surrogate)
+
+    def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
+        """Return what changes when tables are rewritten or altered; tables that are gone are left out."""
+        return chunks.fingerprints(self._ordinary(), oids)
+
+    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+        """Return a table as a read point sees it, to be cut by its key."""
+        assert isinstance(point, PostgresReadPoint)
+        rows = run(
+            self._ordinary(),
+            "SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c "
+            f"JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {oid}",
+            "the name of a table",
+        )
+        if not rows:
+            raise SourceStateError(f"The table with OID {oid} does not exist any more.")
+        return PostgresKeyRanges(point, rows[0][0], key, condition)
+
+    def chunk_units(self) -> int:
+        """Return how many pages make a chunk of ``snapshot.chunk.bytes``."""
+        return max(self._options.snapshot_chunk_bytes // chunks.block_size(self._ordinary()), 1)
+
+    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return ``relation``, as the events have it, and ``stored``, the table to read, of each table."""
+        conn = self._ordinary()
+        own = self._tables.with_statements(conn)
+        pairs = {table.oid: (table, published) for table, published in stored_tables(conn, self._options)}
+        pairs |= {oid: (reading.stored, reading.published) for oid, reading in own.items()}
+        wanted = [oid for oid in oids if oid in pairs]
+        columns = chunks.describe_tables(conn, sorted({pairs[oid][1].oid for oid in wanted}))
+        types = {oid: {int(column[1]) for column in listed} for oid, listed in columns.items()}
+        known = structures(conn, types)
+        result = {}
+        for oid in wanted:
+            table, published = pairs[oid]
+            relation = _relation(published, columns[published.oid], known[published.oid])
+            result[oid] = {
+                "relation": chunks.relation_to_json(relation),
+                "stored": {
+                    "oid": oid,
+                    "name": table.quoted,
+                    "statement": own[oid].statement if oid in own else None,
+                },
+            }
+        return result
+
+    def log_stream(self) -> LogStream:
+        """Return a new replication stream."""
+        return PostgresStream(self._options, self._catalog, self._commits)
+
+    def stop(self) -> None:
+        """Close the connections; drop the slot if ``slot.drop.on.stop`` says so."""
+        if self._options.slot_drop_on_stop and self._conn is not None:
+            try:
+                slots.wait_until_free(self._conn, self._options)
+                slots.drop_slot(self._conn, self._options.slot_name)
+            except FloodmarkError:
+                pass
+        for conn in (self._conn, self._capture_conn):
+            if conn is not None:
+                conn.close()
+        self._conn = self._capture_conn = None
+
+    def _ordinary(self) -> psycopg.Connection[TupleRow]:
+        if self._conn is None or self._conn.closed or self._conn.broken:
+            self._conn = connect(self._options)
+            limit_waits(self._conn, self._options)
+        return self._conn
+
+    def _catalog(self) -> psycopg.Connection[TupleRow]:
+        """Return the capture thread's own connection for catalog look-ups."""
+        if self._capture_conn is None or self._capture_conn.closed or self._capture_conn.broken:
+            self._capture_conn = connect(self._options)
+        return self._capture_conn
+
+    def _check_server(self, conn: psycopg.Connection[TupleRow]) -> None:
+        if server_version(conn) < MIN_VERSION:
+            raise SourceStateError(
+                f"The server is PostgreSQL {server_version(conn)}; {MIN_VERSION} or later is needed.",
+                "Upgrade the server.",
+            )
+        level = run(conn, "SHOW wal_level", "wal_level")[0][0]
+        if level != "logical":
+            raise SourceStateError(
+                f"The server's wal_level is '{level}'; capture needs 'logical'.",
+                "ALTER SYSTEM SET wal_level = 'logical' and restart the server.",
+            )
+        role = run(
+            conn,
+            "SELECT rolsuper OR rolreplication OR EXISTS (SELECT FROM pg_roles managed WHERE managed.rolname = "
+            "'rds_replication' AND pg_has_role(current_user, managed.oid, 'member')) "
+            "FROM pg_roles WHERE rolname = current_user",
+            "the role",
+        )
+        if not role[0][0]:
+            raise SourceStateError(
+                f"The role '{self._options.user}' may not replicate.",
+                f'ALTER ROLE "{self._options.user}" REPLICATION.',
+            )
+
+    def _check_tables(self, tables: Sequence[Table]) -> None:
+        if tables or not self._options.table_include_list:
+            return
+        patterns = ", ".join(pattern.pattern for pattern in self._options.table_include_list)
+        raise SourceStateError(
+            f"No table of the database '{self._options.dbname}' matches table.include.list ({patterns}).",
+            "Its items are regular expressions of whole names, schema.table; check them and the role's rights.",
+        )
+
+
+def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[str, Any]) -> Relation:
+    made = tuple(
+        Column(name, oid, modifier, name in structure["identity"], not required)
+        for name, oid, modifier, required in columns
+    )
+    types = {int(oid): type_from_list(t) for oid, t in structure["types"].items()}
+    indexed = table.replica_identity == "i" and structure["identity"]
+    key = key_columns("i" if indexed else "f", made, structure["key"])
+    return Relation(table.oid, table.schema, table.name, table.replica_identity, made, key, types)
+
+
+def _position(lsn: int) -> str:
+    return position(lsn)

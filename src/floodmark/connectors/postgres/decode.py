@@ -1,0 +1,259 @@
+"""From segments to events: the ``LogDecoder`` of PostgreSQL.
+
+All changes of tables that look alike and of one kind are made into events together; at the end they are put
+back into the log's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.capture.segment import SegmentData
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPDATE
+from floodmark.connectors.postgres.records import Changes, find_changes, truncated
+from floodmark.connectors.postgres.shapes import Shapes, TableNames
+from floodmark.connectors.postgres.source_block import StreamedSource, text_of
+from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
+from floodmark.connectors.postgres.tuples import TextColumn, split_tuples
+from floodmark.errors import DecodeError
+from floodmark.events.columns import HEADERS, EventGroup, assemble
+from floodmark.events.json_text import Fragment, fixed_width, hex_digits
+
+NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
+
+# Sub-order of the events made from one change.
+DELETED, TOMBSTONE, CREATED = 0, 1, 2
+
+# Small slices keep the working set in the allocator's and the processor's caches; with many shapes of tables a slice
+# must still hold enough rows of each to be worth a vectorised pass.
+SLICE_CHANGES = 16_384
+SLICE_CHANGES_MANY_SHAPES = 131_072
+FEW_SHAPES = 4
+
+
+@dataclass
+class _Rows:
+    """Changes of tables that look alike and of one kind, with what their events are made of."""
+
+    changes: Changes
+    version: TableVersion
+    names: TableNames
+    source: list[str | pa.StringArray]
+
+    def __len__(self) -> int:
+        return len(self.changes.at)
+
+    def select(self, index: NDArray[np.int64]) -> _Rows:
+        at = pa.array(index)
+        source = [piece if isinstance(piece, str) else piece.take(at) for piece in self.source]
+        return _Rows(self.changes.select(index), self.version, self.names.take(at), source)
+
+
+class PostgresDecoder:
+    """Decodes segments of pgoutput messages into events."""
+
+    def __init__(self, options: PostgresOptions, make_version: VersionMaker) -> None:
+        self._options = options
+        self._make_version = make_version
+
+    def decode(self, data: SegmentData, after: str, upto: str) -> Iterator[pa.RecordBatch]:
+        """Return the events of the changes in ``(after, upto]``, in the log's order.
+
+        Raises:
+            DecodeError: a record isn't what the protocol says.
+        """
+        changes = find_changes(data, after, upto)
+        shapes = Shapes(changes.relations, self._options)
+        versions = [self._make_version(relation) for relation in shapes.first]
+        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions)
+        size = SLICE_CHANGES if len(versions) <= FEW_SHAPES else SLICE_CHANGES_MANY_SHAPES
+        for first in range(0, len(changes.at), size):
+            part = changes.select(slice(first, first + size))
+            groups = [*self._row_changes(part, shapes, versions, source), *self._truncates(part, source)]
+            batch = assemble(groups, self._make_version.schema)
+            if batch is not None:
+                yield batch
+
+    def _row_changes(
+        self, changes: Changes, shapes: Shapes, versions: Sequence[TableVersion], source: StreamedSource
+    ) -> Iterator[EventGroup]:
+        # Truncates have no relation, which the last place stands for.
+        shape = np.append(shapes.shape, -1)[changes.relation]
+        order = np.argsort(shape, kind="stable")
+        bounds = np.flatnonzero(np.diff(shape[order])) + 1
+        for index in np.split(order, bounds):
+            if not len(index) or shape[index[0]] < 0:
+                continue
+            version = versions[int(shape[index[0]])]
+            for kind, operation, make in (
+                (INSERT, "c", self._inserts),
+                (UPDATE, "u", self._updates),
+                (DELETE, "d", self._deletes),
+            ):
+                chosen = index[changes.kind[index] == kind]
+                if len(chosen) and not self._options.skips(operation):
+                    part = changes.select(chosen)
+                    names = shapes.names(part.relation)
+                    yield from make(
+                        _Rows(part, version, names, source.pieces(names.source, part.transaction, part.lsn))
+                    )
+
+    def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
+        _expect(rows.changes, 5, NEW_ROW)
+        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
+        yield self._event(rows, "c", None, rows.version.encode(new))
+
+    def _updates(self, rows: _Rows) -> Iterator[EventGroup]:
+        kinds = rows.changes.payload[rows.changes.at + 5]
+        for kind, make in (
+            (NEW_ROW, self._updates_without_old),
+            (OLD_ROW, self._updates_with_old),
+            (OLD_KEY_ROW, self._updates_with_key),
+        ):
+            index = np.flatnonzero(kinds == kind)
+            if len(index) == len(rows):
+                yield from make(rows)
+                return
+            if len(index):
+                yield from make(rows.select(index))
+        if not np.isin(kinds, (NEW_ROW, OLD_ROW, OLD_KEY_ROW)).all():
+            raise DecodeError("An Update message holds an unknown kind of tuple.")
+
+    def _updates_without_old(self, rows: _Rows) -> Iterator[EventGroup]:
+        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
+        yield self._event(rows, "u", None, rows.version.encode(new))
+
+    def _updates_with_old(self, rows: _Rows) -> Iterator[EventGroup]:
+        old, new = self._both(rows)
+        yield from self._changed(rows, old, with_old_values(new, old), complete=True)
+
+    def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
+        old, new = self._both(rows)
+        yield from self._changed(rows, old, new, complete=False)
+
+    def _both(self, rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
+        """Split updates that hold an old and a new row."""
+        payload, columns = rows.changes.payload, len(rows.version.names)
+        old, end = split_tuples(payload, rows.changes.at + 6, columns)
+        if (payload[np.minimum(end, len(payload) - 1)] != NEW_ROW).any():
+            raise DecodeError("An Update message lacks its new tuple.")
+        new, _ = split_tuples(payload, end + 1, columns)
+        return old, new
+
+    def _changed(
+        self, rows: _Rows, old: list[TextColumn], new: list[TextColumn], complete: bool
+    ) -> Iterator[EventGroup]:
+        """Make updates, and delete, tombstone and create where the key changed."""
+        version = rows.version
+        moved = version.key_changed(old, new)
+        same = np.flatnonzero(~moved)
+        if len(same):
+            part = rows if len(same) == len(rows) else rows.select(same)
+            before = version.encode_old(take_columns(old, same), complete) if complete else None
+            yield self._event(part, "u", before, version.encode(take_columns(new, same)))
+        index = np.flatnonzero(moved)
+        if not len(index):
+            return
+        part = rows.select(index)
+        before = version.encode_old(take_columns(old, index), complete)
+        after = version.encode(take_columns(new, index))
+        deleted = self._event(part, "d", before, None, DELETED)
+        deleted.columns["headers"] = _headers(NEW_KEY, version.keys(after, len(index), bare=True))
+        yield deleted
+        if version.tombstones:
+            tombstone = self._tombstone(part, deleted.columns["key"])
+            tombstone.columns["headers"] = deleted.columns["headers"]
+            yield tombstone
+        created = self._event(part, "c", None, after, CREATED)
+        created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
+        yield created
+
+    def _deletes(self, rows: _Rows) -> Iterator[EventGroup]:
+        kinds = rows.changes.payload[rows.changes.at + 5]
+        for kind in (OLD_ROW, OLD_KEY_ROW):
+            index = np.flatnonzero(kinds == kind)
+            if not len(index):
+                continue
+            part = rows if len(index) == len(rows) else rows.select(index)
+            old, _ = split_tuples(part.changes.payload, part.changes.at + 6, len(part.version.names))
+            before = part.version.encode_old(old, kind == OLD_ROW)
+            group = self._event(part, "d", before, None, DELETED)
+            yield group
+            if part.version.tombstones:
+                yield self._tombstone(part, group.columns["key"])
+        if not np.isin(kinds, (OLD_ROW, OLD_KEY_ROW)).all():
+            raise DecodeError("A Delete message holds an unknown kind of tuple.")
+
+    def _truncates(self, changes: Changes, source: StreamedSource) -> Iterator[EventGroup]:
+        if self._options.skips("t"):
+            return
+        for i in np.flatnonzero(changes.kind == TRUNCATE).tolist():
+            one = changes.select(np.array([i]))
+            for sub, oid in enumerate(truncated(changes.payload, int(changes.at[i]))):
+                relation = changes.relation_at(oid, int(changes.record[i]))
+                if not self._options.captures(relation.schema, relation.table):
+                    continue
+                version = self._make_version(relation)
+                names = TableNames.of(relation, self._options)
+                rows = _Rows(one, version, names, source.pieces(names.source, one.transaction, one.lsn))
+                yield self._event(rows, "t", None, None, min(sub, 255))
+
+    def _event(
+        self,
+        rows: _Rows,
+        operation: str,
+        before: list[Fragment] | None,
+        after: list[Fragment] | None,
+        sub: int = 0,
+    ) -> EventGroup:
+        columns = rows.version.columns(operation, len(rows), before, after, rows.source)
+        return self._group(rows, operation, columns, sub)
+
+    def _tombstone(self, rows: _Rows, keys: pa.StringArray) -> EventGroup:
+        return self._group(rows, "d", {"key": keys, "value": pa.nulls(len(rows), pa.string())}, TOMBSTONE)
+
+    def _group(self, rows: _Rows, operation: str, columns: dict[str, pa.Array], sub: int) -> EventGroup:
+        changes = rows.changes
+        index = pa.array(changes.transaction)
+        tx = changes.transactions
+        return EventGroup.of(
+            changes.record * 256 + sub,
+            {
+                **columns,
+                **rows.names.columns(),
+                "op": operation,
+                "database": self._options.dbname,
+                "position": _positions(tx.lsn[changes.transaction], changes.ordinal, sub),
+                "txid": text_of(tx.xid).take(index),
+                "source_ts": pa.array(tx.commit_us).take(index).cast(pa.timestamp("us", tz="UTC")),
+            },
+        )
+
+
+def _expect(changes: Changes, offset: int, kind: int) -> None:
+    if (changes.payload[changes.at + offset] != kind).any():
+        raise DecodeError("A message holds an unknown kind of tuple.")
+
+
+def _positions(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> pa.StringArray:
+    """Return the events' positions: ``<LSN>-<ordinal>-<sub>`` in hexadecimal."""
+    matrix = np.full((len(lsn), 28), ord("-"), np.uint8)
+    matrix[:, :16] = hex_digits(lsn.astype(np.uint64), 16)
+    matrix[:, 17:25] = hex_digits(ordinal.astype(np.uint64), 8)
+    matrix[:, 26:] = np.frombuffer(f"{sub:02X}".encode(), np.uint8)
+    return fixed_width(matrix)
+
+
+def _headers(name: str, values: pa.StringArray) -> pa.ListArray:
+    """Return a list of one header for each row."""
+    rows = len(values)
+    names = pa.repeat(pa.scalar(name), rows)
+    entries = pa.StructArray.from_arrays([names, values.cast(pa.binary())], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), entries, type=HEADERS)

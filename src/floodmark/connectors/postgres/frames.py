@@ -1,0 +1,73 @@
+"""Finding CopyData frames in a buffer, many at a time.
+
+A CopyData frame is ``d``, a big-endian int32 length that counts itself, and the data. Frames form a
+chain that is sequential by nature. Candidates are found by a vectorised scan for ``d`` followed by a
+zero byte (a length below 16 MiB); wherever each candidate ends where the next one begins the chain is
+proven without a loop, and only the breaks are walked one by one.
+
+Source: PostgreSQL documentation, "Message Formats", CopyData.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+COPY_DATA = 0x64
+HEADER_BYTES = 5
+
+Bytes = NDArray[np.uint8]
+Positions = NDArray[np.int64]
+
+
+def be_view(buf: Bytes, dtype: str) -> NDArray[np.generic]:
+    """View a byte buffer as overlapping big-endian numbers: element i starts at byte i.
+
+    Args:
+        buf: shape (n,).
+        dtype: such as ``>u4`` or ``>i8``.
+
+    Returns:
+        Shape (n - itemsize + 1,), a view with a stride of one byte.
+    """
+    size = np.dtype(dtype).itemsize
+    return np.ndarray((max(len(buf) - size + 1, 0),), dtype=dtype, buffer=buf.data, strides=(1,))
+
+
+def find_frames(buf: Bytes) -> tuple[Positions, int]:
+    """Return where the complete CopyData frames start, and where the last one ends.
+
+    The buffer must begin at a frame. The scan ends at the first byte that is not the start of a
+    complete CopyData frame: an incomplete one, or another message.
+
+    Returns:
+        Starts, shape (frames,); the end of the last frame (0 if there is none).
+    """
+    size = len(buf)
+    if size < HEADER_BYTES or buf[0] != COPY_DATA:
+        return np.empty(0, np.int64), 0
+    candidates = np.flatnonzero((buf[:-1] == COPY_DATA) & (buf[1:] == 0))
+    candidates = candidates[candidates <= size - HEADER_BYTES]
+    lengths = be_view(buf, ">u4")
+    ends = candidates + 1 + lengths[candidates + 1].astype(np.int64)
+    breaks = np.flatnonzero(ends[:-1] != candidates[1:])
+    runs: list[Positions] = []
+    position = 0
+    while position <= size - HEADER_BYTES and buf[position] == COPY_DATA:
+        first = int(np.searchsorted(candidates, position))
+        if first < len(candidates) and candidates[first] == position:
+            at = int(np.searchsorted(breaks, first))
+            last = int(breaks[at]) if at < len(breaks) else len(candidates) - 1
+            run = candidates[first : last + 1]
+            after = int(ends[last])
+        else:  # a frame of 16 MiB or more
+            run = np.array([position], np.int64)
+            after = position + 1 + int(lengths[position + 1])
+        if after > size:
+            if len(run) > 1:
+                runs.append(run[:-1])
+                position = int(run[-1])
+            break
+        runs.append(run)
+        position = after
+    return (np.concatenate(runs) if runs else np.empty(0, np.int64)), position

@@ -1,0 +1,22 @@
+"""Offsets and letters of the replication protocol's messages.
+
+Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Primary keepalive message) and
+"Logical Replication Message Formats".
+"""
+
+WAL_DATA, KEEPALIVE = ord("w"), ord("k")
+BEGIN, COMMIT, RELATION = ord("B"), ord("C"), ord("R")
+INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = (ord(c) for c in "IUDTM")
+
+CHANGES = (INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE)
+"""The messages that an ordinal counts; Relation messages depend on the connection, so they don't."""
+
+# Offsets from the start of a CopyData frame.
+FRAME_KIND = 5
+WAL_LSN = 6
+KEEPALIVE_END = 6
+KEEPALIVE_REPLY = 22
+PAYLOAD = 30
+
+PG_EPOCH_US = 946_684_800_000_000
+"""2000-01-01, PostgreSQL's epoch, in microseconds since 1970."""

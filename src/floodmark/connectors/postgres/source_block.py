@@ -1,0 +1,157 @@
+"""The ``source`` block of PostgreSQL events, with Debezium 3.6's fields and order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark._version import __version__
+from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
+from floodmark.events.json_text import Joiner, dumps
+
+CONNECTOR = "postgresql"
+VERSION = __version__
+INCREMENTAL = "incremental"
+
+_STRING = {"type": "string"}
+_INT64 = {"type": "int64"}
+
+SCHEMA = struct(
+    [
+        field_schema(_STRING, False, "version"),
+        field_schema(_STRING, False, "connector"),
+        field_schema(_STRING, False, "name"),
+        field_schema(_INT64, False, "ts_ms"),
+        field_schema(SNAPSHOT_MARKER, True, "snapshot"),
+        field_schema(_STRING, False, "db"),
+        field_schema(_STRING, True, "sequence"),
+        field_schema(_INT64, True, "ts_us"),
+        field_schema(_INT64, True, "ts_ns"),
+        field_schema(_STRING, False, "schema"),
+        field_schema(_STRING, False, "table"),
+        field_schema(_INT64, True, "txId"),
+        field_schema(_INT64, True, "lsn"),
+        field_schema(_INT64, True, "xmin"),
+        field_schema(_STRING, True, "origin"),
+        field_schema(_INT64, True, "origin_lsn"),
+    ],
+    False,
+    "io.debezium.connector.postgresql.Source",
+    1,
+)
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """The transactions of a segment.
+
+    Attributes:
+        lsn: of the commit records, shape (transactions,).
+        commit_us: commit times, microseconds since the Unix epoch.
+        xid: transaction ids.
+        last_commit: end of the transaction committed before; -1 if unknown.
+        first_change: how many changes of the transaction lie before the segment.
+    """
+
+    lsn: NDArray[np.int64]
+    commit_us: NDArray[np.int64]
+    xid: NDArray[np.int64]
+    last_commit: NDArray[np.int64]
+    first_change: NDArray[np.int64]
+
+
+class StreamedSource:
+    """Makes the source blocks of streamed events of one segment.
+
+    What is the same for a whole transaction is put together once a transaction.
+    """
+
+    def __init__(self, prefix: str, database: str, transactions: Transactions) -> None:
+        self._prefix = prefix
+        self._database = database
+        self._transactions = transactions
+        self._times: tuple[pa.StringArray, pa.StringArray] | None = None
+
+    def _per_transaction(self) -> tuple[pa.StringArray, pa.StringArray]:
+        if self._times is None:
+            tx = self._transactions
+            rows = len(tx.lsn)
+            micros = text_of(tx.commit_us)
+            last = pc.if_else(
+                pa.array(tx.last_commit < 0),
+                "null",
+                pc.binary_join_element_wise('\\"', text_of(tx.last_commit), '\\"', ""),
+            )
+            head = (
+                Joiner()
+                .add(f'{{"version":"{VERSION}","connector":"{CONNECTOR}","name":{dumps(self._prefix)},"ts_ms":')
+                .add(text_of(tx.commit_us // 1000))
+                .add(f',"snapshot":"false","db":{dumps(self._database)},"sequence":"[')
+                .add(last)
+                .add(',\\"')
+                .join(rows)
+            )
+            tail = (
+                Joiner().add('\\"]","ts_us":').add(micros).add(',"ts_ns":').add(micros).add('000,"schema":').join(rows)
+            )
+            self._times = (head, tail)
+        return self._times
+
+    def pieces(
+        self, table: str | pa.StringArray, transaction: NDArray[np.int64], lsn: NDArray[np.int64]
+    ) -> list[str | pa.StringArray]:
+        """Return the pieces of the source blocks of some changes.
+
+        Args:
+            table: ``table_piece`` of their table, or of each one's table.
+            transaction: each change's transaction, as an index, shape (rows,).
+            lsn: each change's LSN, shape (rows,).
+        """
+        head, tail = self._per_transaction()
+        index = pa.array(transaction)
+        number = text_of(lsn)
+        xid = text_of(self._transactions.xid).take(index)
+        return [
+            head.take(index),
+            number,
+            tail.take(index),
+            table,
+            xid,
+            ',"lsn":',
+            number,
+            ',"xmin":null,"origin":null,"origin_lsn":null}',
+        ]
+
+
+def table_piece(schema: str, table: str) -> str:
+    """Return the part of a source block that names the table."""
+    return f'{dumps(schema)},"table":{dumps(table)},"txId":'
+
+
+def snapshot_block(
+    prefix: str, database: str, schema: str, table: str, lsn: int, xid: int, micros: int, marker: str
+) -> str:
+    """Return the source block of a snapshot's rows, the same for all rows of a chunk.
+
+    As in Debezium, rows of an incremental snapshot have no transaction and no LSN of their own; ``sequence`` says
+    where in the log they belong.
+    """
+    own = marker == INCREMENTAL
+    place = f'\\"{lsn}\\"'
+    sequence = f"[{place if own else 'null'},{place}]"
+    return (
+        f'{{"version":"{VERSION}","connector":"{CONNECTOR}","name":{dumps(prefix)},"ts_ms":{micros // 1000},'
+        f'"snapshot":"{marker}","db":{dumps(database)},"sequence":"{sequence}","ts_us":{micros},'
+        f'"ts_ns":{micros}000,"schema":{table_piece(schema, table)}{"null" if own else xid},'
+        f'"lsn":{"null" if own else lsn},'
+        '"xmin":null,"origin":null,"origin_lsn":null}'
+    )
+
+
+def text_of(numbers: NDArray[np.int64]) -> pa.StringArray:
+    """Return numbers as decimal text."""
+    return pc.cast(pa.array(numbers), pa.string())

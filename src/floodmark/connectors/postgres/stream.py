@@ -1,0 +1,380 @@
+"""The replication stream: pgoutput messages as they come, cut into segments.
+
+Capture moves bytes and looks only at what it must: where messages begin, where transactions end, and
+Relation messages. All of it works on whole bursts at once.
+
+Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Primary keepalive message,
+Standby status update) and "Logical Replication Message Formats" (Begin, Commit).
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from floodmark.capture.log_stream import Cut
+from floodmark.capture.segment import SegmentData
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.catalog import quote, structures
+from floodmark.connectors.postgres.channel import CopyChannel, open_channel, parse_error, server_error
+from floodmark.connectors.postgres.commit_log import CommitLog
+from floodmark.connectors.postgres.connection import connect
+from floodmark.connectors.postgres.frames import COPY_DATA, be_view, find_frames
+from floodmark.connectors.postgres.lsn import format_lsn, parse_position, position
+from floodmark.connectors.postgres.messages import (
+    BEGIN,
+    CHANGES,
+    COMMIT,
+    DELETE,
+    FRAME_KIND,
+    INSERT,
+    KEEPALIVE,
+    KEEPALIVE_END,
+    KEEPALIVE_REPLY,
+    PAYLOAD,
+    PG_EPOCH_US,
+    RELATION,
+    TRUNCATE,
+    UPDATE,
+)
+from floodmark.connectors.postgres.relation import parse_relation, relation_oid, to_header, type_oids
+from floodmark.connectors.postgres.signal_rows import signals_in
+from floodmark.errors import ConnectError
+
+RECEIVE_BUFFER = 64 << 10
+SLACK = 64 << 10
+BURST_PAUSE_S = 0.004
+
+_STATUS = struct.Struct(">cQQQqB")
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction whose commit hasn't been received yet.
+
+    Attributes:
+        lsn: of its commit record.
+        commit_us: commit time, microseconds since the Unix epoch.
+        changes: how many of its changes were received.
+    """
+
+    lsn: int
+    commit_us: int
+    xid: int
+    changes: int
+
+    def to_json(self) -> dict[str, int]:
+        """Return it for a segment's header."""
+        return {"lsn": self.lsn, "commit_us": self.commit_us, "xid": self.xid, "changes": self.changes}
+
+
+class PostgresStream:
+    """A ``LogStream`` over one replication connection."""
+
+    def __init__(self, options: PostgresOptions, catalog: Callable[[], Any], commits: CommitLog) -> None:
+        """Remember the options; nothing is opened.
+
+        Args:
+            options: the source's options.
+            catalog: returns an ordinary connection for catalog look-ups by the capture thread.
+            commits: is told which transactions come.
+        """
+        self._options = options
+        self._commits = commits
+        self._catalog = catalog
+        self._channel: CopyChannel | None = None
+        self._lock = threading.Lock()
+        self._buffer = np.empty(options.segment_bytes + SLACK, np.uint8)
+        self._filled = 0
+        self._framed = 0
+        self._starts: list[NDArray[np.int64]] = []
+        self._records = 0
+        self._cut_records = 0
+        self._cut_bytes = 0
+        self._cut_lsn = 0
+        self._cut_commit_us = 0
+        self._transaction: OpenTransaction | None = None
+        self._in_transaction = False
+        self._last_commit: int | None = None
+        self._relations: dict[int, dict[str, Any]] = {}
+        self._signal_tables: set[int] = set()
+        self._after = ""
+        self._received = 0
+        self._confirmed = 0
+        self._last_status = 0.0
+
+    def open(self, position: str) -> None:
+        """Connect and start replication after a position."""
+        conn = connect(self._options, replication=True)
+        arguments = {
+            "proto_version": "'1'",
+            "publication_names": f"'{quote(self._options.publication_name)}'",
+        }
+        settings = ", ".join(f"{name} {value}" for name, value in arguments.items())
+        lsn, _ = parse_position(position)
+        self._channel = open_channel(conn, RECEIVE_BUFFER)
+        self._channel.start(
+            f'START_REPLICATION SLOT "{self._options.slot_name}" LOGICAL {format_lsn(lsn)} ({settings})'
+        )
+        self._after = f"{lsn:016X}-00000000"
+        self._received = lsn
+        self._confirmed = 0
+        self._send_status(reply=True)
+
+    def read(self, timeout: float) -> int:
+        """Take what has arrived and find the messages in it; return its bytes."""
+        assert self._channel is not None
+        self.tend()
+        if self._filled == len(self._buffer):
+            self._grow()
+        count = self._channel.read_into(self._buffer.data[self._filled :], timeout)
+        if count:
+            self._filled += count
+            self._scan()
+            if not self._records:
+                self._forget_framed()
+            # The server sends each message by itself while the socket takes it at once. Leaving it a
+            # moment lets the small receive window fill, and the server batches: cheaper for both.
+            time.sleep(BURST_PAUSE_S)
+        return count
+
+    def tend(self) -> None:
+        """Send a status update if it is time to."""
+        if time.monotonic() - self._last_status > min(self._options.status_update_interval_ms / 1000, 10.0):
+            self._send_status()
+
+    @property
+    def full(self) -> bool:
+        """Whether a segment's worth of messages has been received."""
+        return self._framed >= self._options.segment_bytes
+
+    @property
+    def idle_position(self) -> str | None:
+        """Up to where the server has nothing for this source beyond what was cut; None if messages wait."""
+        if self._records or self._in_transaction:
+            return None
+        return position(self._received)
+
+    def confirm(self, position: str) -> None:
+        """Let the server discard the log up to a position."""
+        confirmed = parse_position(position)[0]
+        if confirmed > self._confirmed:
+            self._confirmed = confirmed
+            self._send_status(flushed=confirmed)
+        self._send_status()
+
+    def ping(self) -> None:
+        """Ask the server for a keepalive."""
+        self._send_status(reply=True)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._channel is not None:
+                self._channel.close()
+                self._channel = None
+
+    def cut(self, force: bool) -> Cut | None:
+        """Close what was received up to the last commit, or all of it if ``force`` and there is none."""
+        inside = False
+        if self._cut_records:
+            records, size, upto = self._cut_records, self._cut_bytes, position(self._cut_lsn)
+        elif force and self._records:
+            inside = True
+            records, size = self._records, self._framed
+            upto = ""
+        else:
+            return None
+        starts = np.concatenate(self._starts)
+        kept, rest = starts[:records], starts[records:]
+        payload = self._buffer[:size]
+        kinds = payload[kept + PAYLOAD]
+        header = {
+            "transaction": self._transaction.to_json() if self._transaction else None,
+            "last_commit": self._last_commit,
+            "relations": self._header_relations(payload, kept, kinds),
+        }
+        if inside:
+            self._transaction = self._open_transaction(payload, kept, kinds)
+            upto = position(self._transaction.lsn, self._transaction.changes)
+            commit_us = self._transaction.commit_us
+        else:
+            self._transaction = None
+            self._last_commit = self._cut_lsn
+            commit_us = self._cut_commit_us
+        data = SegmentData(payload, kept.astype(np.uint32), header)
+        signals = signals_in(data, self._after, upto, self._signal_tables) if self._signal_tables else []
+        cut = Cut(data, self._after, upto, records, commit_us / 1e6, signals)
+        self._after = upto
+        self._start_buffer(size, rest - size)
+        return cut
+
+    def _start_buffer(self, done: int, rest: NDArray[np.int64]) -> None:
+        """Move what was not cut to the start of a new buffer; the old one belongs to the segment."""
+        tail = self._buffer[done : self._filled]
+        fresh = np.empty(max(self._options.segment_bytes + SLACK, 2 * len(tail)), np.uint8)
+        fresh[: len(tail)] = tail
+        self._buffer = fresh
+        self._filled = len(tail)
+        self._framed -= done
+        self._starts = [rest] if len(rest) else []
+        self._records = len(rest)
+        self._cut_records = self._cut_bytes = 0
+
+    def _forget_framed(self) -> None:
+        """Drop keepalives while no record waits, so that an idle stream doesn't fill the buffer."""
+        tail = self._buffer[self._framed : self._filled].copy()
+        self._buffer[: len(tail)] = tail
+        self._filled = len(tail)
+        self._framed = 0
+
+    def _grow(self) -> None:
+        """Make room for a record that is larger than the buffer."""
+        larger = np.empty(2 * len(self._buffer), np.uint8)
+        larger[: self._filled] = self._buffer[: self._filled]
+        self._buffer = larger
+
+    def _scan(self) -> None:
+        """Frame what has arrived since the last scan."""
+        while self._framed < self._filled:
+            area = self._buffer[self._framed : self._filled]
+            starts, end = find_frames(area)
+            if len(starts):
+                self._note(starts + self._framed)
+                self._framed += end
+            elif area[0] == COPY_DATA or not self._skip_message(area):
+                return
+
+    def _skip_message(self, area: NDArray[np.uint8]) -> bool:
+        """Handle a message that isn't CopyData; return False if it is incomplete."""
+        head = bytes(area[:5])
+        if len(head) < 5:
+            return False
+        size = 1 + int.from_bytes(head[1:], "big")
+        if len(area) < size:
+            return False
+        kind, body = head[:1], bytes(area[5:size])
+        if kind == b"E":
+            raise server_error(parse_error(body))
+        if kind in (b"c", b"C", b"Z"):
+            raise ConnectError("PostgreSQL ended the replication stream.")
+        # Cut the message out, so that the payload holds nothing but frames.
+        start = self._framed
+        remaining = self._filled - start - size
+        self._buffer[start : start + remaining] = self._buffer[start + size : self._filled].copy()
+        self._filled -= size
+        return True
+
+    def _note(self, starts: NDArray[np.int64]) -> None:
+        buffer = self._buffer
+        alive = buffer[starts + FRAME_KIND] == KEEPALIVE
+        records = starts[~alive]
+        if len(records):
+            self._note_records(records)
+        if alive.any():
+            last = int(starts[alive][-1])
+            if not self._in_transaction and (not len(records) or last > records[-1]):
+                self._received = max(self._received, _be64(buffer, last + KEEPALIVE_END))
+            if buffer[last + KEEPALIVE_REPLY]:
+                self._send_status()
+
+    def _note_records(self, records: NDArray[np.int64]) -> None:
+        buffer = self._buffer
+        kinds = buffer[records + PAYLOAD]
+        commits = np.flatnonzero(kinds == COMMIT)
+        begins = np.flatnonzero(kinds == BEGIN)
+        if len(commits):
+            last = int(commits[-1])
+            at = int(records[last])
+            self._cut_records = self._records + last + 1
+            self._cut_bytes = at + 1 + _be32(buffer, at + 1)
+            self._cut_lsn = _be64(buffer, at + PAYLOAD + 10)
+            self._cut_commit_us = _be64(buffer, at + PAYLOAD + 18) + PG_EPOCH_US
+            self._received = max(self._received, self._cut_lsn)
+        if len(begins):
+            messages = records[begins] + PAYLOAD
+            lsn = be_view(buffer, ">i8")[messages + 1].astype(np.int64)
+            self._commits.add(lsn, be_view(buffer, ">u4")[messages + 17].astype(np.int64))
+        if len(begins) or len(commits):
+            self._in_transaction = bool(len(begins) and (not len(commits) or begins[-1] > commits[-1]))
+        self._starts.append(records)
+        self._records += len(records)
+
+    def _open_transaction(
+        self, payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
+    ) -> OpenTransaction:
+        """Return the transaction that a forced cut splits, with the changes that lie before the cut."""
+        begins = np.flatnonzero(kinds == BEGIN)
+        first = int(begins[-1]) if len(begins) else 0
+        changes = int(np.isin(kinds[first:], CHANGES).sum())
+        if len(begins):
+            at = int(starts[first]) + PAYLOAD + 1
+            commit_us = _be64(payload, at + 8) + PG_EPOCH_US
+            return OpenTransaction(_be64(payload, at), commit_us, _be32(payload, at + 16), changes)
+        assert self._transaction is not None
+        before = self._transaction
+        return OpenTransaction(before.lsn, before.commit_us, before.xid, before.changes + changes)
+
+    def _header_relations(
+        self, payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
+    ) -> list[dict[str, Any]]:
+        """Return the relation versions that the records need: those from before, then those inside."""
+        dml = (kinds == INSERT) | (kinds == UPDATE) | (kinds == DELETE)
+        used = set(np.unique(be_view(payload, ">u4")[starts[dml] + PAYLOAD + 1]).tolist())
+        for at in starts[kinds == TRUNCATE].tolist():
+            count = _be32(payload, at + PAYLOAD + 1)
+            base = at + PAYLOAD + 6
+            used.update(_be32(payload, base + 4 * i) for i in range(count))
+        entries = [{**entry, "record": -1} for oid, entry in self._relations.items() if oid in used]
+        inside = np.flatnonzero(kinds == RELATION)
+        return entries + self._read_relations(payload, starts, inside) if len(inside) else entries
+
+    def _read_relations(
+        self, payload: NDArray[np.uint8], starts: NDArray[np.int64], records: NDArray[np.int64]
+    ) -> list[dict[str, Any]]:
+        raws: list[tuple[int, bytes]] = []
+        for record in records.tolist():
+            at = int(starts[record])
+            end = at + 1 + _be32(payload, at + 1)
+            raws.append((record, bytes(payload[at + PAYLOAD : end])))
+        wanted = {relation_oid(raw): type_oids(raw) for _, raw in raws}
+        known = structures(self._catalog(), wanted)
+        entries = []
+        for record, raw in raws:
+            oid = relation_oid(raw)
+            entry = to_header(raw, known[oid], record)
+            relation = parse_relation(raw)
+            if self._options.takes_signals(relation.schema, relation.table):
+                self._signal_tables.add(oid)
+            self._relations[oid] = entry
+            entries.append(entry)
+        return entries
+
+    def _send_status(self, reply: bool = False, flushed: int = 0) -> None:
+        """Tell the server what was received and, if ``flushed`` isn't 0, what it may discard.
+
+        A server that shuts down waits for a walsender whose last known flush position lies behind; without
+        one it waits for the received position only. So a flush position is never left standing: it
+        would keep the server from stopping until a micro-batch confirms the end of the log.
+        """
+        with self._lock:
+            if self._channel is None:
+                return
+            now = time.time_ns() // 1000 - PG_EPOCH_US
+            self._channel.send(_STATUS.pack(b"r", self._received, flushed, flushed, now, int(reply)))
+            self._last_status = time.monotonic()
+
+
+def _be32(buffer: NDArray[np.uint8], at: int) -> int:
+    return int.from_bytes(bytes(buffer[at : at + 4]), "big")
+
+
+def _be64(buffer: NDArray[np.uint8], at: int) -> int:
+    return int.from_bytes(bytes(buffer[at : at + 8]), "big")

@@ -1,0 +1,111 @@
+"""Splitting tuples of many rows into columns, one vectorised pass a column.
+
+Source: PostgreSQL documentation, "Logical Replication Message Formats", TupleData.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.connectors.postgres.frames import be_view
+from floodmark.errors import DecodeError
+
+NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
+
+
+@dataclass
+class TextColumn:
+    """One column's values of many rows, in the server's text form.
+
+    Attributes:
+        text: shape (rows,), null where the value is NULL or not in the log.
+        unchanged: shape (rows,), true where the log doesn't hold the value; None if there is none.
+    """
+
+    text: pa.StringArray
+    unchanged: NDArray[np.bool_] | None = None
+
+
+def slices(
+    buf: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    valid: NDArray[np.bool_] | None,
+) -> pa.StringArray:
+    """Return pieces of a buffer as a string array without a copy in Python.
+
+    The starts and ends, interleaved, are the offsets of an array twice as long over the same buffer;
+    its even elements are the pieces.
+
+    Args:
+        buf: shape (bytes,), below 2 GiB.
+        starts: shape (rows,), ascending; pieces don't overlap.
+        lengths: shape (rows,).
+        valid: shape (rows,), false where the result is null; None if nowhere.
+    """
+    rows = len(starts)
+    offsets = np.empty(2 * rows + 1, np.int32)
+    offsets[0:-1:2] = starts
+    offsets[1::2] = starts + lengths
+    offsets[-1] = offsets[-2] if rows else 0
+    double = pa.StringArray.from_buffers(2 * rows, pa.py_buffer(offsets), pa.py_buffer(buf))
+    indices = pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32), mask=None if valid is None else ~valid)
+    return double.take(indices)
+
+
+def split_tuples(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int
+) -> tuple[list[TextColumn], NDArray[np.int64]]:
+    """Split the tuples that begin at ``at`` into their columns.
+
+    Args:
+        buf: shape (bytes,).
+        at: where each tuple's column count stands, ascending, shape (rows,).
+        columns: how many columns the relation has.
+
+    Returns:
+        The columns; where each tuple ends.
+
+    Raises:
+        DecodeError: a tuple has another number of columns, an unknown kind of value or goes past the buffer.
+    """
+    size = len(buf)
+    try:
+        counts = be_view(buf, ">u2")[at]
+        if (counts != columns).any():
+            raise DecodeError(f"A tuple has {int(counts[counts != columns][0])} columns; its relation has {columns}.")
+        lengths32 = be_view(buf, ">u4")
+        position = at + 2
+        result: list[TextColumn] = []
+        for _ in range(columns):
+            kinds = buf[position]
+            text = kinds == TEXT
+            if text.all():
+                lengths = lengths32[position + 1].astype(np.int64)
+                begin = position + 5
+                position = begin + lengths
+                _check_end(position, size)
+                result.append(TextColumn(slices(buf, begin, lengths, None)))
+                continue
+            unchanged = kinds == UNCHANGED
+            known = text | unchanged | (kinds == NULL)
+            if not known.all():
+                raise DecodeError(f"A value has the unknown kind {chr(int(kinds[~known][0]))!r}.")
+            lengths = np.zeros(len(position), np.int64)
+            lengths[text] = lengths32[position[text] + 1]
+            begin = np.where(text, position + 5, position + 1)
+            position = begin + lengths
+            _check_end(position, size)
+            result.append(TextColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
+    except IndexError:
+        raise DecodeError("A tuple is cut off.") from None
+    return result, position
+
+
+def _check_end(position: NDArray[np.int64], size: int) -> None:
+    if len(position) and int(position.max()) > size:
+        raise DecodeError("A tuple is cut off.")

@@ -1,0 +1,101 @@
+"""``bytea``, ``bit`` and ``bit varying``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from floodmark.connectors.postgres.types.arrays import (
+    lengths_of,
+    mapped,
+    offsets_of,
+    strings,
+    valid,
+)
+from floodmark.connectors.postgres.types.base64_text import binary_rows, encode_base64
+from floodmark.connectors.postgres.types.codec import Codec, Settings, quoted, semantic, unchanged
+from floodmark.connectors.postgres.types.plain import boolean
+from floodmark.events.json_text import Fragment, value_bytes
+
+BITS = "io.debezium.data.Bits"
+UNLIMITED = 2_147_483_647
+"""The length that Debezium gives ``bit varying`` without one."""
+
+_HEX_PREFIX = r"\x"
+_WIDEST_MATRIX = 1024
+
+
+def bytea(settings: Settings) -> Codec:
+    """Return the codec of ``bytea``, by ``binary.handling.mode``."""
+    mode = settings.binary_handling_mode
+    url_safe = mode == "base64-url-safe"
+
+    def encode(text: pa.StringArray) -> Fragment:
+        if mode == "hex":
+            return quoted(_digits(text))
+        return quoted(encode_base64(decode_hex(text), url_safe))
+
+    raw = settings.unavailable_value_placeholder.encode()
+    encoded = (base64.urlsafe_b64encode(raw) if url_safe else base64.b64encode(raw)).decode()
+    return Codec(
+        {"type": "bytes" if mode == "bytes" else "string"},
+        encode,
+        '""',
+        settings.placeholder if mode == "hex" else f'"{encoded}"',
+        pa.binary(),
+        decode_hex,
+    )
+
+
+def decode_hex(text: pa.StringArray) -> pa.BinaryArray:
+    r"""Return the bytes of the server's text ``\x00ff``; null stays null."""
+    digits = _digits(text).fill_null("")
+    offsets = offsets_of(digits)
+    data = binascii.unhexlify(value_bytes(digits).data)
+    return strings((offsets - offsets[0]) // 2, data, text).view(pa.binary())
+
+
+def _digits(text: pa.StringArray) -> pa.StringArray:
+    """Return the digits only, by taking the two characters of the prefix away, which no digit is."""
+    return pc.ascii_ltrim(text, _HEX_PREFIX)
+
+
+def bits(modifier: int, settings: Settings) -> Codec:
+    """Return the codec of ``bit(n)`` and ``bit varying(n)``; of one bit it is a boolean."""
+    if modifier == 1:
+        return boolean(settings, true="1")
+    length = modifier if modifier > 0 else UNLIMITED
+    return Codec(
+        semantic("bytes", BITS, parameters={"length": str(length)}),
+        lambda text: quoted(_little_endian(text)),
+        '""',
+        "null",
+        pa.string(),
+        unchanged,
+    )
+
+
+def _little_endian(text: pa.StringArray) -> pa.StringArray:
+    """Return base64 of the number's bytes, the lowest first, without zeros at the end (Java's ``BitSet``)."""
+    lengths = lengths_of(text)
+    width = int(lengths.max(initial=0))
+    if width > _WIDEST_MATRIX:
+        return mapped(text, text, valid(text), _one_little_endian)
+    offsets = offsets_of(text)
+    where = offsets[1:, None] - 1 - np.arange(width)
+    inside = np.arange(width) < lengths[:, None]
+    data = text.buffers()[2]
+    whole = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    ones = (whole[np.where(inside, where, 0)] == ord("1")) & inside
+    packed = np.packbits(ones, axis=1, bitorder="little")
+    used = np.logical_or.accumulate((packed != 0)[:, ::-1], axis=1)[:, ::-1]
+    return encode_base64(binary_rows(packed, used, text))
+
+
+def _one_little_endian(text: str) -> str:
+    number = int(text, 2) if text else 0
+    return base64.b64encode(number.to_bytes((number.bit_length() + 7) // 8, "little")).decode()

@@ -1,0 +1,78 @@
+"""What a codec is, and the pieces that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from floodmark.events.json_text import Fragment, escape
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How values of one type, with one modifier and under given options, are represented.
+
+    Attributes:
+        schema: the field's Connect schema without ``optional``, ``default`` and ``field``; its keys in
+            the order of Debezium's JSON: type, fields, name, version, doc, parameters.
+        encode: turns the server's text into JSON; null stays null.
+        zero: JSON text that stands for a NOT NULL column which a delete's old row lacks.
+        unavailable: JSON text that stands for a large value which the log lacks.
+        arrow_type: type of the column with ``format=rows``.
+        to_arrow: turns the server's text into ``arrow_type``; what does not fit becomes null.
+    """
+
+    schema: dict[str, Any]
+    encode: Callable[[pa.StringArray], Fragment]
+    zero: str
+    unavailable: str
+    arrow_type: pa.DataType
+    to_arrow: Callable[[pa.StringArray], pa.Array]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that codecs depend on, by the names of ``PostgresOptions``."""
+
+    decimal_handling_mode: str
+    time_precision_mode: str
+    binary_handling_mode: str
+    interval_handling_mode: str
+    money_fraction_digits: int
+    unavailable_value_placeholder: str
+
+    @property
+    def placeholder(self) -> str:
+        """The placeholder of an unavailable value as a JSON string."""
+        return json_string(self.unavailable_value_placeholder)
+
+
+def semantic(kind: str, name: str, version: int = 1, parameters: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the schema of a primitive type with a semantic name."""
+    schema: dict[str, Any] = {"type": kind, "name": name, "version": version}
+    if parameters is not None:
+        schema["parameters"] = parameters
+    return schema
+
+
+def json_string(text: str) -> str:
+    """Return a string as JSON text."""
+    return f'"{escape(pa.array([text], pa.string()))[0].as_py()}"'
+
+
+def bare(text: pa.StringArray) -> Fragment:
+    """Return text that is complete JSON already."""
+    return Fragment(text)
+
+
+def quoted(text: pa.StringArray) -> Fragment:
+    """Return strings that contain nothing to escape."""
+    return Fragment(text, quoted=True)
+
+
+def unchanged(text: pa.StringArray) -> pa.Array:
+    """Return the server's text: ``to_arrow`` of the types that rows hold as strings."""
+    return text

@@ -1,0 +1,1 @@
+"""Events as Debezium makes them: envelopes, keys, topics, schemas. Nothing in here knows a database."""

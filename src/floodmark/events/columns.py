@@ -1,0 +1,83 @@
+"""The columns that every event has in Spark, and building their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+
+EVENT_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("headers", HEADERS),
+        ("position", pa.string()),
+        ("op", pa.string()),
+        ("database", pa.string()),
+        ("schema", pa.string()),
+        ("table", pa.string()),
+        ("txid", pa.string()),
+        ("source_ts", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+@dataclass
+class EventGroup:
+    """Events of one table and one kind, made together.
+
+    Attributes:
+        order: what the events of a batch are sorted by, shape (rows,).
+        columns: the varying columns.
+        constants: the columns that are the same for all its events.
+    """
+
+    order: NDArray[np.int64]
+    columns: dict[str, pa.Array]
+    constants: dict[str, str]
+
+    @classmethod
+    def of(cls, order: NDArray[np.int64], columns: Mapping[str, str | pa.Array]) -> EventGroup:
+        """Return a group from columns of which some are one text for all events."""
+        constants = {name: column for name, column in columns.items() if isinstance(column, str)}
+        return cls(order, {n: column for n, column in columns.items() if n not in constants}, constants)
+
+
+def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.RecordBatch | None:
+    """Put groups together as one batch in the events' order."""
+    groups = [group for group in groups if len(group.order)]
+    if not groups:
+        return None
+    order = np.concatenate([group.order for group in groups])
+    sort = None if (order[1:] >= order[:-1]).all() else np.argsort(order, kind="stable")
+    rows = len(order)
+    owner = np.repeat(np.arange(len(groups), dtype=np.int32), [len(group.order) for group in groups])
+    if sort is not None:
+        owner = owner[sort]
+    arrays = []
+    for field in schema:
+        if all(field.name in group.constants for group in groups):
+            values = [group.constants[field.name] for group in groups]
+            if len(set(values)) == 1:
+                arrays.append(pa.repeat(pa.scalar(values[0], field.type), rows))
+            else:
+                arrays.append(pa.array(values, field.type).take(pa.array(owner)))
+            continue
+        parts = [_column(group, field) for group in groups]
+        column = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        arrays.append(column if sort is None else column.take(pa.array(sort)))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(group: EventGroup, field: pa.Field) -> pa.Array:
+    rows = len(group.order)
+    if field.name in group.constants:
+        return pa.repeat(pa.scalar(group.constants[field.name], field.type), rows)
+    column = group.columns.get(field.name)
+    return pa.nulls(rows, field.type) if column is None else column

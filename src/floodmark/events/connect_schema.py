@@ -1,0 +1,88 @@
+"""Connect schemas as Kafka's JsonConverter writes them (``schemas.enable=true``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ORDER = (
+    "type",
+    "items",
+    "keys",
+    "values",
+    "fields",
+    "optional",
+    "name",
+    "version",
+    "doc",
+    "parameters",
+    "default",
+    "field",
+)
+
+OPTIONAL_INT64 = {"type": "int64", "optional": True}
+
+TRANSACTION_BLOCK: dict[str, Any] = {
+    "type": "struct",
+    "fields": [
+        {"type": "string", "optional": False, "field": "id"},
+        {"type": "int64", "optional": False, "field": "total_order"},
+        {"type": "int64", "optional": False, "field": "data_collection_order"},
+    ],
+    "optional": True,
+    "name": "event.block",
+    "version": 1,
+}
+
+SNAPSHOT_MARKER: dict[str, Any] = {
+    "type": "string",
+    "optional": True,
+    "name": "io.debezium.data.Enum",
+    "version": 1,
+    "parameters": {"allowed": "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"},
+    "default": "false",
+}
+
+
+def field_schema(schema: Mapping[str, Any], optional: bool, name: str | None = None) -> dict[str, Any]:
+    """Return a type's schema as that of a field, its members in the converter's order."""
+    members = {**schema, "optional": optional}
+    if name is not None:
+        members["field"] = name
+    return {key: members[key] for key in ORDER if key in members}
+
+
+def struct(
+    fields: Sequence[Mapping[str, Any]], optional: bool, name: str, version: int | None = None
+) -> dict[str, Any]:
+    """Return the schema of a structure."""
+    schema: dict[str, Any] = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
+    if version is not None:
+        schema["version"] = version
+    return schema
+
+
+def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a change event.
+
+    Args:
+        topic: the event's topic, which names the schemas.
+        row: the fields of a row.
+        source: the schema of the source block.
+    """
+    value = struct(row, True, f"{topic}.Value")
+    return struct(
+        [
+            field_schema(value, True, "before"),
+            field_schema(value, True, "after"),
+            field_schema(source, False, "source"),
+            field_schema(TRANSACTION_BLOCK, True, "transaction"),
+            field_schema({"type": "string"}, False, "op"),
+            field_schema(OPTIONAL_INT64, True, "ts_ms"),
+            field_schema(OPTIONAL_INT64, True, "ts_us"),
+            field_schema(OPTIONAL_INT64, True, "ts_ns"),
+        ],
+        False,
+        f"{topic}.Envelope",
+        2,
+    )

@@ -1,0 +1,95 @@
+"""Building keys and envelopes of one table version, column-wise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from floodmark.events.connect_schema import envelope as envelope_schema
+from floodmark.events.connect_schema import struct
+from floodmark.events.json_text import Fragment, Joiner, dumps
+
+
+class EnvelopeBuilder:
+    """Builds the JSON text of keys and values for the rows of one table version.
+
+    Args:
+        topic: the table's topic.
+        fields: the names of the row's fields.
+        schemas: the Connect schemas of the row's fields, as fields.
+        key: the names of the key's fields; empty for a table without key.
+        source_schema: the Connect schema of the source block.
+        with_schemas: whether keys and values carry their schema.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        fields: Sequence[str],
+        schemas: Sequence[Mapping[str, Any]],
+        key: Sequence[str],
+        source_schema: Mapping[str, Any],
+        with_schemas: bool,
+    ) -> None:
+        self.topic = topic
+        self.fields = list(fields)
+        self.key = list(key)
+        self._key_start = self._value_start = self._end = ""
+        if with_schemas:
+            by_name = dict(zip(fields, schemas, strict=True))
+            key_schema = struct([by_name[name] for name in key], False, f"{topic}.Key")
+            self._key_start = f'{{"schema":{dumps(key_schema)},"payload":'
+            self._value_start = f'{{"schema":{dumps(envelope_schema(topic, schemas, source_schema))},"payload":'
+            self._end = "}"
+
+    def keys(self, row: Mapping[str, Fragment], rows: int, bare: bool = False) -> pa.StringArray:
+        """Return the keys, shape (rows,); null for a table without key.
+
+        Args:
+            row: the row's fields by name.
+            rows: how many.
+            bare: whether to leave the schema out, as headers do.
+        """
+        if not self.key:
+            return pa.nulls(rows, pa.string())
+        joiner = Joiner() if bare else Joiner().add(self._key_start)
+        joiner.add_struct(self.key, [row[name] for name in self.key])
+        return (joiner if bare else joiner.add(self._end)).join(rows)
+
+    def values(
+        self,
+        operation: str,
+        rows: int,
+        before: Sequence[Fragment] | None,
+        after: Sequence[Fragment] | None,
+        source: Sequence[str | pa.StringArray],
+    ) -> pa.StringArray:
+        """Return the envelopes, shape (rows,).
+
+        Args:
+            operation: c, u, d, r or t.
+            rows: how many.
+            before: the old rows' fields, or None for ``null``.
+            after: the new rows' fields, or None for ``null``.
+            source: pieces of the source block's text.
+        """
+        joiner = Joiner().add(self._value_start).add('{"before":')
+        self._add_row(joiner, before)
+        joiner.add(',"after":')
+        self._add_row(joiner, after)
+        joiner.add(',"source":')
+        for piece in source:
+            joiner.add(piece)
+        now = time.time_ns()
+        tail = f'"ts_ms":{now // 1_000_000},"ts_us":{now // 1000},"ts_ns":{now}'
+        joiner.add(f',"transaction":null,"op":"{operation}",{tail}}}').add(self._end)
+        return joiner.join(rows)
+
+    def _add_row(self, joiner: Joiner, row: Sequence[Fragment] | None) -> None:
+        if row is None:
+            joiner.add("null")
+        else:
+            joiner.add_struct(self.fields, row)

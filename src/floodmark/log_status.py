@@ -1,0 +1,26 @@
+"""Where a source's log is, seen from the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LogStatus:
+    """What a source says about its log and about who reads it.
+
+    Attributes:
+        reader: the name that the pipeline reads the log under (PostgreSQL: the slot).
+        active: whether somebody reads it now; None if unknown.
+        confirmed: up to where the source may discard log, in the source's notation; empty if unknown.
+        end: the end of the log, in the source's notation; empty if unknown.
+        lag_bytes: log between the pipeline's position and the end; None if unknown.
+        problem: why the rest is unknown, or what will stop the pipeline; empty if nothing.
+    """
+
+    reader: str
+    active: bool | None = None
+    confirmed: str = ""
+    end: str = ""
+    lag_bytes: int | None = None
+    problem: str = ""

@@ -1,0 +1,1 @@
+"""The snapshot engine. Nothing in it knows a database."""

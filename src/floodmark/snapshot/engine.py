@@ -1,0 +1,134 @@
+"""Running a snapshot: holding the read point, handing out chunks, going on after a loss."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.log import get_logger
+from floodmark.snapshot.signals import ExecuteSnapshot, expand
+from floodmark.snapshot.state import SnapshotState, first_state, rebase, take_units
+
+log = get_logger(__name__)
+
+FIRST_CHUNKS = 4
+
+
+class SnapshotEngine:
+    """Plans the chunks of one snapshot.
+
+    Args:
+        connector: the source.
+        target_s: how long a micro-batch with chunks should take.
+        max_chunks: most chunks in a micro-batch.
+    """
+
+    def __init__(self, connector: Connector, target_s: float, max_chunks: int) -> None:
+        self._connector = connector
+        self._target_s = target_s
+        self._max_chunks = max(max_chunks, 1)
+        self._point: ReadPoint | None = None
+        self._chunks = FIRST_CHUNKS
+        self._planned_at: float | None = None
+
+    def begin(self, point: ReadPoint) -> SnapshotState:
+        """Return the state of a snapshot of all captured tables at a read point."""
+        self._point = point
+        tables = self._connector.snapshot_tables()
+        log.info("snapshot_begins", tables=len(tables), position=point.position)
+        return first_state(point.position, point.token, point.token["visible"], tables)
+
+    def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
+        """Return the state of the snapshot that a signal asks for.
+
+        As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
+        """
+        self._point = point
+        tables = self._connector.tables()
+        names = expand(action.tables, sorted({table["published"] for table in tables}))
+        chosen = [table for name in names for table in tables if table["published"] == name]
+        for table in chosen:
+            statement = action.filter_of(table["published"])
+            if statement:
+                table |= {"statement": statement, "file": "", "units": 1}
+        log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
+        return first_state(point.position, point.token, point.token["visible"], chosen, blocking=True)
+
+    def _found(self, state: SnapshotState) -> dict[int, tuple[int, str]]:
+        """Return units and file of the tables that exist now."""
+        tables = self._connector.tables() if state.blocking else self._connector.snapshot_tables()
+        found = {table["oid"]: (table["units"], table["file"]) for table in tables}
+        return found | {table.oid: (1, "") for table in state.tables if table.statement and table.oid in found}
+
+    def revive(self, state: SnapshotState) -> SnapshotState:
+        """Return the state at a read point that is held, opening a new one if the last is lost."""
+        found = self._found(state)
+        rewritten = any(
+            table.oid in found and found[table.oid][1] != table.file
+            for index, table in enumerate(state.tables)
+            if table.pending or any(index == handed for handed, _ in state.batch)
+        )
+        if self.holds(state) and not rewritten:
+            return state
+        self.release()
+        point = self._connector.read_point()
+        self._point = point
+        log.info("snapshot_goes_on", position=point.position)
+        return rebase(state, point.position, point.token, point.token["visible"], self._found(state))
+
+    def holds(self, state: SnapshotState) -> bool:
+        """Tell whether the state's read point is held by this process and can be read from."""
+        point = self._point
+        return point is not None and point.token == state.token and point.alive()
+
+    def plan(self, state: SnapshotState, everything: bool) -> None:
+        """Put the next chunks into the state's batch.
+
+        Args:
+            state: with its read point held.
+            everything: whether to take all there is.
+        """
+        now = time.monotonic()
+        if self._planned_at is not None:
+            took = now - self._planned_at
+            if took < self._target_s / 2:
+                self._chunks = min(2 * self._chunks, self._max_chunks)
+            elif took > 2 * self._target_s:
+                self._chunks = max(self._chunks // 2, 1)
+        self._planned_at = now
+        take_units(state, 1 << 60 if everything else self._chunks * self._connector.chunk_units())
+
+    def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
+        """Return the chunks of the state's batch, as readers take them."""
+        lost = not self.holds(state)
+        oids = sorted({state.tables[index].oid for index, _ in state.batch})
+        described = self._connector.describe(oids)
+        size = self._connector.chunk_units()
+        result = []
+        for index, (first, last, view) in state.batch:
+            table = state.tables[index]
+            if table.oid not in described:
+                continue
+            stored = described[table.oid]["stored"]
+            if state.blocking:
+                # What the options say of the initial snapshot is not asked here.
+                stored = {**stored, "statement": table.statement or None}
+            shared = {
+                **described[table.oid],
+                "stored": stored,
+                "file": table.file,
+                "since": None if view < 0 else state.views[view],
+                "token": state.token,
+                "position": state.position,
+                "lost": lost,
+            }
+            cuts = range(first, last, size)
+            result += [{**shared, "first": begin, "last": min(begin + size, last)} for begin in cuts]
+        return result
+
+    def release(self) -> None:
+        """Let go of the read point."""
+        if self._point is not None:
+            self._point.release()
+            self._point = None

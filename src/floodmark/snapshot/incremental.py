@@ -1,0 +1,192 @@
+"""The state of incremental snapshots: tables that are read by ranges of their key while the log goes on.
+
+A table's rows are read from the lowest key to the highest that there was at the beginning; rows beyond it
+come by the log. Keys are lists of texts that only the source can compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from floodmark.snapshot.notifications import ScanStatus
+
+Key = list[str]
+
+
+@dataclass
+class KeyRange:
+    """Part of a table: ``(after, upto]`` in the key's order.
+
+    Attributes:
+        after: None: from the beginning.
+        upto: None: the rows whose key is null.
+        since: only rows changed since that view of the source; None: all.
+    """
+
+    after: Key | None
+    upto: Key | None
+    since: str | None = None
+
+
+@dataclass
+class TableRun:
+    """One table of an incremental snapshot.
+
+    Attributes:
+        name: the name that its events have, ``schema.table``.
+        file: changes when what was read of it may not fit what follows.
+        key: what the connector needs to know of the key, as JSON data.
+        surrogate: the column that was asked for instead of the key.
+        condition: an SQL condition that the rows fulfil; empty: all rows.
+        estimate: how many rows it has, roughly.
+        begun: whether ``top`` has been looked up.
+        after: the key up to which it has been read.
+        top: the highest key to read; None: no rows.
+        nulls: whether the rows without key are still to be read.
+        redo: ranges to be read again.
+        rows: how many rows were read, roughly.
+        chunks: how many chunks were read.
+        failures: how often it could not be read.
+        outcome: why it is not read at all or no further; empty: it is.
+    """
+
+    name: str
+    oid: int
+    file: str
+    key: dict[str, Any]
+    surrogate: str | None
+    condition: str
+    estimate: int
+    begun: bool = False
+    after: Key | None = None
+    top: Key | None = None
+    nulls: bool = False
+    redo: list[KeyRange] = field(default_factory=list)
+    rows: int = 0
+    chunks: int = 0
+    failures: int = 0
+    outcome: ScanStatus | Literal[""] = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to be handed out."""
+        return bool(self.outcome) or (self.begun and not self.redo and not self.nulls and self.after == self.top)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the state that ``asdict`` described."""
+        return cls(**{**data, "redo": [KeyRange(**item) for item in data["redo"]]})
+
+
+@dataclass
+class Chunk:
+    """A range that a micro-batch reads."""
+
+    run: int
+    range: KeyRange
+
+
+@dataclass
+class IncrementalState:
+    """Incremental snapshots, as the offset holds them.
+
+    Attributes:
+        runs: the tables that are not finished, and those of the batch, in their order.
+        name: id of the newest signal that asked for tables.
+        paused: whether no more chunks are to be read for now.
+        batch: what the micro-batch that ends with this offset reads.
+        position: of the batch's read point.
+        token: what a chunk needs to read at the batch's read point.
+    """
+
+    runs: list[TableRun] = field(default_factory=list)
+    name: str = ""
+    paused: bool = False
+    batch: list[Chunk] = field(default_factory=list)
+    position: str = ""
+    token: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def active(self) -> bool:
+        """Whether chunks are to be read now."""
+        return not self.paused and any(not run.finished for run in self.runs)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.runs and not self.paused
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the state that ``to_json`` described."""
+        return cls(
+            [TableRun.from_json(run) for run in data["runs"]],
+            data["name"],
+            data["paused"],
+            [Chunk(item["run"], KeyRange(**item["range"])) for item in data["batch"]],
+            data["position"],
+            data["token"],
+        )
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that are not finished, each once."""
+        return list(dict.fromkeys(run.name for run in self.runs if not run.finished))
+
+    def drop(self, unwanted: Callable[[TableRun], bool]) -> list[str]:
+        """Forget tables; only while there is no batch. Return their names."""
+        dropped = [run for run in self.runs if unwanted(run)]
+        self.runs = [run for run in self.runs if not unwanted(run)]
+        return list(dict.fromkeys(run.name for run in dropped))
+
+    def settle_batch(self, lost_view: str | None, files: dict[int, str]) -> None:
+        """Take the last batch as delivered.
+
+        Args:
+            lost_view: the view of its read point, if that was lost while the batch was read: then it holds
+                only rows unchanged since, and the others are to be read again.
+            files: ``TableRun.file`` of the tables as they are now; chunks of a table that has another one
+                by now may have read nothing.
+        """
+        for chunk in self.batch:
+            run = self.runs[chunk.run]
+            if run.oid not in files:
+                continue
+            if files[run.oid] != run.file:
+                run.redo.append(KeyRange(chunk.range.after, chunk.range.upto))
+            elif lost_view is not None:
+                since = chunk.range.since if chunk.range.since is not None else lost_view
+                run.redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
+        self.batch = []
+
+    def take_redo(self, index: int, most: int) -> int:
+        """Move up to ``most`` ranges that are to be read again into the batch; return how many."""
+        run = self.runs[index]
+        taken, run.redo = run.redo[:most], run.redo[most:]
+        self.batch += [Chunk(index, item) for item in taken]
+        return len(taken)
+
+    def take_nulls(self, index: int) -> None:
+        """Move the rows without key into the batch."""
+        self.runs[index].nulls = False
+        self.batch.append(Chunk(index, KeyRange(None, None)))
+
+    def take(self, index: int, bounds: Sequence[tuple[Key, int]]) -> None:
+        """Move the ranges between bounds into the batch.
+
+        Args:
+            index: of the table.
+            bounds: the upper key of each range and how many rows it has.
+        """
+        run = self.runs[index]
+        for upto, rows in bounds:
+            self.batch.append(Chunk(index, KeyRange(run.after, upto)))
+            run.after = upto
+            run.rows += rows
+            run.chunks += 1

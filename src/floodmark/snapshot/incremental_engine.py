@@ -1,0 +1,259 @@
+"""Running incremental snapshots: a fresh read point and some ranges of keys for each micro-batch."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import Any
+
+from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.errors import SourceStateError
+from floodmark.log import get_logger
+from floodmark.snapshot.incremental import IncrementalState, TableRun
+from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+
+log = get_logger(__name__)
+
+MARKER = "incremental"
+RETRIES = 3
+
+
+class IncrementalEngine:
+    """Plans the chunks of incremental snapshots.
+
+    How many rows a micro-batch reads adapts to how long the micro-batches take.
+
+    Args:
+        connector: the source.
+        notifications: makes what is told.
+        tell: takes what is told.
+        target_s: how long a micro-batch should take.
+        least: rows of the smallest chunk.
+        most: most rows in a micro-batch.
+        tasks: chunks that are read at a time.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        notifications: IncrementalSnapshotNotifications,
+        tell: Callable[[Notification], None],
+        target_s: float,
+        least: int,
+        most: int,
+        tasks: int,
+    ) -> None:
+        self._connector = connector
+        self._notifications = notifications
+        self._tell = tell
+        self._target_s = target_s
+        self._least = least
+        self._most = max(most, least)
+        self._tasks = tasks
+        self._rows = min(least * tasks, self._most)
+        self._point: ReadPoint | None = None
+        self._settled = False
+        self._captured: set[int] | None = None
+        self._planned_at: float | None = None
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return the tables that can be read, as the connector describes them."""
+        return self._connector.tables()
+
+    def queue(
+        self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
+    ) -> None:
+        """Queue a table; one that waits already is left as it is.
+
+        Args:
+            state: is changed.
+            table: one of ``tables``.
+            surrogate: a column to read by instead of the key.
+            condition: on the rows; empty: all.
+        """
+        if any(run.oid == table["oid"] and not run.finished for run in state.runs):
+            return
+        key = self._connector.key_of(table["oid"], surrogate)
+        run = TableRun(table["published"], table["oid"], table["file"], key or {}, surrogate, condition, table["rows"])
+        if key is None:
+            run.outcome = "NO_PRIMARY_KEY"
+        else:
+            run.nulls = bool(key["nulls"])
+        state.runs.append(run)
+
+    def resume(self, state: IncrementalState) -> IncrementalState:
+        """Return the state after its batch has been delivered; the given one stays as it is."""
+        state = copy.deepcopy(state)
+        if state.runs:
+            self._settle(state)
+        if self._settled or not state.active:
+            self.release()
+        return state
+
+    def _settle(self, state: IncrementalState) -> None:
+        files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
+        if state.batch:
+            # A point that is still there was there for the whole batch.
+            state.settle_batch(None if self._holds(state) else state.token["visible"], files)
+        for run in state.runs:
+            if not run.outcome and files.get(run.oid, run.file) != run.file:
+                self._follow(run, files[run.oid])
+        if self._captured is None:
+            # Which tables the filters match only changes with the options, so when the query is started again.
+            self._captured = {table["oid"] for table in self.tables()}
+            files = {oid: file for oid, file in files.items() if oid in self._captured}
+        for run in state.runs:
+            if not run.outcome and run.oid not in files:
+                run.outcome = "SKIPPED"
+        self._tell_finished(state)
+
+    def _tell_finished(self, state: IncrementalState) -> None:
+        """Take the finished tables out of the state."""
+        for index, run in enumerate(state.runs):
+            if not run.finished:
+                continue
+            tables = list(dict.fromkeys([run.name, *(other.name for other in state.runs[index:])]))
+            read = run.chunks > 0 or run.top is not None
+            status = run.outcome or ("SUCCEEDED" if read else "EMPTY")
+            self._tell(self._notifications.table_completed(state.name, tables, run.name, run.rows, status))
+        left = [run for run in state.runs if not run.finished]
+        if state.runs and not left:
+            self._tell(self._notifications.completed(state.name))
+        state.runs = left
+
+    def reach(self) -> str:
+        """Return the position that the log must reach before chunks can be planned."""
+        if self._point is None or not self._point.alive():
+            self.release()
+            self._point = self._connector.fresh_point()
+        return self._point.position
+
+    def plan(self, state: IncrementalState, after: str) -> bool:
+        """Put the next chunks into the state's batch, at the read point that was reached.
+
+        Args:
+            state: without a batch.
+            after: where the micro-batch's log begins.
+
+        Returns:
+            False if the read point can't be used.
+        """
+        assert self._point is not None
+        if not self._connector.settle(self._point, after):
+            log.info("read_point_taken_again", position=self._point.position)
+            self.release()
+            return False
+        self._settled = True
+        self._adapt()
+        state.position = self._point.position
+        state.token = self._point.token
+        rows = self._rows
+        for index, run in enumerate(state.runs):
+            if rows <= 0:
+                break
+            if run.finished:
+                continue
+            try:
+                rows -= self._take(state, index, run, rows)
+            except SourceStateError as exc:
+                self._set_aside(run, exc)
+            else:
+                self._tell_progress(state, run)
+        return True
+
+    def _set_aside(self, run: TableRun, error: SourceStateError) -> None:
+        """Try a table again with the next micro-batch, but not for ever; the others go on."""
+        run.failures += 1
+        log.warning("table_cannot_be_read", table=run.name, error=str(error), tries=run.failures)
+        if run.failures > RETRIES:
+            run.outcome = "SQL_EXCEPTION"
+
+    def _tell_progress(self, state: IncrementalState, run: TableRun) -> None:
+        if run.after is not None:
+            tables = [run.name, *(name for name in state.tables if name != run.name)]
+            self._tell(self._notifications.in_progress(state.name, tables, run.name, run.top, run.after))
+
+    def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
+        """Return the chunks of the state's batch, as readers take them."""
+        lost = not self._holds(state)
+        described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
+        result = []
+        for chunk in state.batch:
+            run = state.runs[chunk.run]
+            if run.oid not in described:
+                continue
+            table = described[run.oid]
+            result.append(
+                {
+                    **table,
+                    # What an initial snapshot may read of the table by a statement is not asked here.
+                    "stored": {**table["stored"], "statement": None},
+                    "file": run.file,
+                    "key": run.key,
+                    "after": chunk.range.after,
+                    "upto": chunk.range.upto,
+                    "since": chunk.range.since,
+                    "condition": run.condition,
+                    "token": state.token,
+                    "position": state.position,
+                    "marker": MARKER,
+                    "lost": lost,
+                }
+            )
+        return result
+
+    def release(self) -> None:
+        """Let go of the read point."""
+        if self._point is not None:
+            self._point.release()
+            self._point = None
+        self._settled = False
+
+    def idle(self) -> None:
+        """Forget how long the last micro-batch took: there was nothing to read in it."""
+        self._planned_at = None
+
+    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
+        """Hand out up to about ``rows`` rows of a table; return how many."""
+        assert self._point is not None
+        ranges = self._connector.key_ranges(self._point, run.oid, run.key, run.condition)
+        if not run.begun:
+            run.top = ranges.last()
+            run.begun = True
+        taken = self._least * state.take_redo(index, max(rows // self._least, 1))
+        if run.nulls and rows > taken:
+            state.take_nulls(index)
+            taken += self._least
+        if rows > taken and run.top is not None and run.after != run.top:
+            left = rows - taken
+            size = max(self._least, -(-left // self._tasks))
+            bounds = ranges.bounds(run.after, run.top, size, max(left // size, 1))
+            state.take(index, bounds)
+            taken += max(sum(number for _, number in bounds), self._least)
+        return taken
+
+    def _holds(self, state: IncrementalState) -> bool:
+        """Tell whether the read point of the state's batch can still be read from."""
+        return self._point is not None and self._point.token == state.token and self._point.alive()
+
+    def _follow(self, run: TableRun, file: str) -> None:
+        """Take over what became of a table that was altered or rewritten."""
+        run.file = file
+        key = self._connector.key_of(run.oid, run.surrogate)
+        if key == run.key:
+            return
+        log.warning("incremental_snapshot_starts_again", table=run.name, reason="its key has changed")
+        run.begun, run.after, run.top, run.redo = False, None, None, []
+        if key is None:
+            run.outcome = "NO_PRIMARY_KEY"
+        else:
+            run.key, run.nulls = key, bool(key["nulls"])
+
+    def _adapt(self) -> None:
+        now = time.monotonic()
+        if self._planned_at is not None:
+            took = max(now - self._planned_at, 0.001)
+            factor = min(max(self._target_s / took, 0.5), 2.0)
+            self._rows = int(min(max(self._rows * factor, self._least), self._most))
+        self._planned_at = now

@@ -1,0 +1,51 @@
+"""Finding what installed packages offer, by entry point."""
+
+from __future__ import annotations
+
+import difflib
+from importlib.metadata import entry_points
+from typing import Any
+
+from floodmark.errors import ConfigError
+
+
+def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> Any:
+    """Return a new instance of what an installed package offers under a name.
+
+    Args:
+        group: the entry points' group.
+        name: the entry point's name.
+        option: the option that gave the name.
+        kind: the protocol that it must have the members of.
+
+    Raises:
+        ConfigError: there is none of that name, or it cannot be used.
+    """
+    found = {point.name: point for point in entry_points(group=group)}
+    if name is None or name not in found:
+        close = difflib.get_close_matches(name or "", list(found), n=1)
+        hint = f"Did you mean '{close[0]}'? " if close else ""
+        installed = f"Installed: {', '.join(sorted(found))}." if found else "None is installed."
+        raise ConfigError(
+            f"Option '{option}' has the value '{name}', but no installed package has an entry point of that name in "
+            f"the group '{group}'.",
+            f"{hint}{installed}",
+        )
+    point = found[name]
+    what = f"Option '{option}' has the value '{name}', but its {kind.__name__} {point.value}"
+    try:
+        plugin = point.load()()
+    except Exception as exc:
+        # Whatever a foreign module raises when it is imported or called, the option's user must hear of it.
+        raise ConfigError(f"{what} cannot be made: {type(exc).__name__}: {exc}.", "Correct or reinstall it.") from exc
+    if not isinstance(plugin, kind):
+        missing = [member for member in _members(kind) if not hasattr(plugin, member)]
+        raise ConfigError(
+            f"{what} has no {', '.join(missing)}.", f"Derive it from {kind.__module__}.{kind.__name__}, or add them."
+        )
+    return plugin
+
+
+def _members(kind: type[Any]) -> list[str]:
+    own = [name for name in vars(kind) if not name.startswith("_")]
+    return sorted({*own, *kind.__annotations__})

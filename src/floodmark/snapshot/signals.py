@@ -1,0 +1,384 @@
+"""Signals: what somebody asks of a running capture, with Debezium's types and fields.
+
+A signal is three texts, whichever channel it comes by. ``parse_signal`` turns it into an action. Actions
+are JSON data both ways, since the offset remembers those that aren't finished.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from floodmark.errors import SignalError
+
+WINDOW_OPEN = "snapshot-window-open"
+WINDOW_CLOSE = "snapshot-window-close"
+EVERYTHING = ".*"
+INCREMENTAL = "incremental"
+BLOCKING = "blocking"
+SHOWN = 80
+DATA_CURE = 'Give an object, such as {"data-collections": ["public\\\\.orders"]}.'
+SIGNAL_CURE = 'Write {"id": "…", "type": "…", "data": {…}} on one line.'
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One signal as a channel delivers it.
+
+    Attributes:
+        id: names the signal; its snapshot's notifications carry it.
+        type: what is asked for, such as ``execute-snapshot``.
+        data: a JSON object as text; empty if there is nothing to say.
+    """
+
+    id: str
+    type: str
+    data: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the signal as JSON data."""
+        return {"id": self.id, "type": self.type, "data": self.data}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the signal that ``to_json`` described."""
+        return cls(content["id"], content["type"], content["data"])
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Which rows of the tables that a pattern matches are read: those that a SQL predicate holds for."""
+
+    tables: str
+    filter: str
+
+
+@dataclass(frozen=True)
+class ExecuteSnapshot:
+    """Take a snapshot of some tables.
+
+    Attributes:
+        tables: regular expressions of the names, as ``schema.table``.
+        blocking: whether streaming waits for it.
+        conditions: the first that matches a table counts.
+        surrogate_key: the column to cut the tables by, instead of their key.
+    """
+
+    TYPE: ClassVar[str] = "execute-snapshot"
+
+    id: str
+    tables: tuple[str, ...]
+    blocking: bool = False
+    conditions: tuple[Condition, ...] = ()
+    surrogate_key: str | None = None
+
+    def filter_of(self, table: str) -> str | None:
+        """Return the predicate for a table's rows, if it has one."""
+        for condition in self.conditions:
+            if re.fullmatch(condition.tables, table, re.IGNORECASE):
+                return condition.filter
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {
+            "type": self.TYPE,
+            "id": self.id,
+            "tables": list(self.tables),
+            "blocking": self.blocking,
+            "conditions": [[condition.tables, condition.filter] for condition in self.conditions],
+            "surrogate_key": self.surrogate_key,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        conditions = tuple(Condition(tables, text) for tables, text in content["conditions"])
+        return cls(content["id"], tuple(content["tables"]), content["blocking"], conditions, content["surrogate_key"])
+
+
+@dataclass(frozen=True)
+class StopSnapshot:
+    """Stop the running incremental snapshot, or take some tables out of it.
+
+    Attributes:
+        tables: regular expressions of their names; empty: all.
+    """
+
+    TYPE: ClassVar[str] = "stop-snapshot"
+
+    id: str
+    tables: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id, "tables": list(self.tables)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"], tuple(content["tables"]))
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """An action that says nothing but its type."""
+
+    TYPE: ClassVar[str]
+
+    id: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"])
+
+
+@dataclass(frozen=True)
+class PauseSnapshot(_Plain):
+    """Pause the running incremental snapshot."""
+
+    TYPE: ClassVar[str] = "pause-snapshot"
+
+
+@dataclass(frozen=True)
+class ResumeSnapshot(_Plain):
+    """Go on with the paused incremental snapshot."""
+
+    TYPE: ClassVar[str] = "resume-snapshot"
+
+
+@dataclass(frozen=True)
+class WindowOpened(_Plain):
+    """The mark that Debezium writes before it reads a chunk."""
+
+    TYPE: ClassVar[str] = WINDOW_OPEN
+
+
+@dataclass(frozen=True)
+class WindowClosed(_Plain):
+    """The mark that Debezium writes after it has read a chunk."""
+
+    TYPE: ClassVar[str] = WINDOW_CLOSE
+
+
+@dataclass(frozen=True)
+class LogMessage:
+    """Write a line to the log."""
+
+    TYPE: ClassVar[str] = "log"
+
+    id: str
+    message: str
+
+    def text(self, offset: object) -> str:
+        """Return the line: ``{}`` in the message stands for the offset."""
+        return self.message.replace("{}", str(offset), 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id, "message": self.message}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"], content["message"])
+
+
+Action = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | WindowOpened | WindowClosed | LogMessage
+
+_ACTIONS: dict[str, type[Action]] = {
+    action.TYPE: action
+    for action in (
+        ExecuteSnapshot,
+        StopSnapshot,
+        PauseSnapshot,
+        ResumeSnapshot,
+        LogMessage,
+        WindowOpened,
+        WindowClosed,
+    )
+}
+TYPES = tuple(name for name in _ACTIONS if name not in (WINDOW_OPEN, WINDOW_CLOSE))
+"""The types that people send."""
+
+
+def action_from_json(content: Mapping[str, Any]) -> Action:
+    """Return the action that an action's ``to_json`` described."""
+    return _ACTIONS[content["type"]].from_json(content)
+
+
+def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
+    """Return the tables that patterns match, as Debezium lists them.
+
+    They are in the order of the patterns, each once. A pattern that matches none stands for itself: a table
+    that nobody knows, which is reported instead of being passed over.
+    """
+    known = list(tables)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        matching = [table for table in known if re.fullmatch(pattern, table)]
+        found.update(dict.fromkeys(matching or [pattern]))
+    return list(found)
+
+
+def parse_signal(signal: Signal) -> Action:
+    """Return what a signal asks for.
+
+    Raises:
+        SignalError: the type is not known, or the data is not what the type needs.
+    """
+    kind = _ACTIONS.get(signal.type)
+    if kind is None:
+        close = difflib.get_close_matches(signal.type.lower(), TYPES, n=1)
+        cure = f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(TYPES)}."
+        raise SignalError(f"Signal '{signal.id}' has the unknown type '{signal.type}'.", cure)
+    if issubclass(kind, WindowOpened | WindowClosed):
+        return kind(signal.id)
+    data = _Data(signal)
+    if kind is LogMessage:
+        return LogMessage(signal.id, data.required_text("message"))
+    if kind is ExecuteSnapshot:
+        return _execute(signal.id, data)
+    if kind is StopSnapshot:
+        if data.snapshot_type() == BLOCKING:
+            raise data.wrong("type", "only an incremental snapshot can be stopped")
+        return StopSnapshot(signal.id, data.patterns())
+    assert issubclass(kind, PauseSnapshot | ResumeSnapshot)
+    return kind(signal.id)
+
+
+def _execute(name: str, data: _Data) -> ExecuteSnapshot:
+    blocking = data.snapshot_type() == BLOCKING
+    tables = data.patterns()
+    if not tables:
+        raise data.wrong("data-collections", "it must be a list of regular expressions of tables, and not empty")
+    old = data.text("additional-condition")
+    # As in Debezium, the old form wins, and only incremental snapshots have it.
+    conditions = (Condition(EVERYTHING, old),) if old and not blocking else data.conditions()
+    return ExecuteSnapshot(name, tables, blocking, conditions, data.text("surrogate-key"))
+
+
+def read_signal(text: str) -> Signal:
+    """Return the signal that a JSON object ``{"id": …, "type": …, "data": {…}}`` describes.
+
+    Raises:
+        SignalError: the text is no such object.
+    """
+    where = f"The signal {text.strip()[:SHOWN]!r}"
+    content = _json_object(text, where, SIGNAL_CURE)
+    name, kind, data = (content.get(field) for field in ("id", "type", "data"))
+    name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    if not isinstance(name, str) or not isinstance(kind, str) or not (name and kind):
+        raise SignalError(f"{where} lacks the texts 'id' and 'type'.", SIGNAL_CURE)
+    if not isinstance(data, str):
+        try:
+            data = "" if data is None else json.dumps(data)
+        except RecursionError:
+            raise SignalError(f"{where} is nested too deeply.", SIGNAL_CURE) from None
+    if not all(map(_is_unicode, (name, kind, data))):
+        raise SignalError(f"{where} holds half of a surrogate pair.", SIGNAL_CURE)
+    return Signal(name, kind, data)
+
+
+class _Data:
+    """Reads the fields of a signal's data."""
+
+    def __init__(self, signal: Signal) -> None:
+        self._signal = signal
+        where = f"The data of signal '{signal.id}' ({signal.type})"
+        content = _json_object(signal.data, where, DATA_CURE) if signal.data.strip() else {}
+        self._fields: dict[str, Any] = content
+
+    def wrong(self, field: str, reason: str) -> SignalError:
+        """Return the error that says what is wrong with a field."""
+        return SignalError(f"Signal '{self._signal.id}' ({self._signal.type}): the field '{field}' is wrong: {reason}.")
+
+    def text(self, field: str) -> str | None:
+        """Return a text; None if it is missing or blank."""
+        value = self._fields.get(field)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.wrong(field, "it must be a text")
+        return self._sound(field, value) if value.strip() else None
+
+    def required_text(self, field: str) -> str:
+        """Return a text that must be there."""
+        value = self.text(field)
+        if value is None:
+            raise self.wrong(field, "it must be a text, and not empty")
+        return value
+
+    def snapshot_type(self) -> str:
+        """Return ``incremental`` or ``blocking``."""
+        value = (self.text("type") or INCREMENTAL).lower()
+        if value not in (INCREMENTAL, BLOCKING):
+            raise self.wrong("type", f"it must be {INCREMENTAL} or {BLOCKING}")
+        return value
+
+    def patterns(self) -> tuple[str, ...]:
+        """Return the regular expressions of the tables."""
+        field = "data-collections"
+        return tuple(self._pattern(field, item) for item in self._list(field))
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions on the tables' rows."""
+        field = "additional-conditions"
+        found = []
+        for item in self._list(field):
+            text = item.get("filter") if isinstance(item, dict) else None
+            if not isinstance(text, str) or not text.strip():
+                raise self.wrong(field, "each must be an object with the texts 'data-collection' and 'filter'")
+            found.append(Condition(self._pattern(field, item.get("data-collection")), self._sound(field, text)))
+        return tuple(found)
+
+    def _list(self, field: str) -> list[Any]:
+        value = self._fields.get(field)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.wrong(field, "it must be a list")
+        return value
+
+    def _pattern(self, field: str, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise self.wrong(field, "a regular expression of tables must be a text, and not empty")
+        pattern = self._sound(field, value.strip())
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as exc:
+            raise self.wrong(field, f"'{pattern}' is not a regular expression: {exc}") from None
+        return pattern
+
+    def _sound(self, field: str, value: str) -> str:
+        if not _is_unicode(value):
+            raise self.wrong(field, "it holds half of a surrogate pair")
+        return value
+
+
+def _json_object(text: str, where: str, cure: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise SignalError(f"{where} is not JSON: {exc}.", cure) from None
+    if not isinstance(content, dict):
+        raise SignalError(f"{where} is not a JSON object.", cure)
+    return content
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text can be written; JSON's escapes can make one that can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,55 @@
+"""Finding Floodmark's own error in what Spark reports.
+
+An error of the source process or of a task reaches the caller as text: a Python traceback inside
+the message of one of Spark's exceptions.
+"""
+
+from __future__ import annotations
+
+import re
+
+from floodmark import errors
+from floodmark.errors import FloodmarkError
+
+# A message ends where Spark appends its SQLSTATE, a Java stack trace or the state of the query.
+_RAISED = re.compile(
+    r"^floodmark\.errors\.(\w+): (.*?)(?=\s+SQLSTATE:|\n\s*at |\n===|\n\n|\nTraceback|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_LONGEST_LINE = 500
+
+
+def floodmark_error(exc: BaseException) -> FloodmarkError | None:
+    """Return the error of Floodmark's that an exception of Spark's carries, if it carries one."""
+    if isinstance(exc, FloodmarkError):
+        return exc
+    raised = _RAISED.findall(str(exc))
+    if not raised:
+        return None
+    name, text = raised[-1]
+    kind = getattr(errors, name, FloodmarkError)
+    return kind(" ".join(text.split())) if issubclass(kind, FloodmarkError) else None
+
+
+def explain(exc: BaseException) -> FloodmarkError:
+    """Return the error to show for an exception of Spark's: Floodmark's own, or one line of Spark's."""
+    own = floodmark_error(exc)
+    if own is not None:
+        return own
+    first = _python_error(str(exc)) or _first_line(str(exc)) or type(exc).__name__
+    shown = first if len(first) <= _LONGEST_LINE else f"{first[:_LONGEST_LINE]}…"
+    return FloodmarkError(f"Spark failed: {shown}")
+
+
+def _python_error(text: str) -> str:
+    """Return the last line of the last Python traceback in a text: the first one that isn't indented."""
+    _, traceback, rest = text.rpartition("Traceback (most recent call last):\n")
+    if not traceback:
+        return ""
+    return next((line for line in rest.splitlines() if line and not line[0].isspace()), "")
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return _PREFIX.sub("", line)

@@ -1,0 +1,97 @@
+"""The offset: the whole resume state, as a JSON document in Spark's checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from floodmark.errors import CheckpointError
+from floodmark.snapshot.incremental import IncrementalState
+from floodmark.snapshot.notifications import Notification
+from floodmark.snapshot.signals import ExecuteSnapshot
+from floodmark.snapshot.state import SnapshotState
+
+VERSION = 2
+
+
+@dataclass
+class Offset:
+    """Where a query is.
+
+    Attributes:
+        source: what identifies the source; empty before the first micro-batch.
+        log: log position; empty before the first micro-batch.
+        snapshot: the running snapshot, if any.
+        ended: whether nothing follows (``snapshot.mode=initial_only``).
+        incremental: the incremental snapshots, if any.
+        taken: ids of the polled signals that were taken with this offset.
+        notifications: what is told with the micro-batch that ends with this offset.
+        blocking: blocking snapshots that signals asked for and that haven't begun.
+        known: the names of the captured tables when the query was last started.
+        gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
+    """
+
+    source: dict[str, str]
+    log: str
+    snapshot: SnapshotState | None = None
+    ended: bool = False
+    incremental: IncrementalState | None = None
+    taken: tuple[str, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+    gap: bool = False
+    blocking: tuple[ExecuteSnapshot, ...] = ()
+    known: tuple[str, ...] = ()
+
+    @property
+    def new(self) -> bool:
+        """Whether the query hasn't begun."""
+        return not self.log
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the offset as JSON data."""
+        return {
+            "v": VERSION,
+            "source": self.source,
+            "log": self.log,
+            "snapshot": self.snapshot.to_json() if self.snapshot else None,
+            "ended": self.ended,
+            "incremental": self.incremental.to_json() if self.incremental else None,
+            "taken": list(self.taken),
+            "notifications": [notification.to_json() for notification in self.notifications],
+            "gap": self.gap,
+            "known": list(self.known),
+            "blocking": [action.to_json() for action in self.blocking],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the offset that ``to_json`` described.
+
+        Raises:
+            CheckpointError: another version wrote it.
+        """
+        if data.get("v") != VERSION:
+            raise CheckpointError(
+                f"The checkpoint has format version {data.get('v')}; this Floodmark reads {VERSION}.",
+                "Use the Floodmark that wrote it, or a new checkpoint.",
+            )
+        snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
+        incremental = IncrementalState.from_json(data["incremental"]) if data["incremental"] else None
+        notifications = tuple(Notification.from_json(item) for item in data["notifications"])
+        return cls(
+            data["source"],
+            data["log"],
+            snapshot,
+            data["ended"],
+            incremental,
+            tuple(data["taken"]),
+            notifications,
+            data["gap"],
+            tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
+            tuple(data["known"]),
+        )
+
+
+def following(start: Offset, **changes: Any) -> Offset:
+    """Return an offset after another one: what belongs to a single micro-batch is not taken over."""
+    return replace(start, **{"gap": False, "taken": (), "notifications": (), **changes})

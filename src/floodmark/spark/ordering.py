@@ -1,0 +1,27 @@
+"""Order: events of one key in one task, sorted by position."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+
+def order_by_key(events: DataFrame, partitions: int | None = None) -> DataFrame:
+    """Return a micro-batch with all events of a key in one partition, sorted by position.
+
+    Whatever writes partitions one row after the other then keeps each key's order. Events without a key
+    (tables without one, truncates) go by their table. Use it on a micro-batch, inside ``foreachBatch``, or
+    on the stream itself with ``spark.sql.streaming.unsupportedOperationCheck=false``: a sort within
+    partitions needs nothing beyond its micro-batch, but Spark's check refuses every sort.
+
+    Args:
+        events: a DataFrame with the columns ``topic``, ``key`` and ``position``.
+        partitions: how many partitions; Spark's ``spark.sql.shuffle.partitions`` if not given.
+    """
+    owner = F.coalesce(F.col("key"), F.lit(""))
+    hashed = (
+        events.repartition(F.col("topic"), owner)
+        if partitions is None
+        else events.repartition(partitions, F.col("topic"), owner)
+    )
+    return hashed.sortWithinPartitions("position")

@@ -1,0 +1,73 @@
+"""Building and starting the query that a pipeline file describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from floodmark.config.pipeline import DEFAULT_MASTER, Pipeline
+from floodmark.spark.ordering import order_by_key
+
+KAFKA_CONNECTOR = "spark-sql-kafka-0-10"
+KAFKA_COLUMNS = ("topic", "key", "value", "headers")
+CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
+
+
+def spark_properties(pipeline: Pipeline) -> dict[str, str]:
+    """Return the Spark properties to run a pipeline with: the file's over Floodmark's defaults."""
+    properties = {
+        "spark.master": DEFAULT_MASTER,
+        "spark.app.name": pipeline.title,
+        "spark.sql.session.timeZone": "UTC",
+        # Spark refuses to sort a stream, for it cannot know that each micro-batch is meant. With the sort in
+        # the query itself, not in foreachBatch, the sinks keep their own guarantees: exactly once, with files.
+        "spark.sql.streaming.unsupportedOperationCheck": "false",
+        # How often an idle query reports its lag.
+        "spark.sql.streaming.noDataProgressEventInterval": "2000",
+        **pipeline.spark,
+    }
+    if pipeline.sink.type == "kafka":
+        properties["spark.jars.packages"] = _with_kafka(properties)
+    return {name: value for name, value in properties.items() if value}
+
+
+def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
+    """Start the query of a pipeline.
+
+    Within a micro-batch, all events of a key are written by one task in the order of their positions.
+    """
+    events = spark.readStream.format("floodmark").options(**pipeline.source).load()
+    writer = _sink_writer(spark, pipeline, events)
+    writer = writer.queryName(pipeline.title).option("checkpointLocation", pipeline.checkpoint)
+    trigger = pipeline.trigger.arguments()
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> DataStreamWriter:
+    sink = pipeline.sink
+    options = dict(sink.options)
+    is_events = pipeline.options.format == "events"
+    if is_events and sink.type != "noop":
+        events = order_by_key(events, spark.sparkContext.defaultParallelism)
+    if sink.type == "kafka":
+        events = events.select(*KAFKA_COLUMNS)
+        options.setdefault("includeHeaders", "true")
+    elif sink.type == "console":
+        events = events.select(*CONSOLE_COLUMNS) if is_events else events
+        options.setdefault("truncate", "false")
+    elif sink.path is not None:
+        options["path"] = sink.path
+    return events.writeStream.format(sink.type).outputMode("append").options(**options)
+
+
+def _with_kafka(properties: Mapping[str, str]) -> str:
+    """Return the packages with Spark's Kafka connector of the running version, unless it is given."""
+    packages = properties.get("spark.jars.packages", "")
+    if KAFKA_CONNECTOR in packages or KAFKA_CONNECTOR in properties.get("spark.jars", ""):
+        return packages
+    wanted = f"org.apache.spark:{KAFKA_CONNECTOR}_2.13:{pyspark.__version__}"
+    return f"{packages},{wanted}" if packages else wanted

@@ -1,0 +1,391 @@
+"""The planner: what each micro-batch holds.
+
+Lives in Spark's one long-lived source process. It knows connectors only by their protocols.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from floodmark.capture.retry import RetryPolicy
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.base import Connector
+from floodmark.errors import CheckpointError, ConnectError, LogGoneError
+from floodmark.log import get_logger
+from floodmark.snapshot.control import SignalControl
+from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.incremental import IncrementalState
+from floodmark.snapshot.incremental_engine import IncrementalEngine
+from floodmark.snapshot.notification_channels import notification_channels
+from floodmark.snapshot.notifications import (
+    IncrementalSnapshotNotifications,
+    InitialSnapshotNotifications,
+    Notification,
+)
+from floodmark.snapshot.signal_files import signal_channels
+from floodmark.snapshot.signals import ExecuteSnapshot, Signal
+from floodmark.snapshot.snapshotter import Snapshotter
+from floodmark.spark.captured import CapturedLog
+from floodmark.spark.offsets import Offset, following
+from floodmark.spark.partitions import (
+    ChunkPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    chunk_partitions,
+)
+from floodmark.spark.starts import Start, decide, refuse_to_go_back
+
+log = get_logger(__name__)
+
+MAX_WARM = 8
+WAITING_TARGET_S = 4.0
+TASKS_A_CPU = 2
+READ_POINTS = 5
+
+Partition = LogPartition | ChunkPartition | NotificationPartition | WarmPartition
+
+
+class Planner:
+    """Plans the micro-batches of one query.
+
+    Args:
+        options: the source's options.
+        connector: the source.
+        retry: the reconnect policy of capture.
+        snapshotter: decides when a snapshot is taken and whether the log follows.
+    """
+
+    def __init__(
+        self,
+        options: CommonOptions,
+        connector: Connector,
+        retry: RetryPolicy,
+        owner: str,
+        snapshotter: Snapshotter,
+    ) -> None:
+        self._options = options
+        self._connector = connector
+        self._retry = retry
+        self._log = CapturedLog(options, connector, retry, owner)
+        chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
+        target_s = options.snapshot_batch_target_ms / 1000
+        self._engine = SnapshotEngine(connector, max(target_s, WAITING_TARGET_S), chunks)
+        tasks = TASKS_A_CPU * (os.cpu_count() or 1)
+        self._told: list[Notification] = []
+        self._initial = InitialSnapshotNotifications(options.topic_prefix)
+        notifications = IncrementalSnapshotNotifications(options.topic_prefix)
+        self._incremental = IncrementalEngine(
+            connector,
+            notifications,
+            self._tell,
+            target_s,
+            options.incremental_snapshot_chunk_size,
+            options.max_batch_rows,
+            tasks,
+        )
+        self._control = SignalControl(self._incremental, notifications, self._tell)
+        self._channels = signal_channels(options, owner)
+        self._listeners = notification_channels(options)
+        self._snapshotter = snapshotter
+        self._opened = False
+        self._decided = False
+        self._log_is_gone = False
+        self._stream_at = 0.0
+        self._target: str | None = None
+
+    def fix_target(self) -> None:
+        """Remember the end of the log: what ``availableNow`` delivers."""
+        self._target = self._connector.current_position()
+
+    def latest_offset(self, start: Offset, rows: int | None) -> Offset:
+        """Return where the next micro-batch ends.
+
+        Args:
+            start: where it begins.
+            rows: most log records in it; None: all there is.
+        """
+        if start.new:
+            return self._first_offset(rows is None)
+        if not self._opened:
+            # Nothing runs yet: a source that can't be reached is the user's mistake, not a fault to wait out.
+            return self._next_offset(start, rows)
+        return self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
+
+    def _next_offset(self, start: Offset, rows: int | None) -> Offset:
+        # Planning may be repeated, and then tells again.
+        self._told = []
+        self._open(start)
+        # Decided once a start. Only a decision that led to an offset counts: planning may be repeated.
+        decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
+        if not self._decided:
+            start = self._with_new_tables(start)
+        end = self._carry_out(decision, start, rows)
+        self._decided = True
+        return end
+
+    def _tables(self) -> tuple[str, ...]:
+        return tuple(sorted({table["published"] for table in self._connector.tables()}))
+
+    def _with_new_tables(self, start: Offset) -> Offset:
+        """Return the offset with what is to be done for tables that the filters didn't match before."""
+        tables = self._tables()
+        mode = self._options.snapshot_new_tables
+        new = tuple(re.escape(name) for name in tables if name not in start.known)
+        if new and mode != "off":
+            log.info("new_tables", tables=len(new), snapshot=mode)
+            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode == "blocking")
+            if action.blocking:
+                return replace(start, known=tables, blocking=(*start.blocking, action))
+            state = self._incremental.resume(start.incremental or IncrementalState())
+            self._control.execute(state, action)
+            return replace(start, known=tables, incremental=state)
+        return replace(start, known=tables)
+
+    def _carry_out(self, decision: Start, start: Offset, rows: int | None) -> Offset:
+        if decision is Start.START_OVER:
+            return self._start_over(start, rows is None)
+        if decision is Start.SNAPSHOT:
+            return self._during_snapshot(self._with_new_snapshot(start), rows)
+        if decision is Start.GIVE_UP_SNAPSHOT:
+            log.warning("snapshot_is_given_up", snapshotter=self._snapshotter.name)
+            self._snapshotter.snapshot_aborted()
+            self._tell(self._initial.aborted())
+            start = replace(start, snapshot=None)
+        if start.snapshot is not None:
+            return self._during_snapshot(start, rows)
+        if not self._snapshotter.should_stream():
+            return start if start.ended else replace(start, ended=True)
+        if start.blocking:
+            return self._begin_blocking(start, rows)
+        return self._after_snapshot(start, rows)
+
+    def partitions(self, start: Offset, end: Offset) -> list[Partition]:
+        """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
+        self._open(end if start.new or end.gap else start)
+        if self._log_is_gone:
+            # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
+            return []
+        return self._retry.run(lambda: self._partitions(start, end), "planning the tasks of a micro-batch")
+
+    def _partitions(self, start: Offset, end: Offset) -> list[Partition]:
+        result: list[Partition] = []
+        if start.new and end.snapshot is None:
+            result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
+        if end.snapshot is not None:
+            result += chunk_partitions(self._engine.chunks(end.snapshot), self._options.snapshot_max_threads)
+        if end.incremental is not None and end.incremental.batch:
+            chunks = self._incremental.chunks(end.incremental)
+            result += chunk_partitions(chunks, self._options.snapshot_max_threads)
+        after = end.log if start.new or end.gap else start.log
+        if end.log > after:
+            result += self._log.partitions(after, end.log)
+        if end.notifications and self._options.notification_sink_topic_name:
+            result.append(NotificationPartition(end.notifications, end.log))
+        return result
+
+    def commit(self, end: Offset) -> None:
+        """Release what is delivered: the only place where the source may discard log."""
+        self._log.confirm(end.log)
+
+    def report(self) -> dict[str, Any] | None:
+        """Return where the source's log ends and how far the query is behind it; None if the source is away."""
+        reached, commit_s = self._log.reached
+        try:
+            end = self._connector.current_position()
+            lag = self._connector.lag_bytes(reached) if reached else 0
+        except ConnectError:
+            # The source is away. Capture reconnects; a report must not end the query.
+            return None
+        return {
+            "log": end,
+            "lag_bytes": lag,
+            "lag_seconds": round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0,
+            "phase": "streaming" if self._log.started else "snapshot",
+            "capture_paused": self._log.paused,
+        }
+
+    def stop(self) -> None:
+        """Release everything."""
+        self._log.stop()
+        self._engine.release()
+        self._incremental.release()
+        self._connector.stop()
+
+    def _first_offset(self, everything: bool) -> Offset:
+        self._log.create()
+        source = self._connector.identity()
+        snapshot = self._snapshotter.should_snapshot_data(False, False)
+        if snapshot:
+            self._delay_snapshot()
+        log_position, point = self._connector.prepare(snapshot, None)
+        self._opened = self._decided = True
+        if point is None:
+            self._tell(self._initial.skipped())
+            ended = not self._snapshotter.should_stream()
+            return Offset(source, log_position, ended=ended, notifications=tuple(self._told), known=self._tables())
+        state = self._engine.begin(point)
+        self._tell(self._initial.started())
+        self._engine.plan(state, everything)
+        return Offset(source, log_position, state, notifications=tuple(self._told), known=self._tables())
+
+    def _with_new_snapshot(self, start: Offset) -> Offset:
+        """Return the offset with a snapshot at a new read point; the log up to there comes first."""
+        self._engine.release()
+        self._delay_snapshot()
+        return replace(start, snapshot=self._engine.begin(self._connector.read_point()))
+
+    def _start_over(self, start: Offset, everything: bool) -> Offset:
+        """Begin a snapshot and leave out the log before it."""
+        refuse_to_go_back(start.log, self._connector.current_position())
+        self._engine.release()
+        if start.snapshot is not None:
+            self._snapshotter.snapshot_aborted()
+        self._delay_snapshot()
+        if self._log_is_gone:
+            self._connector.discard_lost_log()
+            log_position, point = self._connector.prepare(True, None)
+            assert point is not None
+        else:
+            point = self._connector.read_point()
+            log_position = point.position
+        state = self._engine.begin(point)
+        self._engine.plan(state, everything)
+        self._log_is_gone = False
+        self._tell(self._initial.started())
+        told = tuple(self._told)
+        return Offset(start.source, log_position, state, gap=True, notifications=told, known=self._tables())
+
+    def _delay_snapshot(self) -> None:
+        time.sleep(self._options.snapshot_delay_ms / 1000)
+
+    def _open(self, offset: Offset) -> None:
+        """Prove once that the checkpoint belongs to this source and that its log is there."""
+        if self._opened:
+            return
+        identity = self._connector.identity()
+        if identity != offset.source:
+            different = [name for name in identity if identity[name] != offset.source.get(name)]
+            was = ", ".join(f"{name} {offset.source.get(name)}" for name in different)
+            now = ", ".join(f"{name} {identity[name]}" for name in different)
+            raise CheckpointError(
+                f"The checkpoint was written for another source: {was}; this is {now}.",
+                "Use a new checkpoint location, or the options that the checkpoint was written with.",
+            )
+        self._log.create()
+        try:
+            self._connector.prepare(False, offset.log)
+        except LogGoneError as exc:
+            if not self._snapshotter.should_snapshot_on_data_error():
+                raise
+            log.warning("log_is_gone", error=exc.what, snapshotter=self._snapshotter.name, next="a new snapshot")
+            self._log_is_gone = True
+        self._opened = True
+
+    def _during_snapshot(self, start: Offset, rows: int | None) -> Offset:
+        assert start.snapshot is not None
+        finished = not start.snapshot.pending
+        if finished and self._engine.holds(start.snapshot):
+            return self._end_snapshot(start)
+        # The offset stays as it is: planning is repeated if the source goes away meanwhile.
+        state = self._engine.revive(copy.deepcopy(start.snapshot))
+        if not state.pending:
+            return self._end_snapshot(start)
+        state.batch = []
+        incremental = self._incremental.resume(start.incremental or IncrementalState())
+        if start.log < state.position:
+            self._log.start(start.log)
+            end = self._log.wait_for(start.log, state.position, rows)
+            heeded = self._heed(start, end, incremental)
+            return following(start, log=end, snapshot=state, notifications=tuple(self._told), **heeded)
+        self._engine.plan(state, rows is None)
+        return following(start, snapshot=state, incremental=None if incremental.empty else incremental)
+
+    def _end_snapshot(self, start: Offset) -> Offset:
+        self._engine.release()
+        log.info("snapshot_ends", position=start.log)
+        self._snapshotter.snapshot_completed()
+        self._stream_at = time.monotonic() + self._options.streaming_delay_ms / 1000
+        ended = not self._snapshotter.should_stream()
+        self._tell(self._initial.completed())
+        return following(start, snapshot=None, ended=ended, notifications=tuple(self._told))
+
+    def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
+        time.sleep(max(self._stream_at - time.monotonic(), 0))
+        self._log.start(start.log)
+        state = self._incremental.resume(start.incremental or IncrementalState())
+        if state.active:
+            end = self._with_chunks(start.log, state, rows)
+        else:
+            self._incremental.idle()
+            end = self._without_chunks(start.log, rows)
+        polled = self._poll(start)
+        heeded = self._heed(start, end, state, polled)
+        result = following(
+            start,
+            log=end,
+            taken=tuple(signal.id for signal in polled),
+            notifications=tuple(self._told),
+            **heeded,
+        )
+        return start if result == following(start) else result
+
+    def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
+        """Deliver the log up to a read point and begin the snapshot there, for which the rest of the log waits."""
+        self._log.start(start.log)
+        incremental = self._incremental.resume(start.incremental or IncrementalState())
+        self._incremental.release()
+        point = self._connector.fresh_point()
+        end = max(start.log, self._log.wait_for(start.log, point.position, rows))
+        if end < point.position or not self._connector.settle(point, start.log):
+            point.release()
+            heeded = self._heed(start, end, incremental)
+            return following(start, log=end, notifications=tuple(self._told), **heeded)
+        self._engine.release()
+        state = self._engine.begin_blocking(point, start.blocking[0])
+        self._tell(self._initial.started())
+        end = max(start.log, point.position)
+        heeded = self._heed(start, end, incremental)
+        heeded |= {"blocking": heeded["blocking"][1:], "notifications": tuple(self._told)}
+        return following(start, log=end, snapshot=state, **heeded)
+
+    def _heed(self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Signal] = ()) -> dict[str, Any]:
+        """Apply the signals that come with a micro-batch; return what the offset says of them."""
+        blocking = self._control.apply(state, [*polled, *self._log.signals(start.log, end)], end)
+        return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
+
+    def _tell(self, notification: Notification) -> None:
+        self._told.append(notification)
+        for listener in self._listeners:
+            listener.notify(notification)
+
+    def _poll(self, start: Offset) -> list[Signal]:
+        """Return what the polled channels have; those taken with the last offset have been delivered with it."""
+        for channel in self._channels:
+            channel.acknowledge(start.taken)
+        return [signal for channel in self._channels for signal in channel.poll()]
+
+    def _without_chunks(self, after: str, rows: int | None) -> str:
+        target = self._connector.current_position() if rows is None else self._target
+        if target is None:
+            return self._log.wait_briefly(after, rows)
+        return after if after >= target else self._log.wait_for(after, target, rows)
+
+    def _with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> str:
+        """Plan chunks of incremental snapshots, if the log can be delivered up to their read point."""
+        end = after
+        for _ in range(READ_POINTS):
+            point = self._incremental.reach()
+            end = max(after, point) if after >= point else self._log.wait_for(after, point, rows)
+            if after < end < point:
+                return end
+            if end >= point and self._incremental.plan(state, after):
+                break
+        return max(end, self._log.bounded(after, rows))

@@ -1,0 +1,104 @@
+"""Starting Spark for the command line: quiet, and with this process's Python in the workers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.sql import SparkSession
+
+from floodmark.errors import FloodmarkError
+from floodmark.spark.jvmlog import JvmLog
+
+REQUIREMENT = "Java 17 or later must be installed; --verbose shows all that Spark wrote."
+PACKAGES = (
+    "Spark downloads spark.jars.packages from Maven Central, which must be reachable and have this version; "
+    "spark.jars takes jars that are there already."
+)
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_TELLING = [
+    re.compile(pattern)
+    for pattern in (
+        r"Exception in thread",
+        r"Exception: |[Ee]rror: ",
+        r"JAVA_HOME|[Nn]o such|not found",
+        r"\w",
+    )
+]
+_GENERIC = ("[JAVA_GATEWAY_EXITED]", "An error occurred while calling", "Traceback", "WARNING:")
+
+
+@contextmanager
+def spark_session(
+    conf: Mapping[str, str], emit: Callable[[str], None], verbose: bool = False
+) -> Iterator[SparkSession]:
+    """Start Spark for the duration of a ``with`` block; at its end the queries in it are stopped.
+
+    Args:
+        conf: Spark properties; they win over the quiet defaults.
+        emit: gets each line that workers and JVM log.
+        verbose: whether stack traces are passed on too.
+
+    Raises:
+        FloodmarkError: Spark does not start.
+    """
+    properties = {**QUIET, **conf}
+    if properties.get("spark.master", "").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark would start the `python3` of the PATH, which need not be the one that Floodmark is in.
+    os.environ["PYSPARK_PYTHON"] = properties.get(
+        "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
+    )
+    spark_conf = SparkConf(loadDefaults=False)
+    for key, value in properties.items():
+        spark_conf.set(key, value)
+    log = JvmLog(emit, verbose)
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    launch: Any = java_gateway.launch_gateway
+    try:
+        gateway = launch(spark_conf, {"stderr": log.writer})
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+    except Exception as exc:
+        reason = _reason(f"{exc}\n{log.failed()}")
+        cure = PACKAGES if "unresolved dependency" in reason else REQUIREMENT
+        raise FloodmarkError(f"Spark did not start: {reason}.", cure) from (exc if verbose else None)
+    log.launched()
+    if threading.current_thread() is threading.main_thread():
+        # A SparkContext takes SIGINT for itself, to cancel all jobs.
+        signal.signal(signal.SIGINT, on_interrupt)
+    session = SparkSession(context)
+    try:
+        yield session
+    except Exception:
+        _stop(session, log)
+        raise
+    _stop(session, log)
+
+
+def _stop(session: SparkSession, log: JvmLog) -> None:
+    """Stop Spark; not called on an interrupt, which must not wait: the JVM ends with this process."""
+    log.silence()
+    for query in session.streams.active:
+        query.stop()
+    session.stop()
+
+
+def _reason(written: str) -> str:
+    """Return the line that says why Spark gave up."""
+    lines = [line.strip(" :\t.") for line in written.splitlines()]
+    for telling in _TELLING:
+        for line in lines:
+            if telling.search(line) and not line.startswith(_GENERIC):
+                return line.removeprefix('Exception in thread "main" ')
+    return "it gave no reason"

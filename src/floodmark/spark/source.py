@@ -1,0 +1,142 @@
+"""Spark's data source ``floodmark``."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from floodmark.capture.store import SegmentStore
+from floodmark.config.load import is_batch, load_batch_options, load_options
+from floodmark.config.postgres import PostgresOptions
+from floodmark.snapshot.notifications import notification_batch
+from floodmark.spark.offsets import Offset
+from floodmark.spark.partitions import ChunkPartition, LogPartition, NotificationPartition, WarmPartition
+from floodmark.spark.readers import make_decoder, output_schema, read_chunk, table_schema
+
+if TYPE_CHECKING:
+    from floodmark.spark.planner import Planner
+
+NEW = Offset({}, "")
+
+
+class FloodmarkDataSource(DataSource):
+    """``spark.readStream.format("floodmark")``, and ``spark.read`` of one table."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes one instance for each load() and pickles it from then on.
+        self._loaded = uuid.uuid4().hex
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "floodmark"
+
+    def schema(self) -> StructType:
+        """Return the columns that the options ask for; wrong options are found here, before any work."""
+        if is_batch(self.options):
+            return from_arrow_schema(table_schema(load_batch_options(self.options)))
+        return from_arrow_schema(output_schema(self._load()))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch read."""
+        from floodmark.spark.batch import FloodmarkBatchReader, PushingBatchReader
+
+        options = load_batch_options(self.options)
+        reader = PushingBatchReader if options.batch_filter_pushdown else FloodmarkBatchReader
+        return reader(options, self._loaded, to_arrow_schema(schema, timezone="UTC"))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a streaming query."""
+        return FloodmarkStreamReader(self._load(), to_arrow_schema(schema, timezone="UTC"))
+
+    def _load(self) -> PostgresOptions:
+        return load_options(dict(self.options))
+
+
+class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One instance lives in Spark's source process and plans; others read in executors.
+
+    It is pickled, so it holds nothing but options until it plans or reads.
+    """
+
+    def __init__(self, options: PostgresOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._planner: Planner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return the offset before the first micro-batch; nothing happens at the source."""
+        return NEW.to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return ``max.batch.rows``."""
+        return ReadMaxRows(self._options.max_batch_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Fix the end of the query at the present end of the log."""
+        self._plan().fix_target()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Return where the next micro-batch ends."""
+        rows = None if isinstance(limit, ReadAllAvailable) else self._options.max_batch_rows
+        if isinstance(limit, ReadMaxRows):
+            rows = limit.max_rows
+        return self._plan().latest_offset(Offset.from_json(start), rows).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return the end of the source's log and the lag."""
+        return None if self._planner is None else self._planner.report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the tasks of a micro-batch."""
+        if start == end:
+            return []
+        return self._plan().partitions(Offset.from_json(start), Offset.from_json(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return a partition's events; runs in an executor."""
+        if isinstance(partition, WarmPartition):
+            return iter([pa.RecordBatch.from_pylist([], schema=self._schema)])
+        if isinstance(partition, NotificationPartition):
+            if self._options.format != "events":
+                return iter(())
+            return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
+        if isinstance(partition, ChunkPartition):
+            read = partial(read_chunk, self._options, self._schema)
+            return chain.from_iterable(map(read, partition.chunks))
+        assert isinstance(partition, LogPartition)
+        data = SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+        return make_decoder(self._options, self._schema).decode(data, partition.after, partition.upto)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Release what has been delivered."""
+        self._plan().commit(Offset.from_json(end))
+
+    def stop(self) -> None:
+        """End capture and close all connections."""
+        if self._planner is not None:
+            self._planner.stop()
+            self._planner = None
+
+    def _plan(self) -> Planner:
+        if self._planner is None:
+            # Executors import this module for every query; they need nothing of the planner.
+            from floodmark.spark.planning import make_planner
+
+            self._planner = make_planner(self._options)
+        return self._planner

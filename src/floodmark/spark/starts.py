@@ -1,0 +1,54 @@
+"""What a query does first when it is started again."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from floodmark.errors import LogGoneError
+from floodmark.snapshot.snapshotter import Snapshotter
+from floodmark.spark.offsets import Offset
+
+
+class Start(Enum):
+    """What a query with a checkpoint does first."""
+
+    GO_ON = "go on where the checkpoint says"
+    GIVE_UP_SNAPSHOT = "leave the snapshot unfinished and stream"
+    SNAPSHOT = "take a snapshot once the log before it is delivered"
+    START_OVER = "take a snapshot and leave out the log before it"
+
+
+def decide(snapshotter: Snapshotter, offset: Offset, log_is_gone: bool) -> Start:
+    """Return what a query does first at its offset.
+
+    Args:
+        snapshotter: asked once a start.
+        offset: not that of a new query.
+        log_is_gone: whether the source has lost the log that the offset needs.
+    """
+    if log_is_gone:
+        return Start.START_OVER
+    if offset.snapshot is not None and offset.snapshot.blocking:
+        return Start.GO_ON
+    in_progress = offset.snapshot is not None
+    wanted = snapshotter.should_snapshot_data(True, in_progress)
+    if in_progress:
+        return Start.GO_ON if wanted else Start.GIVE_UP_SNAPSHOT
+    if not wanted:
+        return Start.GO_ON
+    return Start.SNAPSHOT if snapshotter.should_stream() else Start.START_OVER
+
+
+def refuse_to_go_back(checkpoint: str, current: str) -> None:
+    """Prove that a new snapshot's events will come after those that were delivered.
+
+    Raises:
+        LogGoneError: the source's log ends before the checkpoint.
+    """
+    if current < checkpoint:
+        raise LogGoneError(
+            f"The source's log ends at {current}, before the checkpoint's {checkpoint}: the server was restored from a "
+            "backup, or replaced by a standby that lacked the last changes. The positions of a new snapshot would go "
+            "back.",
+            "Start with a new checkpoint and write to a new target.",
+        )

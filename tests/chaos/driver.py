@@ -1,0 +1,40 @@
+"""A driver to be killed: runs one streaming query into Parquet until it ends or is stopped.
+
+Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
+``master``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def main() -> None:
+    """Run the query."""
+    spec = json.loads(sys.argv[1])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark = (
+        SparkSession.builder.master(spec["master"])
+        .config("spark.ui.enabled", "false")
+        .config("spark.executor.memory", "512m")
+        .config("spark.cores.max", "2")
+        .config("spark.sql.streaming.fileSink.log.cleanupDelay", "3600000")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    stream = spark.readStream.format("floodmark").options(**spec["options"]).load()
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", spec["checkpoint"])
+    writer = writer.trigger(availableNow=True) if spec["available_now"] else writer.trigger(processingTime="0 seconds")
+    query = writer.option("path", spec["out"]).start()
+    print("STARTED", flush=True)
+    query.awaitTermination()
+    print("ENDED", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The driver is killed at random points of snapshots and of streaming."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import floodmark
+from floodmark.embedded import EmbeddedPostgres
+from tests.conftest import drop_slots, make_source
+from tests.support.driver import Driver
+from tests.support.verify import verify
+from tests.support.workload import Workload
+
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "50"))
+ROUNDS = 4
+SNAPSHOT_ROWS = 6000
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    server = (pg16, pg18)[seed % 2]
+    # In the later rounds an incremental snapshot is all that reads the rows that were there before.
+    incremental = seed >= ROUNDS // 2
+    modes = {"snapshot.mode": "no_data", "signal.poll.interval.ms": "100"} if incremental else {}
+    source = make_source(server, tmp_path / "state", **modes)
+    # Small chunks and batches make many points at which to die.
+    small = {
+        **source.options,
+        "snapshot.chunk.bytes": "65536",
+        "max.batch.bytes": "262144",
+        "segment.bytes": "65536",
+        "max.batch.rows": "2000",
+    }
+    workload = Workload(source.conninfo, seed)
+    workload.create(SNAPSHOT_ROWS)
+    workload.start()
+    try:
+        for _ in range(-(-KILLS // ROUNDS)):
+            if incremental:
+                floodmark.signal(small, "execute-snapshot", {"data-collections": [r"public\..*"]})
+            driver = Driver(small, tmp_path)
+            driver.wait_for_batches(driver.batches() + chance.randint(1, 3), 60)
+            driver.wait_for_batches(1 << 30, chance.random() * 0.8)
+            driver.kill()
+    finally:
+        workload.stop()
+    last = Driver(source.options, tmp_path, available_now=True)
+    assert last.wait(120) == 0, last.log()[-4000:]
+    verify(source, tmp_path)
+    drop_slots(source)

@@ -1,0 +1,1 @@
+"""Comparisons with Debezium, field by field."""

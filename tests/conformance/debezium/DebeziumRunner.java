@@ -1,0 +1,192 @@
+import io.debezium.engine.ChangeEvent;
+import io.debezium.engine.DebeziumEngine;
+import io.debezium.engine.Header;
+import io.debezium.engine.format.Json;
+import io.debezium.engine.format.KeyValueChangeEventFormat;
+import io.debezium.engine.format.KeyValueHeaderChangeEventFormat;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.Reader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Runs one Debezium connector and reports on standard output, a line each: {@code READY} when the
+ * connector polls, {@code PROGRESS n} after every batch, {@code DONE n} when the wanted number of
+ * records has come or standard input has ended, {@code FAILED message} if the connector gave up.
+ *
+ * <p>The only argument is a properties file: the connector's options, and of its own {@code
+ * runner.output} (a file for one JSON object per record; without it records are only counted, and
+ * headers not converted), {@code runner.max.records} (stop after so many) and {@code
+ * runner.timestamps} (add the time of receipt to each object).
+ */
+public final class DebeziumRunner {
+  private static final PrintStream PROTOCOL = System.out;
+
+  private final long maxRecords;
+  private final boolean timestamps;
+  private final BufferedWriter output;
+  private final CountDownLatch finished = new CountDownLatch(1);
+  private volatile long count;
+
+  private DebeziumRunner(long maxRecords, boolean timestamps, BufferedWriter output) {
+    this.maxRecords = maxRecords;
+    this.timestamps = timestamps;
+    this.output = output;
+  }
+
+  public static void main(String[] args) throws Exception {
+    Properties options = new Properties();
+    try (Reader reader = Files.newBufferedReader(Path.of(args[0]), StandardCharsets.UTF_8)) {
+      options.load(reader);
+    }
+    String file = (String) options.remove("runner.output");
+    String wanted = (String) options.remove("runner.max.records");
+    String timestamps = (String) options.remove("runner.timestamps");
+    BufferedWriter output =
+        file == null ? null : Files.newBufferedWriter(Path.of(file), StandardCharsets.UTF_8);
+    new DebeziumRunner(
+            wanted == null ? Long.MAX_VALUE : Long.parseLong(wanted),
+            Boolean.parseBoolean(timestamps),
+            output)
+        .run(options);
+  }
+
+  private void run(Properties options) throws Exception {
+    DebeziumEngine.Builder<ChangeEvent<String, String>> builder =
+        output == null
+            ? DebeziumEngine.create(KeyValueChangeEventFormat.of(Json.class, Json.class))
+            : DebeziumEngine.create(
+                KeyValueHeaderChangeEventFormat.of(Json.class, Json.class, Json.class));
+    DebeziumEngine<ChangeEvent<String, String>> engine =
+        builder
+            .using(options)
+            .using(
+                new DebeziumEngine.ConnectorCallback() {
+                  @Override
+                  public void pollingStarted() {
+                    say("READY");
+                  }
+                })
+            .using(
+                (success, message, error) -> {
+                  if (!success) {
+                    if (error != null) {
+                      error.printStackTrace();
+                    }
+                    say("FAILED " + String.valueOf(message).replaceAll("\\s+", " "));
+                  }
+                  finished.countDown();
+                })
+            .notifying(this::handle)
+            .build();
+
+    Thread engineThread = new Thread(engine, "engine");
+    engineThread.setDaemon(true);
+    engineThread.start();
+    Thread stdin = new Thread(this::awaitEndOfInput, "stdin");
+    stdin.setDaemon(true);
+    stdin.start();
+
+    finished.await();
+    say("DONE " + Math.min(count, maxRecords));
+    try {
+      engine.close();
+    } catch (IllegalStateException alreadyStopped) {
+      // The connector had given up on its own.
+    }
+    engineThread.join(TimeUnit.SECONDS.toMillis(30));
+    if (output != null) {
+      output.close();
+    }
+    System.exit(0);
+  }
+
+  private void handle(
+      List<ChangeEvent<String, String>> records,
+      DebeziumEngine.RecordCommitter<ChangeEvent<String, String>> committer)
+      throws InterruptedException {
+    long seen = count;
+    try {
+      for (ChangeEvent<String, String> record : records) {
+        if (output != null && seen < maxRecords) {
+          write(record);
+        }
+        seen++;
+        committer.markProcessed(record);
+      }
+      committer.markBatchFinished();
+      if (output != null) {
+        output.flush();
+      }
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+    count = seen;
+    say("PROGRESS " + Math.min(seen, maxRecords));
+    if (seen >= maxRecords) {
+      finished.countDown();
+    }
+  }
+
+  private void write(ChangeEvent<String, String> record) throws IOException {
+    StringBuilder line = new StringBuilder("{\"topic\":");
+    quote(line, record.destination());
+    quote(line.append(",\"key\":"), record.key());
+    quote(line.append(",\"value\":"), record.value());
+    line.append(",\"headers\":{");
+    String separator = "";
+    for (Header<Object> header : record.<Object>headers()) {
+      quote(line.append(separator), header.getKey());
+      Object value = header.getValue();
+      quote(line.append(':'), value == null ? null : value.toString());
+      separator = ",";
+    }
+    line.append('}');
+    if (timestamps) {
+      line.append(",\"received_ms\":").append(System.currentTimeMillis());
+    }
+    output.append(line.append("}\n"));
+  }
+
+  private static void quote(StringBuilder out, String text) {
+    if (text == null) {
+      out.append("null");
+      return;
+    }
+    out.append('"');
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') {
+        out.append('\\').append(c);
+      } else if (c < 0x20) {
+        out.append(String.format("\\u%04x", (int) c));
+      } else {
+        out.append(c);
+      }
+    }
+    out.append('"');
+  }
+
+  private void awaitEndOfInput() {
+    try {
+      while (System.in.read() >= 0) {
+        continue;
+      }
+    } catch (IOException closed) {
+      // Treated like the end of the input.
+    }
+    finished.countDown();
+  }
+
+  private static synchronized void say(String line) {
+    PROTOCOL.println(line);
+    PROTOCOL.flush();
+  }
+}

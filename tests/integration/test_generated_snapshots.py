@@ -1,0 +1,217 @@
+"""Generated workloads: whatever happens between a read point and its rows, the result is the source."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from floodmark.connectors.postgres import chunks
+from floodmark.connectors.postgres.commit_log import CommitLog
+from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges
+from floodmark.embedded import EmbeddedPostgres
+from tests.conftest import Source, drop_slots, make_source
+from tests.integration.test_incremental import SIGNALS, query_of, signal
+from tests.support.following import Follower
+from tests.support.inprocess import InProcess
+from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
+
+CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250"))
+SESSIONS = 3
+HOOKS: dict[type, tuple[str, ...]] = {
+    PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints"),
+    PostgresKeyRanges: ("last", "bounds"),
+}
+CRASHES = ("planned, not kept", "planned", "read, not delivered", "delivered")
+NUMBERS = itertools.count()
+
+numbers = st.integers(0, KEYS - 1)
+steps = st.tuples(st.integers(0, SESSIONS - 1), st.sampled_from(ACTIONS), numbers, numbers)
+
+
+class Laboratory:
+    """One query that goes on over all cases, and the sessions that change tables meanwhile."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        source.execute(SIGNALS, *TYPES)
+        self.connections = [psycopg.connect(source.conninfo) for _ in range(SESSIONS)]
+        self.inject: Callable[[], None] = lambda: None
+        self.query = self._open(None)
+        # The slot is there before the first signal.
+        self.query.drain()
+        self.query.restart()
+
+    def run(self, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]) -> None:
+        """Snapshot a table while its rows change and the query dies, and compare."""
+        sessions = Sessions(self.source.conninfo, f"t{next(NUMBERS)}", kind, self.connections)
+        try:
+            self._run(sessions, present, script, crashes)
+        finally:
+            self.inject = lambda: None
+            sessions.abandon()
+        sessions.drop()
+
+    def _run(self, sessions: Sessions, present: list[int], script: list[Step], crashes: dict[int, str]) -> None:
+        sessions.create(present)
+        follower = Follower()
+        todo = iter(script)
+
+        def inject() -> None:
+            for step in itertools.islice(todo, 2):
+                sessions.step(step)
+
+        signal(self.source, "execute-snapshot", data_collections=[rf"public\.{sessions.table}"])
+        self.inject = inject
+        self._follow(follower, sessions, crashes, rounds=len(script) + 10)
+        self.inject = lambda: None
+        sessions.finish()
+        signal(self.source, "log", message="the end")
+        ended = False
+        while not ended or self.query.offset["incremental"] is not None:
+            rows = self.query.step()
+            ended = ended or any(row["table"] == "signals" and '"type":"log"' in row["value"] for row in rows)
+            follower.apply(rows, sessions)
+        follower.check(sessions)
+
+    def _follow(self, follower: Follower, sessions: Sessions, crashes: dict[int, str], rounds: int) -> None:
+        """Run micro-batches until the snapshot is over, changing rows between all their steps."""
+        begun = self.query.offset.get("incremental") is not None
+        for number in range(rounds):
+            self.inject()
+            end = self.query.reader.latestOffset(self.query.offset, self.query.reader.getDefaultReadLimit())
+            begun = begun or end["incremental"] is not None
+            self.inject()
+            crash = crashes.get(number)
+            if crash == "planned, not kept":
+                self._die()
+                continue
+            if crash == "planned":
+                self._die()
+            rows = self._read(end)
+            if crash == "read, not delivered":
+                self._die()
+                rows = self._read(end)
+            follower.apply(rows, sessions)
+            self.query.offset = end
+            if crash == "delivered":
+                self._die()
+            else:
+                self.query.reader.commit(end)
+            if begun and end["incremental"] is None:
+                return
+
+    def _read(self, end: dict[str, Any]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        if end != self.query.offset:
+            for partition in self.query.reader.partitions(self.query.offset, end):
+                self.inject()
+                for batch in self.query.reader.read(partition):
+                    rows += batch.to_pylist()
+        return rows
+
+    def _die(self) -> None:
+        """Go on in another process, as far as the source can tell."""
+        self.query.stop()
+        self.query = self._open(self.query.offset)
+
+    def _open(self, offset: dict[str, Any] | None) -> InProcess:
+        options = {"skipped.operations": "none", "max.batch.rows": "16", "incremental.snapshot.chunk.size": "1"}
+        return query_of(self.source, offset, **options)
+
+    def close(self) -> None:
+        self.query.stop()
+        for conn in self.connections:
+            conn.close()
+
+
+@pytest.fixture(scope="module", params=[16, 18])
+def laboratory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    # The standby doesn't exist.
+    server_settings = {
+        "synchronous_standby_names": "nobody",
+        "synchronous_commit": "local",
+    }
+    with EmbeddedPostgres(request.param, server_settings) as server:
+        source = make_source(server, Path(tmp_path_factory.mktemp("generated")) / "state")
+        made = Laboratory(source)
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, names in HOOKS.items():
+                for name in names:
+                    patch.setattr(owner, name, injecting(made, getattr(owner, name)))
+            yield made
+        made.close()
+        drop_slots(source)
+
+
+def injecting(laboratory: Laboratory, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method with changes before and after it."""
+
+    def wrapped(*args: Any) -> Any:
+        laboratory.inject()
+        result = method(*args)
+        laboratory.inject()
+        return result
+
+    return wrapped
+
+
+def cases(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that runs a test over generated cases."""
+    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        given_cases = given(
+            kind=st.sampled_from(KINDS),
+            present=st.lists(numbers, unique=True, max_size=KEYS),
+            script=st.lists(steps, max_size=60),
+            crashes=st.dictionaries(st.integers(0, 12), st.sampled_from(CRASHES), max_size=2),
+        )
+        return settings(max_examples=count, deadline=None, suppress_health_check=checks, print_blob=True, **more)(
+            given_cases(test)
+        )
+
+    return decorate
+
+
+@pytest.mark.timeout(1800)
+@cases(CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_convergence_and_no_time_travel(
+    laboratory: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
+) -> None:
+    laboratory.run(kind, present, script, crashes)
+
+
+def where_the_log_ends(commits: CommitLog, visible: Any, doubtful: Any, after: int, upto: int) -> int:
+    return upto
+
+
+def nothing_changed(visible: str) -> str:
+    return "false"
+
+
+BROKEN: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "the place of a read point": (CommitLog, "cut", where_the_log_ends),
+    "the rows of a chunk that is read again": (chunks, "changed_since", nothing_changed),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_broken_rule_is_found(laboratory: Laboratory, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*BROKEN[rule])
+
+    @cases(400, phases=[Phase.generate], database=None, derandomize=True)
+    def proof(kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]) -> None:
+        laboratory.run(kind, present, script, crashes)
+
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        proof()

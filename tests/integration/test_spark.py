@@ -1,0 +1,134 @@
+"""The data source in a real Spark session: triggers, progress, columns, ordering."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from floodmark.embedded import EmbeddedPostgres
+from floodmark.spark.ordering import order_by_key
+from tests.conftest import Source, drop_slots, make_source
+
+
+@pytest.fixture
+def orders(pg18: EmbeddedPostgres, tmp_path: Path) -> Any:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE orders (id integer PRIMARY KEY, note text)",
+        "INSERT INTO orders SELECT g, 'note' FROM generate_series(1, 100) g",
+    )
+    yield source
+    drop_slots(source)
+
+
+def start(spark: SparkSession, source: Source, work: Path, **trigger: Any) -> StreamingQuery:
+    stream = spark.readStream.format("floodmark").options(**source.options).load()
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(work / "cp"))
+    return writer.trigger(**trigger).start(str(work / "out"))
+
+
+def operations(spark: SparkSession, work: Path) -> dict[str, int]:
+    rows = spark.read.parquet(str(work / "out")).groupBy("op").count().collect()
+    return {row["op"]: row["count"] for row in rows}
+
+
+def wait_until(condition: Any, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_available_now_goes_on_where_it_ended(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 100}
+    orders.execute("UPDATE orders SET note = 'new' WHERE id <= 10", "DELETE FROM orders WHERE id = 50")
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 100, "u": 10, "d": 2}
+
+
+def test_once(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    start(spark, orders, tmp_path, once=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 100}
+    orders.execute("INSERT INTO orders VALUES (200, 'x')")
+    start(spark, orders, tmp_path, once=True).awaitTermination(120)
+    start(spark, orders, tmp_path, once=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 100, "c": 1}
+
+
+@pytest.mark.parametrize("trigger", [{"availableNow": True}, {"once": True}])
+def test_always_takes_one_snapshot_a_start(
+    spark: SparkSession, orders: Source, tmp_path: Path, trigger: dict[str, bool]
+) -> None:
+    statement = "snapshot.select.statement.overrides"
+    orders.options |= {
+        "snapshot.mode": "always",
+        statement: "public.orders",
+        f"{statement}.public.orders": "SELECT * FROM orders WHERE id > 90",
+    }
+    start(spark, orders, tmp_path, **trigger).awaitTermination(120)
+    if trigger == {"once": True}:
+        # Once is one micro-batch: the second one ends the snapshot, which is not a new one.
+        start(spark, orders, tmp_path, **trigger).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 10}
+    orders.execute("UPDATE orders SET note = 'new' WHERE id = 100")
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 20, "u": 1}
+
+
+def test_progress_tells_phase_snapshot_and_lag(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    query = start(spark, orders, tmp_path, processingTime="100 milliseconds")
+    try:
+        wait_until(lambda: any(progress["numInputRows"] for progress in query.recentProgress))
+        orders.execute("INSERT INTO orders VALUES (200, 'x')")
+        wait_until(lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 101)
+    finally:
+        query.stop()
+    offsets = [json.loads(p["sources"][0]["endOffset"]) for p in query.recentProgress if p["numInputRows"]]
+    assert offsets[0]["snapshot"]["progress"][0]["name"] == "public.orders"
+    assert offsets[0]["snapshot"]["progress"][0]["done"] == offsets[0]["snapshot"]["progress"][0]["units"]
+    assert offsets[-1]["snapshot"] is None
+    latest = json.loads(query.recentProgress[-1]["sources"][0]["latestOffset"])
+    assert {"log", "lag_bytes", "lag_seconds", "phase"} <= set(latest)
+
+
+def test_typed_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    orders.options["format"] = "rows"
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    out = spark.read.parquet(str(tmp_path / "out"))
+    assert out.schema["after"].dataType.simpleString() == "struct<id:int,note:string>"
+    assert out.selectExpr("sum(after.id)").collect()[0][0] == 5050
+
+
+def test_events_of_a_key_stay_in_order(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    orders.options["segment.bytes"] = "65536"
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    orders.execute(*[f"UPDATE orders SET note = '{i}' || repeat('n', 500)" for i in range(10)])
+    seen: list[list[tuple[str, str]]] = []
+
+    def collect(batch: DataFrame, number: int) -> None:
+        ordered = order_by_key(batch, 4)
+        seen.extend(ordered.rdd.glom().map(lambda part: [(row["key"], row["position"]) for row in part]).collect())
+
+    stream = spark.readStream.format("floodmark").options(**orders.options).load()
+    query = stream.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path / "cp"))
+    query.trigger(availableNow=True).start().awaitTermination(120)
+    owners: dict[str, int] = {}
+    for number, part in enumerate(seen):
+        for key in {key for key, _ in part}:
+            assert owners.setdefault(key, number % 4) == number % 4
+            positions = [position for other, position in part if other == key]
+            assert positions == sorted(positions)
+    assert sum(map(len, seen)) == 1000
+
+
+def test_a_wrong_option_is_told_before_the_query_starts(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    orders.options["snapshot.mode"] = "intial"
+    with pytest.raises(Exception, match="Did you mean 'initial'"):
+        start(spark, orders, tmp_path, availableNow=True)

@@ -1,0 +1,95 @@
+"""Applying events, and the two properties that must hold: convergence and no time travel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Rows = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as a sink got it.
+
+    Attributes:
+        batch: micro-batch that delivered it.
+        value: the envelope, None for a tombstone.
+    """
+
+    batch: int
+    table: str
+    key: str | None
+    value: dict[str, Any] | None
+    position: str
+    op: str
+
+
+def event(batch: int, row: Any) -> Event:
+    """Return the event of a row of the sink's output."""
+    value = None if row["value"] is None else json.loads(row["value"])
+    return Event(batch, f"{row['schema']}.{row['table']}", row["key"], value, row["position"], row["op"])
+
+
+def apply(events: Iterable[Event]) -> dict[str, Rows]:
+    """Apply events in the order of delivery: by micro-batch, and by position within one.
+
+    Returns:
+        Table, then key, to row.
+    """
+    tables: dict[str, Rows] = {}
+    for one in delivered(events):
+        rows = tables.setdefault(one.table, {})
+        if one.key is None or one.value is None:
+            continue
+        if one.op == "d":
+            rows.pop(one.key, None)
+        else:
+            after = one.value["after"]
+            before = rows.get(one.key, {})
+            rows[one.key] = {
+                name: before.get(name) if value == "__debezium_unavailable_value" else value
+                for name, value in after.items()
+            }
+    return tables
+
+
+def delivered(events: Iterable[Event]) -> list[Event]:
+    """Return events in the order of delivery."""
+    return sorted(events, key=lambda one: (one.batch, one.position))
+
+
+def duplicates(events: Iterable[Event]) -> list[Event]:
+    """Return events that were delivered before, by table, key and position."""
+    seen: set[tuple[str, str | None, str, str]] = set()
+    result = []
+    for one in events:
+        if one.key is None:
+            continue
+        identity = (one.table, one.key, one.position, one.op)
+        if identity in seen:
+            result.append(one)
+        seen.add(identity)
+    return result
+
+
+def time_travel(events: Iterable[Event], version: str = "v") -> list[tuple[Event, int]]:
+    """Return events whose row is older than one of the same key delivered before.
+
+    Args:
+        events: all events.
+        version: name of a column that grows with every change of a key.
+    """
+    newest: dict[tuple[str, str], int] = {}
+    result = []
+    for one in delivered(events):
+        if one.key is None or one.value is None or one.value["after"] is None:
+            continue
+        number = int(one.value["after"][version])
+        key = (one.table, one.key)
+        if number < newest.get(key, -1):
+            result.append((one, newest[key]))
+        newest[key] = max(number, newest.get(key, -1))
+    return result

@@ -1,0 +1,94 @@
+"""Starting, killing and waiting for a driver process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+# These JVMs live for seconds: what the just-in-time compiler's second stage would gain, it costs.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Driver:
+    """A query in a process of its own.
+
+    Args:
+        options: the source's options.
+        work: directory for the checkpoint and the output.
+        available_now: whether the query ends when it has caught up.
+        master: the Spark master.
+    """
+
+    def __init__(
+        self, options: dict[str, str], work: Path, available_now: bool = False, master: str = "local[2]"
+    ) -> None:
+        self.out = work / "out"
+        self._log = work / "driver.log"
+        spec = {
+            "options": options,
+            "out": str(self.out),
+            "checkpoint": str(work / "checkpoint"),
+            "available_now": available_now,
+            "master": master,
+        }
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "FLOODMARK_LOG": "info", "JDK_JAVA_OPTIONS": QUICK_START},
+            )
+        self._checkpoint = work / "checkpoint"
+
+    def batches(self) -> int:
+        """Return how many micro-batches have been planned."""
+        offsets = self._checkpoint / "offsets"
+        return sum(1 for p in offsets.iterdir() if p.name.isdigit()) if offsets.exists() else 0
+
+    def wait_for_batches(self, count: int, seconds: float) -> bool:
+        """Wait until ``count`` micro-batches have been planned; return whether that happened in time."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.batches() >= count:
+                return True
+            if self._process.poll() is not None:
+                return False
+            time.sleep(0.02)
+        return False
+
+    def kill(self) -> None:
+        """Kill the driver and its JVM, as a lost machine would; Spark's Python workers see the end of their pipe."""
+        if self._process.poll() is not None:
+            return
+        root = psutil.Process(self._process.pid)
+        for victim in [root, *root.children(recursive=True)]:
+            # Workers come and go, also between the listing and the question for their name.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if victim == root or victim.name() == "java":
+                    victim.send_signal(signal.SIGKILL)
+        self._process.wait(30)
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the query to end.
+
+        Raises:
+            TimeoutError: it did not; the message has the end of its log.
+        """
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimeoutError(f"the query did not end in {seconds} s:\n{self.log()[-3000:]}") from None
+
+    def log(self) -> str:
+        """Return what the drivers of this work directory wrote."""
+        return self._log.read_text(errors="replace")

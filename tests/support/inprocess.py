@@ -1,0 +1,65 @@
+"""Running a query's micro-batches in this process: Floodmark's own code, without Spark's engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from floodmark.config.load import load_options
+from floodmark.spark.readers import output_schema
+from floodmark.spark.source import FloodmarkStreamReader
+
+
+class InProcess:
+    """A stream reader that is driven as Spark drives it, with ``availableNow``."""
+
+    def __init__(self, options: dict[str, str], offset: dict[str, Any] | None = None) -> None:
+        self._options = load_options(options)
+        self._reader = self._new_reader()
+        self.offset = self._reader.initialOffset() if offset is None else offset
+        self.batches = 0
+
+    def _new_reader(self) -> FloodmarkStreamReader:
+        return FloodmarkStreamReader(self._options, output_schema(self._options))
+
+    def restart(self) -> None:
+        """Go on as another query, without the end that ``drain`` has set."""
+        self.stop()
+        self._reader = self._new_reader()
+
+    def step(self) -> list[dict[str, Any]]:
+        """Run one micro-batch; no rows if there is nothing to do."""
+        end = self._reader.latestOffset(self.offset, self._reader.getDefaultReadLimit())
+        rows = self.run(end) if end != self.offset else []
+        self.offset = end
+        self._reader.commit(end)
+        return rows
+
+    def drain(self) -> list[dict[str, Any]]:
+        """Run micro-batches until everything there is has been delivered; return the rows."""
+        rows: list[dict[str, Any]] = []
+        self._reader.prepareForTriggerAvailableNow()
+        while True:
+            end = self._reader.latestOffset(self.offset, self._reader.getDefaultReadLimit())
+            if end == self.offset:
+                self._reader.commit(end)
+                return rows
+            rows += self.run(end)
+            self.offset = end
+
+    def run(self, end: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the rows of the micro-batch that ends at an offset."""
+        self.batches += 1
+        rows: list[dict[str, Any]] = []
+        for partition in self._reader.partitions(self.offset, end):
+            for batch in self._reader.read(partition):
+                rows += batch.to_pylist()
+        return rows
+
+    @property
+    def reader(self) -> FloodmarkStreamReader:
+        """The reader itself."""
+        return self._reader
+
+    def stop(self) -> None:
+        """Stop as Spark does at the end of a query."""
+        self._reader.stop()

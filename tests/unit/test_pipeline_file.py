@@ -1,0 +1,178 @@
+"""pipeline.yaml: what is read from it, and what is said about mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.config.pipeline import Pipeline, load_pipeline, parse_pipeline
+from floodmark.errors import ConfigError
+
+SOURCE = {
+    "connector": "postgres",
+    "database.hostname": "db",
+    "database.user": "cdc",
+    "database.dbname": "shop",
+    "topic.prefix": "shop",
+    "state.dir": "/state",
+}
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    return {"source": SOURCE, "sink": {"type": "noop"}, "checkpoint": "/checkpoint", **changes}
+
+
+def problem(**changes: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse_pipeline(content(**changes), {})
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def write(directory: Path, text: str) -> Path:
+    file = directory / "pipeline.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
+    source = "\n".join(f"  {key}: {value}" for key, value in SOURCE.items())
+    pipeline = load_pipeline(write(tmp_path, f"source:\n{source}\nsink: {{type: noop}}\ncheckpoint: /c\n"), {})
+    assert pipeline.title == "shop"
+    assert pipeline.master == "local[*]"
+    assert pipeline.is_local
+    assert pipeline.trigger.arguments() == {}
+    assert pipeline.options.slot_name == "debezium"
+
+
+def test_scalars_stay_the_text_in_the_file(tmp_path: Path) -> None:
+    source = "\n".join(f"  {key}: {value}" for key, value in SOURCE.items())
+    text = f"""
+source:
+{source}
+  database.password: 0123
+  tombstones.on.delete: no
+  max.batch.rows: 1_000
+  table.include.list: [public.orders, 'public.t{{1,2}}']
+sink: {{type: noop}}
+checkpoint: /c
+"""
+    pipeline = load_pipeline(write(tmp_path, text.replace("1_000", "1000")), {})
+    assert pipeline.source["database.password"] == "0123"
+    assert pipeline.options.tombstones_on_delete is False
+    assert pipeline.options.max_batch_rows == 1000
+    assert [pattern.pattern for pattern in pipeline.options.table_include_list] == ["public.orders", "public.t{1,2}"]
+
+
+def test_variables_come_from_the_environment() -> None:
+    source = {**SOURCE, "database.password": "${SECRET}x", "database.user": "$${SECRET}"}
+    pipeline = parse_pipeline(
+        content(source=source, spark={"spark.app.name": "${NAME}"}), {"SECRET": "a: #b", "NAME": "n"}
+    )
+    assert pipeline.source["database.password"] == "a: #bx"
+    assert pipeline.source["database.user"] == "${SECRET}"
+    assert pipeline.spark == {"spark.app.name": "n"}
+    assert "a: #b" not in repr(pipeline)
+
+
+def test_missing_variable_is_named() -> None:
+    message = problem(source={**SOURCE, "database.password": "${NOT_THERE}"})
+    assert "source.database.password" in message
+    assert "NOT_THERE" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"sorce": {}}, "Unknown key 'sorce' in the pipeline file. Did you mean 'source'?"),
+        (
+            {"sink": {"type": "noop", "pth": "x"}},
+            "Unknown key 'sink.pth' in the pipeline file. Did you mean 'sink.path'?",
+        ),
+        ({"trigger": {"availablenow": "true"}}, "Did you mean 'trigger.availableNow'?"),
+        ({"zzz": "1"}, "Allowed: name, source, sink, checkpoint, trigger, spark."),
+        (
+            {"sink": {"type": "csv"}},
+            "Key 'sink.type' is not allowed: it must be one of console, json, parquet, kafka, noop.",
+        ),
+        ({"sink": {"type": "json"}}, "Key 'sink.path' is required for the sink 'json'."),
+        ({"sink": {"type": "noop", "path": "/x"}}, "Key 'sink.path' is not allowed for the sink 'noop'."),
+        ({"sink": {"type": "kafka"}}, "Key 'sink.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'."),
+        ({"sink": "noop"}, "Key 'sink' in the pipeline file must be a mapping."),
+        ({"trigger": {"processingTime": "soon"}}, "it must be an interval such as '10 seconds'."),
+        ({"trigger": {"once": "true", "availableNow": "true"}}, "exclude each other"),
+        ({"spark": {"master": "local"}}, "'master' is not a Spark property"),
+        ({"source": {**SOURCE, "slot.nam": "x"}}, "Unknown option 'slot.nam'. Did you mean 'slot.name'?"),
+        (
+            {"source": {**SOURCE, "database.port": "x"}},
+            "Option 'database.port' has the value 'x', which is not allowed",
+        ),
+        ({"source": {**SOURCE, "table.include.list": "a("}}, "is not a regular expression"),
+        ({"source": {"connector": "postgers"}}, "Did you mean 'postgres'?"),
+        ({"source": {**SOURCE, "a": ["b", {}]}}, "Key 'source' must be a list of plain values."),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, Any], expected: str) -> None:
+    if "a" in changes.get("source", {}):
+        expected = expected.replace("'source'", "'source.a'")
+    assert expected in problem(**changes)
+
+
+def test_missing_keys_are_named() -> None:
+    with pytest.raises(ConfigError, match="Key 'checkpoint' is required"):
+        parse_pipeline({"source": SOURCE, "sink": {"type": "noop"}}, {})
+
+
+def test_rows_do_not_go_to_kafka() -> None:
+    sink = {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}}
+    assert "needs the source's option 'format'" in problem(source={**SOURCE, "format": "rows"}, sink=sink)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [", "is not YAML: line 1"),
+        ("- a", "must hold a mapping"),
+        ("", "must hold a mapping"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        load_pipeline(write(tmp_path, text), {})
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nothing\.yaml: No such file"):
+        load_pipeline(tmp_path / "nothing.yaml", {})
+
+
+@pytest.mark.parametrize(
+    ("trigger", "arguments"),
+    [
+        ({"processingTime": "5 seconds"}, {"processingTime": "5 seconds"}),
+        ({"processingTime": "1 minute 30 seconds"}, {"processingTime": "1 minute 30 seconds"}),
+        ({"availableNow": "true"}, {"availableNow": True}),
+        ({"once": "true"}, {"once": True}),
+        ({"once": "false"}, {}),
+    ],
+)
+def test_triggers(trigger: dict[str, str], arguments: dict[str, Any]) -> None:
+    assert parse_pipeline(content(trigger=trigger), {}).trigger.arguments() == arguments
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [
+        ("local", True),
+        ("local[4]", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+        ("local-cluster[2,1,1024]", False),
+    ],
+)
+def test_local_masters(master: str, is_local: bool) -> None:
+    pipeline: Pipeline = parse_pipeline(content(spark={"spark.master": master}), {})
+    assert pipeline.is_local is is_local

@@ -1,0 +1,51 @@
+"""What Spark is told about a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyspark
+import pytest
+
+from floodmark.config.pipeline import parse_pipeline
+from floodmark.spark.pipeline import spark_properties
+
+KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def properties(sink: str = "noop", **spark: str) -> dict[str, str]:
+    source = {
+        "connector": "postgres",
+        "database.hostname": "db",
+        "database.user": "cdc",
+        "database.dbname": "shop",
+        "topic.prefix": "shop",
+        "state.dir": "/state",
+    }
+    sinks: dict[str, Any] = {
+        "noop": {"type": "noop"},
+        "kafka": {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
+    }
+    content = {"source": source, "sink": sinks[sink], "checkpoint": "/c", "spark": spark}
+    return spark_properties(parse_pipeline(content, {}))
+
+
+def test_defaults_and_what_overrides_them() -> None:
+    assert properties()["spark.master"] == "local[*]"
+    assert properties()["spark.app.name"] == "shop"
+    assert "spark.jars.packages" not in properties()
+    changed = {"spark.master": "local[2]", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert properties(**changed) | changed == properties(**changed)
+
+
+@pytest.mark.parametrize(
+    ("spark", "packages"),
+    [
+        ({}, KAFKA),
+        ({"spark.jars.packages": "io.delta:delta-spark_2.13:4.0.0"}, f"io.delta:delta-spark_2.13:4.0.0,{KAFKA}"),
+        ({"spark.jars.packages": "x:spark-sql-kafka-0-10_2.13:1"}, "x:spark-sql-kafka-0-10_2.13:1"),
+        ({"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.3.0.jar"}, None),
+    ],
+)
+def test_kafka_connector_comes_as_a_package(spark: dict[str, str], packages: str | None) -> None:
+    assert properties("kafka", **spark).get("spark.jars.packages") == packages
