@@ -290,12 +290,15 @@ def test_a_role_that_may_only_read(source: Source, tmp_path: Path) -> None:
         "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
     )
     options = {**source.options, "database.user": role, "snapshot.mode": "no_data", "read.only": "true"}
-    options["signal.poll.interval.ms"] = "1"
+    options |= {"signal.poll.interval.ms": "1", "notification.enabled.channels": "sink"}
+    options["notification.sink.topic.name"] = "told"
     query = InProcess(options)
     query.drain()
     floodmark.signal(options, "execute-snapshot", {"data-collections": ["public.t"]})
     rows = query.drain()
     query.stop()
+    kinds = [kind for kind, _ in told(rows)]
+    assert (kinds[0], kinds[-2:]) == ("STARTED", ["TABLE_SCAN_COMPLETED", "COMPLETED"])
     assert ids(rows) == list(range(1, 3001))
 
 

@@ -31,6 +31,7 @@ class Pipeline:
             "max.batch.rows": "1000",
             "incremental.snapshot.chunk.size": "100",
             "snapshot.max.threads": "1",
+            "signal.poll.interval.ms": "1",
         }
         self.file = directory / "pipeline.yaml"
         self.checkpoint = directory / "checkpoint"

@@ -15,7 +15,7 @@ log = get_logger(__name__)
 
 
 class NotificationChannel(Protocol):
-    """A place that notifications go to, when the micro-batch that they belong to is committed."""
+    """A place that notifications go to, when the micro-batch that they belong to has been planned."""
 
     def notify(self, notification: Notification) -> None:
         """Deliver a notification; never raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Generic, Protocol
 
 from floodmark.errors import ConfigError
 
@@ -47,5 +47,6 @@ def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> A
 
 
 def _members(kind: type[Any]) -> list[str]:
-    own = [name for name in vars(kind) if not name.startswith("_")]
-    return sorted({*own, *kind.__annotations__})
+    protocols = [base for base in kind.__mro__ if base not in (Protocol, Generic, object)]
+    own = {name for base in protocols for name in (*vars(base), *vars(base).get("__annotations__", ()))}
+    return sorted(name for name in own if not name.startswith("_"))

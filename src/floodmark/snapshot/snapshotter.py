@@ -12,9 +12,8 @@ from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 
-@runtime_checkable
-class Snapshotter(Protocol):
-    """Decides whether a snapshot is taken and whether the log is streamed.
+class Plugin(Protocol):
+    """What all that can be replaced has in common.
 
     Attributes:
         name: what log lines call it.
@@ -25,6 +24,11 @@ class Snapshotter(Protocol):
     def configure(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Take note of the source's options, by their names; called once. Secrets are left out."""
         return
+
+
+@runtime_checkable
+class Snapshotter(Plugin, Protocol):
+    """Decides whether a snapshot is taken and whether the log is streamed."""
 
     @abstractmethod
     def should_snapshot_data(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
@@ -66,18 +70,8 @@ class Snapshotter(Protocol):
 
 
 @runtime_checkable
-class SnapshotQuery(Protocol):
-    """Decides with which statement a table is read.
-
-    Attributes:
-        name: what log lines call it.
-    """
-
-    name: str
-
-    def configure(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Take note of the source's options, by their names; called once. Secrets are left out."""
-        return
+class SnapshotQuery(Plugin, Protocol):
+    """Decides with which statement a table is read."""
 
     @abstractmethod
     def snapshot_query(self, table: str, columns: Sequence[str]) -> str | None:
@@ -90,18 +84,8 @@ class SnapshotQuery(Protocol):
 
 
 @runtime_checkable
-class SnapshotLock(Protocol):
-    """Decides how tables are locked during a snapshot.
-
-    Attributes:
-        name: what log lines call it.
-    """
-
-    name: str
-
-    def configure(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Take note of the source's options, by their names; called once. Secrets are left out."""
-        return
+class SnapshotLock(Plugin, Protocol):
+    """Decides how tables are locked during a snapshot."""
 
     @abstractmethod
     def table_locking_statement(self, lock_timeout: timedelta, table: str) -> str | None:

@@ -49,6 +49,8 @@ MAX_WARM = 8
 WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
 READ_POINTS = 5
+UNSETTLED_WAIT_S = 0.05
+UNSETTLED_PATIENCE_S = 10.0
 
 Partition = LogPartition | ChunkPartition | NotificationPartition | WarmPartition
 
@@ -85,13 +87,13 @@ class Planner:
         self._incremental = IncrementalEngine(
             connector,
             notifications,
-            self._tell,
+            self._told.append,
             target_s,
             options.incremental_snapshot_chunk_size,
             options.max_batch_rows,
             tasks,
         )
-        self._control = SignalControl(self._incremental, notifications, self._tell)
+        self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
@@ -113,22 +115,31 @@ class Planner:
             rows: most log records in it; None: all there is.
         """
         if start.new:
-            return self._first_offset(rows is None)
-        if not self._opened:
+            end = self._first_offset(rows is None)
+        elif not self._opened:
             # Nothing runs yet: a source that can't be reached is the user's mistake, not a fault to wait out.
-            return self._next_offset(start, rows)
-        return self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
+            end = self._next_offset(start, rows)
+        else:
+            end = self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
+        if end is start:
+            return start
+        # Only now, since planning may have been repeated.
+        for notification in self._told:
+            for listener in self._listeners:
+                listener.notify(notification)
+        return replace(end, notifications=tuple(self._told))
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then tells again.
-        self._told = []
+        self._told.clear()
         self._open(start)
-        # Decided once a start. Only a decision that led to an offset counts: planning may be repeated.
+        # Decided once a start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
-        if not self._decided:
-            start = self._with_new_tables(start)
-        end = self._carry_out(decision, start, rows)
+        begun = start if self._decided else self._with_new_tables(start)
+        end = self._carry_out(decision, begun, rows)
         self._decided = True
+        if end is begun:
+            return start if begun == start else following(begun)
         return end
 
     def _tables(self) -> tuple[str, ...]:
@@ -157,7 +168,7 @@ class Planner:
         if decision is Start.GIVE_UP_SNAPSHOT:
             log.warning("snapshot_is_given_up", snapshotter=self._snapshotter.name)
             self._snapshotter.snapshot_aborted()
-            self._tell(self._initial.aborted())
+            self._told.append(self._initial.aborted())
             start = replace(start, snapshot=None)
         if start.snapshot is not None:
             return self._during_snapshot(start, rows)
@@ -228,13 +239,13 @@ class Planner:
         log_position, point = self._connector.prepare(snapshot, None)
         self._opened = self._decided = True
         if point is None:
-            self._tell(self._initial.skipped())
+            self._told.append(self._initial.skipped())
             ended = not self._snapshotter.should_stream()
-            return Offset(source, log_position, ended=ended, notifications=tuple(self._told), known=self._tables())
+            return Offset(source, log_position, ended=ended, known=self._tables())
         state = self._engine.begin(point)
-        self._tell(self._initial.started())
+        self._told.append(self._initial.started())
         self._engine.plan(state, everything)
-        return Offset(source, log_position, state, notifications=tuple(self._told), known=self._tables())
+        return Offset(source, log_position, state, known=self._tables())
 
     def _with_new_snapshot(self, start: Offset) -> Offset:
         """Return the offset with a snapshot at a new read point; the log up to there comes first."""
@@ -259,9 +270,8 @@ class Planner:
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
         self._log_is_gone = False
-        self._tell(self._initial.started())
-        told = tuple(self._told)
-        return Offset(start.source, log_position, state, gap=True, notifications=told, known=self._tables())
+        self._told.append(self._initial.started())
+        return Offset(start.source, log_position, state, gap=True, known=self._tables())
 
     def _delay_snapshot(self) -> None:
         time.sleep(self._options.snapshot_delay_ms / 1000)
@@ -304,7 +314,7 @@ class Planner:
             self._log.start(start.log)
             end = self._log.wait_for(start.log, state.position, rows)
             heeded = self._heed(start, end, incremental)
-            return following(start, log=end, snapshot=state, notifications=tuple(self._told), **heeded)
+            return following(start, log=end, snapshot=state, **heeded)
         self._engine.plan(state, rows is None)
         return following(start, snapshot=state, incremental=None if incremental.empty else incremental)
 
@@ -314,8 +324,8 @@ class Planner:
         self._snapshotter.snapshot_completed()
         self._stream_at = time.monotonic() + self._options.streaming_delay_ms / 1000
         ended = not self._snapshotter.should_stream()
-        self._tell(self._initial.completed())
-        return following(start, snapshot=None, ended=ended, notifications=tuple(self._told))
+        self._told.append(self._initial.completed())
+        return following(start, snapshot=None, ended=ended)
 
     def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
         time.sleep(max(self._stream_at - time.monotonic(), 0))
@@ -332,10 +342,9 @@ class Planner:
             start,
             log=end,
             taken=tuple(signal.id for signal in polled),
-            notifications=tuple(self._told),
             **heeded,
         )
-        return start if result == following(start) else result
+        return start if result == following(start) and not self._told else result
 
     def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
         """Deliver the log up to a read point and begin the snapshot there, for which the rest of the log waits."""
@@ -347,24 +356,19 @@ class Planner:
         if end < point.position or not self._connector.settle(point, start.log):
             point.release()
             heeded = self._heed(start, end, incremental)
-            return following(start, log=end, notifications=tuple(self._told), **heeded)
+            return following(start, log=end, **heeded)
         self._engine.release()
         state = self._engine.begin_blocking(point, start.blocking[0])
-        self._tell(self._initial.started())
+        self._told.append(self._initial.started())
         end = max(start.log, point.position)
         heeded = self._heed(start, end, incremental)
-        heeded |= {"blocking": heeded["blocking"][1:], "notifications": tuple(self._told)}
+        heeded["blocking"] = heeded["blocking"][1:]
         return following(start, log=end, snapshot=state, **heeded)
 
     def _heed(self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Signal] = ()) -> dict[str, Any]:
         """Apply the signals that come with a micro-batch; return what the offset says of them."""
         blocking = self._control.apply(state, [*polled, *self._log.signals(start.log, end)], end)
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
-
-    def _tell(self, notification: Notification) -> None:
-        self._told.append(notification)
-        for listener in self._listeners:
-            listener.notify(notification)
 
     def _poll(self, start: Offset) -> list[Signal]:
         """Return what the polled channels have; those taken with the last offset have been delivered with it."""
@@ -381,11 +385,19 @@ class Planner:
     def _with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> str:
         """Plan chunks of incremental snapshots, if the log can be delivered up to their read point."""
         end = after
-        for _ in range(READ_POINTS):
+        tries = 0
+        # Without a trigger that comes again, a micro-batch without anything would end the query.
+        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
+        while True:
             point = self._incremental.reach()
             end = max(after, point) if after >= point else self._log.wait_for(after, point, rows)
             if after < end < point:
                 return end
             if end >= point and self._incremental.plan(state, after):
                 break
+            tries += 1
+            if tries >= READ_POINTS:
+                if time.monotonic() > patient_until:
+                    break
+                time.sleep(UNSETTLED_WAIT_S)
         return max(end, self._log.bounded(after, rows))

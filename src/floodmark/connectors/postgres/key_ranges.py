@@ -79,8 +79,8 @@ class PostgresKeyRanges:
         rows = self._point.query(
             f"SELECT n, {_texts(self._key)} FROM (SELECT {order}, row_number() OVER (ORDER BY {order}) AS n, "
             f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {order} FROM ONLY {self._table} "
-            f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {order} LIMIT {size * count}) AS keys) "
-            f"AS numbered WHERE n % {size} = 0 OR more IS NULL ORDER BY n",
+            f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {order} LIMIT {size * count}) "
+            f"AS keys) AS numbered WHERE n % {size} = 0 OR more IS NULL ORDER BY n",
             "the bounds of a table's chunks",
         )
         numbers = [0, *(row[0] for row in rows)]
