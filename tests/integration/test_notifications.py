@@ -56,7 +56,7 @@ def test_a_listener_hears_once_what_is_planned_twice(source: Source, monkeypatch
 def test_a_restart_with_other_tables_tells_nothing_again(source: Source) -> None:
     options = {"notification_enabled_channels": "sink", "notification_sink_topic_name": "told"}
     source.execute("CREATE TABLE a (id integer PRIMARY KEY)", "CREATE TABLE b (id integer PRIMARY KEY)")
-    query = query_of(source, table_include_list="public.a", **options)
+    query = query_of(source, None, table_include_list="public.a", **options)
     query.step()
     end = query.offset
     query.stop()
