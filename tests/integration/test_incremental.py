@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -372,3 +373,37 @@ def test_a_table_that_is_captured_no_more_ends_its_snapshot(source: Source) -> N
     query.stop()
     assert over(query.offset)
     assert ids(rows) == []
+
+
+def test_a_steady_trickle_does_not_delay_chunks(source: Source) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY)", "CREATE TABLE busy (id bigserial PRIMARY KEY)")
+    source.execute("INSERT INTO t SELECT generate_series(1, 2000)")
+    query = query_of(source, incremental_snapshot_chunk_size="10", max_batch_rows="100")
+    query.step()
+    done = threading.Event()
+
+    def trickle() -> None:
+        with psycopg.connect(source.conninfo, autocommit=True) as conn:
+            while not done.wait(0.002):
+                conn.execute("INSERT INTO busy DEFAULT VALUES")
+
+    writer = threading.Thread(target=trickle)
+    writer.start()
+    try:
+        signal(source, "execute-snapshot", data_collections=["public.t"])
+        rows = until(query, lambda offset: offset["incremental"] is not None)
+        took = []
+        while query.offset["incremental"] is not None:
+            begun = time.monotonic()
+            end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+            took.append(time.monotonic() - begun)
+            rows += query.run(end)
+            query.offset = end
+            query.reader.commit(end)
+    finally:
+        done.set()
+        writer.join()
+        query.stop()
+    assert {event["after"]["id"] for event in read_rows(rows, "t")} == set(range(1, 2001))
+    # What comes all the time must not be waited for to stop: that takes most of half a second.
+    assert statistics.median(took) < 0.2

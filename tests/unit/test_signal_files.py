@@ -216,7 +216,7 @@ def test_sent_signals_wait_in_the_inbox(state: str) -> None:
     assert [signal.id for signal in found] == [*sent, "mine"]
     assert json.loads(found[1].data) == {"message": "1"}
     assert channel.poll() == found
-    channel.acknowledge([sent[0], "mine", "unknown"])
+    channel.acknowledge([found[0].receipt, found[3].receipt, "mine", "unknown"])
     assert ids(channel) == sent[1:]
     assert ids(InboxChannel(state, source.owner, 0)) == sent[1:]
 

@@ -17,6 +17,9 @@ log = get_logger(__name__)
 
 MARKER = "incremental"
 RETRIES = 3
+FIXED_SHARE = 0.7
+MOST_FIXED = 0.5
+GROWTH = 3.0
 
 
 class IncrementalEngine:
@@ -56,6 +59,7 @@ class IncrementalEngine:
         self._settled = False
         self._captured: set[int] | None = None
         self._planned_at: float | None = None
+        self._shortest_s = float("inf")
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables that can be read, as the connector describes them."""
@@ -251,9 +255,15 @@ class IncrementalEngine:
             run.key, run.nulls = key, bool(key["nulls"])
 
     def _adapt(self) -> None:
+        """Change the number of rows so that micro-batches come to take the target time.
+
+        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
+        """
         now = time.monotonic()
         if self._planned_at is not None:
             took = max(now - self._planned_at, 0.001)
-            factor = min(max(self._target_s / took, 0.5), 2.0)
+            self._shortest_s = min(self._shortest_s, took)
+            fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
+            factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
             self._rows = int(min(max(self._rows * factor, self._least), self._most))
         self._planned_at = now
