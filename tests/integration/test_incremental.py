@@ -322,7 +322,14 @@ def test_a_blocking_snapshot(source: Source) -> None:
     rows += until(query, lambda offset: offset["snapshot"] is None)
     rows += query.drain()
     query.stop()
-    assert [kind for kind, _ in told(rows)] == ["STARTED", "COMPLETED"]
+    kinds = [(kind, details.get("total_rows_scanned")) for kind, details in told(rows)]
+    assert kinds[0] == ("STARTED", None)
+    assert kinds[-1] == ("COMPLETED", None)
+    assert sorted(kinds[1:-1]) == [
+        *[("IN_PROGRESS", None)] * 2,
+        ("TABLE_SCAN_COMPLETED", "1"),
+        ("TABLE_SCAN_COMPLETED", "500"),
+    ]
     assert set(ids(rows)) >= set(range(1, 501))
     assert [event["after"] for event in read_rows(rows, "other")] == [{"id": 1}]
     changes = [(row["op"], json.loads(row["value"])["after"]["v"]) for row in rows if row["key"] == '{"id":7}']

@@ -142,6 +142,13 @@ class CommonOptions(SnapshotOptions):
     notification_sink_topic_name: str | None = option(
         "notification.sink.topic.name", None, "Topic of the notifications; required for the channel `sink`."
     )
+    errors_tables: Literal["isolate", "fail"] = option(
+        "errors.tables",
+        "isolate",
+        "A table that cannot be read or decoded: `isolate` tries it again, then sets it aside while the others go "
+        "on; `fail` ends the query.",
+        OWN,
+    )
     errors_max_retries: int = option(
         "errors.max.retries", -1, "How often to reconnect after an error; -1: without end.", ge=-1
     )

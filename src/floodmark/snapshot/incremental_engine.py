@@ -10,8 +10,10 @@ from typing import Any
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
+from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.incremental import IncrementalState, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.reports import TaskReports
 
 log = get_logger(__name__)
 
@@ -31,6 +33,8 @@ class IncrementalEngine:
         connector: the source.
         notifications: makes what is told.
         tell: takes what is told.
+        aside: the tables that are set aside.
+        isolate: whether a table that fails is set aside; otherwise the error is raised.
         target_s: how long a micro-batch should take.
         least: rows of the smallest chunk.
         most: most rows in a micro-batch.
@@ -42,6 +46,8 @@ class IncrementalEngine:
         connector: Connector,
         notifications: IncrementalSnapshotNotifications,
         tell: Callable[[Notification], None],
+        aside: TablesAside,
+        isolate: bool,
         target_s: float,
         least: int,
         most: int,
@@ -50,6 +56,8 @@ class IncrementalEngine:
         self._connector = connector
         self._notifications = notifications
         self._tell = tell
+        self._aside = aside
+        self._isolate = isolate
         self._target_s = target_s
         self._least = least
         self._most = max(most, least)
@@ -85,21 +93,26 @@ class IncrementalEngine:
         else:
             run.nulls = bool(key["nulls"])
         state.runs.append(run)
+        self._aside.resume(table["oid"])
 
-    def resume(self, state: IncrementalState) -> IncrementalState:
-        """Return the state after its batch has been delivered; the given one stays as it is."""
+    def resume(self, state: IncrementalState, reports: TaskReports) -> IncrementalState:
+        """Return the state after its batch has been delivered; the given one stays as it is.
+
+        Args:
+            state: with the batch.
+            reports: of the batch's tasks.
+        """
         state = copy.deepcopy(state)
         if state.runs:
-            self._settle(state)
+            self._settle(state, reports)
         if self._settled or not state.active:
             self.release()
         return state
 
-    def _settle(self, state: IncrementalState) -> None:
+    def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
+        for index, error in state.settle_batch(reports).items():
+            self._set_aside(state.runs[index], error)
         files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
-        if state.batch:
-            # A point that is still there was there for the whole batch.
-            state.settle_batch(None if self._holds(state) else state.token["visible"], files)
         for run in state.runs:
             if not run.outcome and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
@@ -161,17 +174,22 @@ class IncrementalEngine:
             try:
                 rows -= self._take(state, index, run, rows)
             except SourceStateError as exc:
-                self._set_aside(run, exc)
+                if not self._isolate:
+                    raise
+                self._set_aside(run, str(exc))
             else:
                 self._tell_progress(state, run)
         return True
 
-    def _set_aside(self, run: TableRun, error: SourceStateError) -> None:
+    def _set_aside(self, run: TableRun, error: str) -> None:
         """Try a table again with the next micro-batch, but not for ever; the others go on."""
         run.failures += 1
-        log.warning("table_cannot_be_read", table=run.name, error=str(error), tries=run.failures)
+        run.error = error
+        log.warning("table_cannot_be_read", table=run.name, error=error, tries=run.failures)
         if run.failures > RETRIES:
             run.outcome = "SQL_EXCEPTION"
+            run.redo = []
+            self._aside.add(AsideTable(run.name, run.oid, "incremental", error))
 
     def _tell_progress(self, state: IncrementalState, run: TableRun) -> None:
         if run.after is not None:
@@ -183,7 +201,7 @@ class IncrementalEngine:
         lost = not self._holds(state)
         described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
         result = []
-        for chunk in state.batch:
+        for number, chunk in enumerate(state.batch):
             run = state.runs[chunk.run]
             if run.oid not in described:
                 continue
@@ -191,6 +209,7 @@ class IncrementalEngine:
             result.append(
                 {
                     **table,
+                    "chunk": (number,),
                     # What an initial snapshot may read of the table by a statement is not asked here.
                     "stored": {**table["stored"], "statement": None},
                     "file": run.file,

@@ -9,11 +9,17 @@ from pyspark.sql.datasource import InputPartition
 
 from floodmark.capture.segment import Segment
 from floodmark.snapshot.notifications import Notification
+from floodmark.snapshot.reports import Part
 
 
 @dataclass
 class LogPartition(InputPartition):
-    """Part of the log: a segment, of which ``(after, upto]`` is wanted."""
+    """Part of the log: a segment, of which ``(after, upto]`` is wanted.
+
+    Attributes:
+        batch: the name of the micro-batch in reports.
+        aside: tables to leave out, as the log numbers them.
+    """
 
     uri: str
     owner: str
@@ -21,6 +27,8 @@ class LogPartition(InputPartition):
     segment: Segment
     after: str
     upto: str
+    batch: str = ""
+    aside: tuple[int, ...] = ()
 
 
 @dataclass
@@ -40,12 +48,31 @@ class WarmPartition(InputPartition):
 
 @dataclass
 class ChunkPartition(InputPartition):
-    """Chunks of a snapshot, read one after the other."""
+    """Chunks of a snapshot, read one after the other.
 
+    Attributes:
+        owner: the name of the source's directory below ``state.dir``.
+        batch: the name of the micro-batch in reports.
+        part: of which snapshot they are.
+        chunks: each with its ``chunk``, the engine's number of it, which the report repeats.
+    """
+
+    owner: str
+    batch: str
+    part: Part
     chunks: list[dict[str, Any]]
 
 
-def chunk_partitions(chunks: list[dict[str, Any]], most: int | None) -> list[ChunkPartition]:
+@dataclass
+class TablePartition(InputPartition):
+    """A chunk of a batch read."""
+
+    chunk: dict[str, Any]
+
+
+def chunk_partitions(
+    owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
+) -> list[ChunkPartition]:
     """Return the tasks for chunks: one each, or as many as may read at a time."""
     count = len(chunks) if most is None else min(most, len(chunks))
-    return [ChunkPartition(chunks[first::count]) for first in range(count)]
+    return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,13 +17,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from floodmark.capture.store import SegmentStore
 from floodmark.config.load import is_batch, load_batch_options, load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import ChunkPartition, LogPartition, NotificationPartition, WarmPartition
-from floodmark.spark.readers import make_decoder, output_schema, read_chunk, table_schema
+from floodmark.spark.readers import output_schema, read_chunks, read_log, table_schema
 
 if TYPE_CHECKING:
     from floodmark.spark.planner import Planner
@@ -117,11 +114,9 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 return iter(())
             return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
         if isinstance(partition, ChunkPartition):
-            read = partial(read_chunk, self._options, self._schema)
-            return chain.from_iterable(map(read, partition.chunks))
+            return read_chunks(self._options, self._schema, partition)
         assert isinstance(partition, LogPartition)
-        data = SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
-        return make_decoder(self._options, self._schema).decode(data, partition.after, partition.upto)
+        return read_log(self._options, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
