@@ -165,6 +165,12 @@ class IncrementalState:
                 run.redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
         self.batch = []
 
+    def return_batch(self) -> None:
+        """Take the last batch as not delivered: all its ranges are to be read again."""
+        for chunk in self.batch:
+            self.runs[chunk.run].redo.append(chunk.range)
+        self.batch = []
+
     def take_redo(self, index: int, most: int) -> int:
         """Move up to ``most`` ranges that are to be read again into the batch; return how many."""
         run = self.runs[index]

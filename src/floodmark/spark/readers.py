@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
-from floodmark.connectors.base import ChunkReader, LogDecoder
+from floodmark.connectors.base import ChunkReader, LogDecoder, WindowReader
 from floodmark.connectors.postgres.decode import PostgresDecoder
 from floodmark.connectors.postgres.table_version import EventVersions, VersionMaker
 from floodmark.errors import ConnectError
@@ -49,6 +49,13 @@ def make_chunk_reader(options: PostgresOptions, schema: pa.Schema) -> ChunkReade
     from floodmark.connectors.postgres.chunks import PostgresChunkReader
 
     return PostgresChunkReader(options, _versions(options, schema))
+
+
+def make_window_reader(options: PostgresOptions, schema: pa.Schema) -> WindowReader:
+    """Return what reads the rows of windows."""
+    from floodmark.connectors.postgres.window_reader import PostgresWindowReader
+
+    return PostgresWindowReader(options, _versions(options, schema))
 
 
 def read_chunk(options: PostgresOptions, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:

@@ -19,13 +19,20 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.load import is_batch, load_batch_options, load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
-from floodmark.spark.partitions import ChunkPartition, LogPartition, NotificationPartition, WarmPartition
-from floodmark.spark.readers import make_decoder, output_schema, read_chunk, table_schema
+from floodmark.spark.partitions import (
+    ChunkPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+)
+from floodmark.spark.readers import make_decoder, make_window_reader, output_schema, read_chunk, table_schema
 
 if TYPE_CHECKING:
     from floodmark.spark.planner import Planner
@@ -119,9 +126,17 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(partition, ChunkPartition):
             read = partial(read_chunk, self._options, self._schema)
             return chain.from_iterable(map(read, partition.chunks))
+        if isinstance(partition, WindowPartition):
+            return self._read_window(partition)
         assert isinstance(partition, LogPartition)
-        data = SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+        data = _segment(partition)
         return make_decoder(self._options, self._schema).decode(data, partition.after, partition.upto)
+
+    def _read_window(self, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
+        store = SegmentStore(partition.uri, partition.owner, partition.run)
+        rows = map(store.read, partition.chunk["files"])
+        log = ((_segment(part), part.after, part.upto) for part in partition.log)
+        return make_window_reader(self._options, self._schema).read(partition.chunk, rows, log)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
@@ -140,3 +155,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
             self._planner = make_planner(self._options)
         return self._planner
+
+
+def _segment(partition: LogPartition) -> SegmentData:
+    return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
