@@ -15,7 +15,7 @@ from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
-from tests.integration.test_incremental import SIGNALS, ids, over, query_of, read_rows, running, signal, told, until
+from tests.integration.test_incremental import SIGNALS, ids, over, read_rows, running, signal, told, until
 from tests.support.following import UNAVAILABLE
 from tests.support.inprocess import InProcess
 
@@ -24,8 +24,11 @@ STRATEGIES = ("insert_insert", "insert_delete")
 TOLD = {"notification.enabled.channels": "sink", "notification.sink.topic.name": "told"}
 
 
-def windows_of(source: Source, offset: dict[str, Any] | None = None, **options: str) -> InProcess:
-    return query_of(source, offset, **{**WINDOWS, **options})
+def windows_of(
+    source: Source, options: dict[str, str] | None = None, offset: dict[str, Any] | None = None
+) -> InProcess:
+    base = {"snapshot.mode": "no_data", "signal.data.collection": "public.signals", **WINDOWS}
+    return InProcess({**source.options, **base, **(options or {})}, offset)
 
 
 def between_the_marks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
@@ -72,7 +75,7 @@ def test_a_signal_reads_tables_and_marks_windows_as_debezium_does(source: Source
     )
     source.execute("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 10000) g")
     source.execute("INSERT INTO parts SELECT g % 3, chr(9) || g FROM generate_series(1, 5000) g")
-    query = windows_of(source, **{"incremental.snapshot.watermarking.strategy": strategy})
+    query = windows_of(source, {"incremental.snapshot.watermarking.strategy": strategy})
     assert query.drain() == []
     signal(source, "execute-snapshot", data_collections=["public.t", "public.parts"])
     rows = query.drain()
@@ -138,7 +141,7 @@ def test_a_truncate_between_the_marks(
 ) -> None:
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 8) g")
-    query = windows_of(source, **{"skipped.operations": "none"})
+    query = windows_of(source, {"skipped.operations": "none"})
     query.drain()
     signal(source, "execute-snapshot", data_collections=["public.t"])
     when(monkeypatch, lambda: source.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new')"))
@@ -196,7 +199,7 @@ def test_without_the_right_to_write_marks(source: Source, strategy: str) -> None
         "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
     )
     options = {"database.user": role, "incremental.snapshot.watermarking.strategy": strategy}
-    query = windows_of(source, **options)
+    query = windows_of(source, options)
     needed = "INSERT" if strategy == "insert_insert" else "INSERT, SELECT, DELETE"
     with pytest.raises(SourceStateError, match=f"the role '{role}' needs {needed}.*GRANT {needed} ON public.signals"):
         query.drain()
@@ -225,7 +228,7 @@ def test_a_right_that_is_revoked_later_ends_the_snapshot_and_not_the_stream(sour
         f"GRANT INSERT ON signals TO {role}",
         "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
     )
-    query = windows_of(source, **{"database.user": role, **TOLD})
+    query = windows_of(source, {"database.user": role, **TOLD})
     query.drain()
     source.execute(f"REVOKE INSERT ON signals FROM {role}")
     signal(source, "execute-snapshot", data_collections=["public.t"])
@@ -241,7 +244,7 @@ def test_a_right_that_is_revoked_later_ends_the_snapshot_and_not_the_stream(sour
 
 def test_a_table_without_a_key_of_its_own_is_refused(source: Source) -> None:
     source.execute(SIGNALS, "CREATE TABLE t (id integer)", "INSERT INTO t VALUES (1)")
-    query = windows_of(source, **TOLD)
+    query = windows_of(source, TOLD)
     query.drain()
     signal(source, "execute-snapshot", data_collections=["public.t"], surrogate_key="id")
     rows = query.drain()
@@ -254,7 +257,7 @@ def test_a_restart_reads_the_last_window_again(source: Source, crash: str) -> No
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 50) g")
     small = {"incremental.snapshot.chunk.size": "1", "snapshot.batch.target.ms": "1"}
-    query = windows_of(source, **small)
+    query = windows_of(source, small)
     query.drain()
     query.restart()
     signal(source, "execute-snapshot", data_collections=["public.t"])
@@ -273,7 +276,7 @@ def test_a_restart_reads_the_last_window_again(source: Source, crash: str) -> No
     if crash == "delivered":
         rows += read
         query.offset = end
-    again = windows_of(source, query.offset, **small)
+    again = windows_of(source, small, query.offset)
     if crash == "planned":
         replayed = again.run(end)
         assert ids(replayed) == []
@@ -291,14 +294,14 @@ def test_a_snapshot_goes_on_in_the_other_way(source: Source, before: str, after:
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 50) g")
     small = {"incremental.snapshot.chunk.size": "1", "snapshot.batch.target.ms": "1"}
-    query = query_of(source, **small, **{"incremental.snapshot.read.points": before})
+    query = windows_of(source, {**small, "incremental.snapshot.read.points": before})
     query.drain()
     query.restart()
     signal(source, "execute-snapshot", data_collections=["public.t"])
     until(query, running)
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
     query.stop()
-    query = query_of(source, query.offset, **small, **{"incremental.snapshot.read.points": after})
+    query = windows_of(source, {**small, "incremental.snapshot.read.points": after}, query.offset)
     source.execute("UPDATE t SET v = 'new' WHERE id < 10")
     rows = query.run(end)
     query.offset = end
@@ -311,7 +314,7 @@ def test_a_snapshot_goes_on_in_the_other_way(source: Source, before: str, after:
 def test_more_log_in_a_window_than_a_micro_batch_holds(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 200) g")
-    query = windows_of(source, **{"max.batch.rows": "10", "segment.bytes": "65536"})
+    query = windows_of(source, {"max.batch.rows": "10", "segment.bytes": "65536"})
     query.drain()
     query.restart()
     signal(source, "execute-snapshot", data_collections=["public.t"])
@@ -342,7 +345,7 @@ def test_wide_rows_are_read_in_smaller_windows(source: Source, monkeypatch: pyte
         close(self, *args)
 
     monkeypatch.setattr(PostgresConnector, "close_window", closing)
-    query = windows_of(source, **{"max.batch.bytes": "100000", "incremental.snapshot.chunk.size": "10"})
+    query = windows_of(source, {"max.batch.bytes": "100000", "incremental.snapshot.chunk.size": "10"})
     query.drain()
     signal(source, "execute-snapshot", data_collections=["public.t"])
     rows = query.drain()
