@@ -5,19 +5,25 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres import chunks
+from floodmark.connectors.postgres import chunks, window_reader
 from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges
+from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
 from floodmark.embedded import EmbeddedPostgres
+from floodmark.snapshot import reconcile
+from floodmark.snapshot.reconcile import Reconciled, Touches
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.following import Follower
@@ -25,10 +31,13 @@ from tests.support.inprocess import InProcess
 from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
 
 CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250"))
+WINDOW_CASES = CASES * 2 // 5
 SESSIONS = 3
 HOOKS: dict[type, tuple[str, ...]] = {
-    PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints"),
+    PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints", "window_rows"),
     PostgresKeyRanges: ("last", "bounds"),
+    PostgresWindow: ("__init__", "end_view"),
+    Marks: ("close",),
 }
 CRASHES = ("planned, not kept", "planned", "read, not delivered", "delivered")
 CHUNKS = -1
@@ -42,8 +51,9 @@ steps = st.tuples(st.integers(0, SESSIONS - 1), st.sampled_from(ACTIONS), number
 class Laboratory:
     """One query that goes on over all cases, and the sessions that change tables meanwhile."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, way: str) -> None:
         self.source = source
+        self.way = way
         source.execute(SIGNALS, *TYPES)
         self.connections = [psycopg.connect(source.conninfo) for _ in range(SESSIONS)]
         self.inject: Callable[[], None] = lambda: None
@@ -128,6 +138,7 @@ class Laboratory:
 
     def _open(self, offset: dict[str, Any] | None) -> InProcess:
         options = {"skipped.operations": "none", "max.batch.rows": "16", "incremental.snapshot.chunk.size": "1"}
+        options["incremental.snapshot.read.points"] = self.way
         return query_of(self.source, offset, **options)
 
     def close(self) -> None:
@@ -136,16 +147,16 @@ class Laboratory:
             conn.close()
 
 
-@pytest.fixture(scope="module", params=[16, 18])
-def laboratory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+@contextmanager
+def opened(version: int, way: str, state: Path) -> Iterator[Laboratory]:
     # The standby doesn't exist.
     server_settings = {
         "synchronous_standby_names": "nobody",
         "synchronous_commit": "local",
     }
-    with EmbeddedPostgres(request.param, server_settings) as server:
-        source = make_source(server, Path(tmp_path_factory.mktemp("generated")) / "state")
-        made = Laboratory(source)
+    with EmbeddedPostgres(version, server_settings) as server:
+        source = make_source(server, state)
+        made = Laboratory(source, way)
         with pytest.MonkeyPatch.context() as patch:
             for owner, names in HOOKS.items():
                 for name in names:
@@ -153,6 +164,18 @@ def laboratory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             yield made
         made.close()
         drop_slots(source)
+
+
+@pytest.fixture(scope="module", params=[16, 18])
+def laboratory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    with opened(request.param, "exact", Path(tmp_path_factory.mktemp("generated")) / "state") as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=[16, 18])
+def windows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    with opened(request.param, "watermarks", Path(tmp_path_factory.mktemp("windows")) / "state") as made:
+        yield made
 
 
 def injecting(laboratory: Laboratory, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,6 +216,14 @@ def test_convergence_and_no_time_travel(
     laboratory.run(kind, present, script, crashes)
 
 
+@pytest.mark.timeout(1800)
+@cases(WINDOW_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_convergence_and_no_time_travel_by_windows(
+    windows: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
+) -> None:
+    windows.run(kind, present, script, crashes)
+
+
 def where_the_log_ends(commits: CommitLog, visible: Any, doubtful: Any, after: int, upto: int) -> int:
     return upto
 
@@ -201,9 +232,20 @@ def nothing_changed(visible: str) -> str:
     return "false"
 
 
+def all_rows(keys: pa.StringArray, touches: Touches) -> Reconciled:
+    return Reconciled(np.arange(len(keys)), [])
+
+
+def no_rows(*args: Any) -> list[Any]:
+    return []
+
+
+Rule = tuple[tuple[Any, str, Callable[..., Any]], list[Step], dict[int, str]]
+ALWAYS_CHANGING: list[Step] = [(0, "update", 0, 0), (0, "commit", 0, 0)] * 500
+
 # Each rule, what breaks it, and a case that needs it: a commit that hangs while the read point is taken; a row that
 # changes all the time while the query dies between planning a chunk and reading it.
-BROKEN: dict[str, tuple[tuple[Any, str, Callable[..., Any]], list[Step], dict[int, str]]] = {
+BROKEN: dict[str, Rule] = {
     "the place of a read point": (
         (CommitLog, "cut", where_the_log_ends),
         [(0, "update", 0, 0), (0, "stall", 0, 0)],
@@ -211,15 +253,35 @@ BROKEN: dict[str, tuple[tuple[Any, str, Callable[..., Any]], list[Step], dict[in
     ),
     "the rows of a chunk that is read again": (
         (chunks, "changed_since", nothing_changed),
-        [(0, "update", 0, 0), (0, "commit", 0, 0)] * 500,
+        ALWAYS_CHANGING,
         {CHUNKS: "planned"},
     ),
+}
+# The same for windows: a commit that hangs before the first mark; a row that changes between the marks, and whose large
+# value is in no change.
+BROKEN_WINDOWS: dict[str, Rule] = {
+    "the beginning of a window": (
+        (CommitLog, "first_hidden", where_the_log_ends),
+        [(0, "update", 0, 0), (0, "stall", 0, 0)],
+        {},
+    ),
+    "touched rows are left out": ((window_reader, "reconcile", all_rows), ALWAYS_CHANGING, {}),
+    "values that the log lacks": ((reconcile, "_completed", no_rows), ALWAYS_CHANGING, {}),
 }
 
 
 @pytest.mark.parametrize("rule", BROKEN)
 def test_a_broken_rule_is_found(laboratory: Laboratory, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken, script, crashes = BROKEN[rule]
+    break_rule(laboratory, BROKEN[rule], monkeypatch)
+
+
+@pytest.mark.parametrize("rule", BROKEN_WINDOWS)
+def test_a_broken_rule_of_windows_is_found(windows: Laboratory, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_rule(windows, BROKEN_WINDOWS[rule], monkeypatch)
+
+
+def break_rule(laboratory: Laboratory, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, script, crashes = rule
     laboratory.run(KINDS[0], [0], script, crashes)
     monkeypatch.setattr(*broken)
     with pytest.raises((AssertionError, ExceptionGroup)):

@@ -15,17 +15,22 @@ UNAVAILABLE = "__debezium_unavailable_value"
 class Follower:
     """Applies micro-batches, each in the order of its events' positions.
 
+    It is there from the signal for the snapshot on: what a table held before, only the snapshot tells.
+
     Attributes:
         seen: the states that each key went through, by its JSON text.
+        begun: whether the signal has come.
     """
 
     seen: dict[str, list[State]] = field(default_factory=dict)
+    begun: bool = False
     _names: dict[str, str] = field(default_factory=dict)
 
     def apply(self, rows: list[dict[str, Any]], sessions: Sessions) -> None:
         """Apply the events of one micro-batch."""
         for row in sorted(rows, key=lambda row: str(row["position"])):
-            if row["table"] != sessions.table or row["value"] is None:
+            self.begun = self.begun or (row["table"] == "signals" and '"execute-snapshot"' in str(row["value"]))
+            if not self.begun or row["table"] != sessions.table or row["value"] is None:
                 continue
             if row["op"] == "t":
                 for states in self.seen.values():

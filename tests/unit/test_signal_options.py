@@ -26,6 +26,7 @@ def test_defaults_are_debeziums() -> None:
     assert options.notification_enabled_channels == ()
     assert options.incremental_snapshot_chunk_size == 1024
     assert options.incremental_snapshot_watermarking_strategy == "insert_insert"
+    assert options.incremental_snapshot_read_points == "exact"
     assert not options.read_only
 
 
@@ -46,6 +47,16 @@ def test_signals_are_taken_from_the_named_table_while_the_channel_is_on() -> Non
         ({"notification.enabled.channels": "log,sink"}, "'notification.sink.topic.name' is required"),
         ({"incremental.snapshot.chunk.size": "0"}, "greater than or equal to 1"),
         ({"incremental.snapshot.watermarking.strategy": "insert"}, "insert_insert, insert_delete"),
+        ({"incremental.snapshot.read.points": "watermark"}, "Did you mean 'watermarks'?"),
+        ({"incremental.snapshot.read.points": "watermarks"}, "'signal.data.collection' is required, since"),
+        (
+            {
+                "incremental.snapshot.read.points": "watermarks",
+                "signal.data.collection": "public.signals",
+                "read.only": "true",
+            },
+            "Option 'read.only' is 'true', but",
+        ),
     ],
 )
 def test_wrong_values_are_named(options: dict[str, str], expected: str) -> None:

@@ -118,7 +118,11 @@ class SegmentStore:
 
     def remove(self, segment: Segment) -> None:
         """Remove a segment's file; one that is gone already is fine."""
-        self._try_remove(self._fs.get_file_info(f"{self._path}/{segment.name}"))
+        self.remove_file(segment.name)
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file of this run; one that is gone already is fine."""
+        self._try_remove(self._fs.get_file_info(f"{self._path}/{name}"))
 
     def _try_remove(self, info: Any) -> None:
         try:

@@ -106,7 +106,8 @@ class CommonOptions(SnapshotOptions):
     read_only: bool = option(
         "read.only",
         False,
-        "Whether no marks may be written to the signal table. Accepted, without effect where none ever are.",
+        "Whether no marks may be written to the signal table. None ever are with "
+        "`incremental.snapshot.read.points=exact`.",
     )
     incremental_snapshot_chunk_size: int = option(
         "incremental.snapshot.chunk.size", 1024, "Rows in a chunk of an incremental snapshot.", ge=1
@@ -114,7 +115,16 @@ class CommonOptions(SnapshotOptions):
     incremental_snapshot_watermarking_strategy: Literal["insert_insert", "insert_delete"] = option(
         "incremental.snapshot.watermarking.strategy",
         "insert_insert",
-        "How Debezium marks windows in the signal table. Accepted, without effect where windows need no marks.",
+        "How the end of a window is marked in the signal table: by another row, or by deleting the row that opened it. "
+        "Only with `incremental.snapshot.read.points=watermarks`.",
+    )
+    incremental_snapshot_read_points: Literal["exact", "watermarks"] = option(
+        "incremental.snapshot.read.points",
+        "exact",
+        "How the rows of an incremental snapshot get their place in the log. `exact`: they are read at a place that is "
+        "known. `watermarks`: between two marks in the signal table, and rows that change between them are left out, "
+        "as in Debezium.",
+        OWN,
     )
     signal_enabled_channels: Words = option(
         "signal.enabled.channels",
@@ -189,6 +199,20 @@ class CommonOptions(SnapshotOptions):
             raise ValueError(
                 "Option 'notification.sink.topic.name' is required, since 'notification.enabled.channels' has 'sink'."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_marks(self) -> Self:
+        if self.incremental_snapshot_read_points == "exact":
+            return self
+        where = "'incremental.snapshot.read.points' is 'watermarks'"
+        if self.read_only:
+            raise ValueError(
+                f"Option 'read.only' is 'true', but {where}, which writes marks to the signal table: "
+                "set one of them otherwise."
+            )
+        if not self.signal_data_collection:
+            raise ValueError(f"Option 'signal.data.collection' is required, since {where}: marks are written there.")
         return self
 
     def captures(self, schema: str, table: str) -> bool:

@@ -6,7 +6,7 @@ The planner (Spark's source process) talks to a ``Connector``; executors talk to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -82,6 +82,32 @@ class ReadPoint(Protocol):
         """Let go of it."""
 
 
+class Window(ReadPoint, Protocol):
+    """A view of the tables whose place in the log lies between two marks.
+
+    Attributes:
+        position: of the mark that closes it: everything that the view sees was committed before.
+        low: where it begins: the view sees everything that was committed before. Exact once it is settled.
+    """
+
+    low: str
+
+
+class WindowReader(Protocol):
+    """Turns rows that were read in a window into events, in an executor."""
+
+    def read(
+        self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows that are still right at the end of their window, as read events.
+
+        Args:
+            chunk: as the engine described it; ``low`` and ``position`` are the window's.
+            rows: what ``Connector.window_rows`` returned for it.
+            log: segments that hold the log in the window; of each, what lies in ``(after, upto]``.
+        """
+
+
 class KeyRanges(Protocol):
     """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
 
@@ -127,12 +153,28 @@ class Connector(Protocol):
         """Fix the exact position of a fresh read point, once the log has been captured up to its present one.
 
         Args:
-            point: from ``fresh_point``.
+            point: from ``fresh_point``, or a closed window, of which the beginning is fixed.
             after: up to here the log has been delivered, so the position must not lie before.
 
         Returns:
             False if the view has no place in the log: take another read point.
         """
+
+    def open_window(self, after: str) -> Window | None:
+        """Mark the beginning of a window in the source's log, and open a view of the tables after it.
+
+        Args:
+            after: up to here the log has been delivered.
+
+        Returns:
+            None while the tables don't show yet what was delivered: try again later.
+        """
+
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Iterator[SegmentData]:
+        """Return the rows of a chunk as the window sees them, raw, in pieces; none if its table has been altered."""
+
+    def close_window(self, window: Window) -> None:
+        """Let go of the window's view, mark its end in the source's log and set its ``position``."""
 
     def delivered(self, position: str) -> None:
         """Told after a micro-batch how far the log has been delivered."""

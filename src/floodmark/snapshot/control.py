@@ -17,6 +17,8 @@ from floodmark.snapshot.signals import (
     ResumeSnapshot,
     Signal,
     StopSnapshot,
+    WindowClosed,
+    WindowOpened,
     expand,
     parse_signal,
 )
@@ -61,6 +63,8 @@ class SignalControl:
             except SignalError as exc:
                 log.warning("signal_refused", signal=signal.id, error=str(exc))
                 continue
+            if isinstance(action, WindowOpened | WindowClosed):
+                continue  # somebody's marks, perhaps this query's own: they ask for nothing
             log.info("signal_received", signal=signal.id, type=signal.type)
             if isinstance(action, ExecuteSnapshot) and action.blocking:
                 blocking.append(action)

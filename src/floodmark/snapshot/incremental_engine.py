@@ -11,7 +11,7 @@ from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
-from floodmark.snapshot.incremental import IncrementalState, TableRun
+from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
 from floodmark.snapshot.reports import TaskReports
 
@@ -110,7 +110,7 @@ class IncrementalEngine:
         return state
 
     def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
-        for index, error in state.settle_batch(reports).items():
+        for index, error in self._settle_batch(state, reports).items():
             self._set_aside(state.runs[index], error)
         files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
         for run in state.runs:
@@ -124,6 +124,9 @@ class IncrementalEngine:
             if not run.outcome and run.oid not in files:
                 run.outcome = "SKIPPED"
         self._tell_finished(state)
+
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+        return state.settle_batch(reports)
 
     def _tell_finished(self, state: IncrementalState) -> None:
         """Take the finished tables out of the state."""
@@ -139,12 +142,21 @@ class IncrementalEngine:
             self._tell(self._notifications.completed(state.name))
         state.runs = left
 
-    def reach(self) -> str:
-        """Return the position that the log must reach before chunks can be planned."""
+    def reach(self, state: IncrementalState, after: str) -> tuple[str, str]:
+        """Return the position that the log must reach before chunks can be planned.
+
+        Args:
+            state: without a batch.
+            after: where the micro-batch's log begins.
+
+        Returns:
+            From where on the log must lie in one micro-batch, and the position.
+        """
+        del state, after
         if self._point is None or not self._point.alive():
             self.release()
             self._point = self._connector.fresh_point()
-        return self._point.position
+        return self._point.position, self._point.position
 
     def plan(self, state: IncrementalState, after: str) -> bool:
         """Put the next chunks into the state's batch, at the read point that was reached.
@@ -165,6 +177,13 @@ class IncrementalEngine:
         self._adapt()
         state.position = self._point.position
         state.token = self._point.token
+        for notification in self._fill(state):
+            self._tell(notification)
+        return True
+
+    def _fill(self, state: IncrementalState) -> list[Notification]:
+        """Put the next chunks into the state's batch; return what is to be told of them."""
+        told: list[Notification] = []
         rows = self._rows
         for index, run in enumerate(state.runs):
             if rows <= 0:
@@ -178,8 +197,8 @@ class IncrementalEngine:
                     raise
                 self._set_aside(run, str(exc))
             else:
-                self._tell_progress(state, run)
-        return True
+                told += self._progress(state, run)
+        return told
 
     def _set_aside(self, run: TableRun, error: str) -> None:
         """Try a table again with the next micro-batch, but not for ever; the others go on."""
@@ -191,40 +210,38 @@ class IncrementalEngine:
             run.redo = []
             self._aside.add(AsideTable(run.name, run.oid, "incremental", error))
 
-    def _tell_progress(self, state: IncrementalState, run: TableRun) -> None:
-        if run.after is not None:
-            tables = [run.name, *(name for name in state.tables if name != run.name)]
-            self._tell(self._notifications.in_progress(state.name, tables, run.name, run.top, run.after))
+    def _progress(self, state: IncrementalState, run: TableRun) -> list[Notification]:
+        if run.after is None:
+            return []
+        tables = [run.name, *(name for name in state.tables if name != run.name)]
+        return [self._notifications.in_progress(state.name, tables, run.name, run.top, run.after)]
 
     def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
         """Return the chunks of the state's batch, as readers take them."""
         lost = not self._holds(state)
         described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
+        place = {"token": state.token, "position": state.position, "lost": lost}
         result = []
         for number, chunk in enumerate(state.batch):
             run = state.runs[chunk.run]
-            if run.oid not in described:
-                continue
-            table = described[run.oid]
-            result.append(
-                {
-                    **table,
-                    "chunk": (number,),
-                    # What an initial snapshot may read of the table by a statement is not asked here.
-                    "stored": {**table["stored"], "statement": None},
-                    "file": run.file,
-                    "key": run.key,
-                    "after": chunk.range.after,
-                    "upto": chunk.range.upto,
-                    "since": chunk.range.since,
-                    "condition": run.condition,
-                    "token": state.token,
-                    "position": state.position,
-                    "marker": MARKER,
-                    "lost": lost,
-                }
-            )
+            if run.oid in described:
+                result.append({**self._described(run, chunk.range, described[run.oid]), **place, "chunk": (number,)})
         return result
+
+    def _described(self, run: TableRun, span: KeyRange, table: dict[str, Any]) -> dict[str, Any]:
+        """Return what a chunk carries, whatever the read point."""
+        return {
+            **table,
+            # What an initial snapshot may read of the table by a statement is not asked here.
+            "stored": {**table["stored"], "statement": None},
+            "file": run.file,
+            "key": run.key,
+            "after": span.after,
+            "upto": span.upto,
+            "since": span.since,
+            "condition": run.condition,
+            "marker": MARKER,
+        }
 
     def release(self) -> None:
         """Let go of the read point."""

@@ -70,6 +70,11 @@ class TaskReports:
         """Return what is known of a chunk; of one without a report, that nothing was read."""
         return self._chunks.get((part, chunk)) or Report(part, chunk, "nothing")
 
+    def with_complete(self, part: Part, chunks: Iterable[int]) -> TaskReports:
+        """Return the same with chunks taken as read that didn't fail."""
+        complete = (Report(part, (number,), "complete") for number in chunks)
+        return TaskReports([*self._chunks.values(), *complete, *self.log_failures])
+
 
 class ReportBox:
     """Where the tasks of one source leave their reports: ``<state.dir>/<owner>/reports``.

@@ -34,6 +34,7 @@ class CapturedLog:
         owner: the name of the source's directory below ``state.dir``.
 
     Attributes:
+        store: the files of this run.
         reached: position of the last segment that a micro-batch was planned with, and when its last
             transaction was committed, in seconds since the epoch.
     """
@@ -43,8 +44,8 @@ class CapturedLog:
         self._connector = connector
         self._owner = owner
         self._run = uuid.uuid4().hex
-        self._store = SegmentStore(options.state_dir, owner, self._run)
-        self._capture = Capture(connector.log_stream, self._store, options.state_max_bytes, retry)
+        self.store = SegmentStore(options.state_dir, owner, self._run)
+        self._capture = Capture(connector.log_stream, self.store, options.state_max_bytes, retry)
         self._idle_since = time.monotonic()
         self.reached: tuple[str, float] = ("", 0.0)
 
@@ -58,9 +59,14 @@ class CapturedLog:
         """Whether capture waits for segments to be processed."""
         return self._capture.paused
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where the files of this run are, for executors: ``state.dir``, owner and run."""
+        return self._options.state_dir, self._owner, self._run
+
     def create(self) -> None:
         """Create the directory of the segments, and prove that it can be written."""
-        self._store.create()
+        self.store.create()
 
     def confirm(self, position: str) -> None:
         """Release what has been delivered."""
@@ -75,7 +81,7 @@ class CapturedLog:
     def stop(self) -> None:
         """End capture and remove the segments."""
         self._capture.stop()
-        self._store.remove_all()
+        self.store.remove_all()
 
     def start(self, position: str) -> None:
         """Start capture after a position, if it doesn't run yet."""
@@ -105,6 +111,8 @@ class CapturedLog:
             end = self.bounded(after, rows)
             if end >= target:
                 return target
+            if end > after and self._capture.paused:
+                return end  # no more comes before this has been delivered
             patient = time.monotonic() < patient_until
             if end > after and rows is not None and (not patient or self._holds(after, rows)):
                 return end

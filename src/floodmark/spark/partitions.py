@@ -70,9 +70,40 @@ class TablePartition(InputPartition):
     chunk: dict[str, Any]
 
 
+@dataclass
+class WindowPartition(InputPartition):
+    """Rows that were read in a window, as ``files`` of a run, and the log of the window."""
+
+    uri: str
+    owner: str
+    run: str
+    batch: str
+    chunk: dict[str, Any]
+    log: list[LogPartition]
+
+
 def chunk_partitions(
     owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
 ) -> list[ChunkPartition]:
     """Return the tasks for chunks: one each, or as many as may read at a time."""
     count = len(chunks) if most is None else min(most, len(chunks))
     return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]
+
+
+def window_partitions(
+    chunks: list[dict[str, Any]], captured: list[LogPartition], place: tuple[str, str, str], batch: str
+) -> list[WindowPartition]:
+    """Return the tasks for those chunks that were read in a window.
+
+    Args:
+        chunks: of a micro-batch.
+        captured: the micro-batch's log.
+        place: where the files are: ``state.dir``, owner and run.
+        batch: the name of the micro-batch in reports.
+    """
+    result = []
+    for chunk in chunks:
+        if "files" in chunk:
+            log = [part for part in captured if part.upto > chunk["low"] and part.after < chunk["position"]]
+            result.append(WindowPartition(*place, batch, chunk, log))
+    return result

@@ -23,7 +23,6 @@ from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.control import SignalControl
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.incremental import IncrementalState
-from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notification_channels import notification_channels
 from floodmark.snapshot.notifications import (
     IncrementalSnapshotNotifications,
@@ -34,6 +33,7 @@ from floodmark.snapshot.reports import Part, ReportBox, TaskReports
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
+from floodmark.snapshot.windows import make_engine
 from floodmark.spark.captured import CapturedLog
 from floodmark.spark.offsets import Offset, following
 from floodmark.spark.partitions import (
@@ -41,7 +41,9 @@ from floodmark.spark.partitions import (
     LogPartition,
     NotificationPartition,
     WarmPartition,
+    WindowPartition,
     chunk_partitions,
+    window_partitions,
 )
 from floodmark.spark.starts import Start, decide, refuse_to_go_back
 
@@ -54,7 +56,7 @@ READ_POINTS = 5
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 
-Partition = LogPartition | ChunkPartition | NotificationPartition | WarmPartition
+Partition = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | WarmPartition
 
 
 class Planner:
@@ -92,16 +94,8 @@ class Planner:
             connector, self._initial, self._told.append, self._aside, max(target_s, WAITING_TARGET_S), chunks
         )
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
-        self._incremental = IncrementalEngine(
-            connector,
-            notifications,
-            self._told.append,
-            self._aside,
-            options.errors_tables == "isolate",
-            target_s,
-            options.incremental_snapshot_chunk_size,
-            options.max_batch_rows,
-            tasks,
+        self._incremental = make_engine(
+            connector, notifications, self._told.append, self._aside, options, target_s, tasks, self._log.store
         )
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
@@ -215,12 +209,14 @@ class Planner:
             result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
         if end.snapshot is not None:
             result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
-        if end.incremental is not None and end.incremental.batch:
-            result += self._chunk_tasks(end, "incremental", self._incremental.chunks(end.incremental))
         after = end.log if start.new or end.gap else start.log
-        if end.log > after:
-            aside = {table.oid for table in (*start.aside, *end.aside) if table.what == "log"}
-            result += self._log.partitions(after, end.log, end.batch, tuple(aside))
+        aside = {table.oid for table in (*start.aside, *end.aside) if table.what == "log"}
+        captured = self._log.partitions(after, end.log, end.batch, tuple(aside)) if end.log > after else []
+        if end.incremental is not None and end.incremental.batch:
+            chunks = self._incremental.chunks(end.incremental)
+            result += window_partitions(chunks, captured, self._log.place, end.batch)
+            result += self._chunk_tasks(end, "incremental", [chunk for chunk in chunks if "files" not in chunk])
+        result += captured
         if end.notifications and self._options.notification_sink_topic_name:
             result.append(NotificationPartition(end.notifications, end.log))
         return result
@@ -415,10 +411,12 @@ class Planner:
         # Without a trigger that comes again, a micro-batch without anything would end the query.
         patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
         while True:
-            point = self._incremental.reach()
+            first, point = self._incremental.reach(state, after)
             end = max(after, point) if after >= point else self._log.wait_for(after, point, rows)
-            if after < end < point:
-                return end
+            if after < end < point and after < first:
+                return min(end, first)
+            if end < point:
+                end = self._log.wait_for(after, point, None)
             if end >= point and self._incremental.plan(state, after):
                 break
             tries += 1

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from floodmark.capture.retry import RetryPolicy
+from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, ChunkReader, LogDecoder, TableFailure
+from floodmark.connectors.base import ChunkOutcome, ChunkReader, LogDecoder, TableFailure, WindowReader
 from floodmark.connectors.postgres.decode import PostgresDecoder
 from floodmark.connectors.postgres.table_version import EventVersions, VersionMaker
-from floodmark.errors import ConnectError, describe
+from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.snapshot.reports import Report, ReportBox
-from floodmark.spark.partitions import ChunkPartition, LogPartition
+from floodmark.snapshot.reports import Part, Report, ReportBox
+from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -54,6 +55,17 @@ def make_chunk_reader(options: PostgresOptions, schema: pa.Schema) -> ChunkReade
     return PostgresChunkReader(options, _versions(options, schema))
 
 
+def make_window_reader(options: PostgresOptions, schema: pa.Schema) -> WindowReader:
+    """Return what reads the rows of windows."""
+    from floodmark.connectors.postgres.window_reader import PostgresWindowReader
+
+    return PostgresWindowReader(options, _versions(options, schema))
+
+
+def _segment(partition: LogPartition) -> SegmentData:
+    return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+
+
 def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
 
@@ -61,12 +73,32 @@ def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartitio
         LogGoneError: its segment is missing.
         DecodeError: a record isn't what the protocol says.
     """
-    data = SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+    data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
     yield from make_decoder(options, schema).decode(data, partition.after, partition.upto, partition.aside, failed)
     if failed:
         reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def read_window(options: PostgresOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a window's chunk that are right at its end; report if that fails.
+
+    Raises:
+        LogGoneError: a file is missing.
+    """
+    store = SegmentStore(partition.uri, partition.owner, partition.run)
+    chunk = partition.chunk
+    try:
+        files = map(store.read, chunk["files"])
+        log = ((_segment(part), part.after, part.upto) for part in partition.log)
+        yield from make_window_reader(options, schema).read(chunk, files, log)
+    except LogGoneError:
+        raise
+    except Exception as exc:
+        if options.errors_tables == "fail":
+            raise
+        ReportBox(partition.uri, partition.owner).write(partition.batch, [_failure("incremental", chunk, 0, exc)])
 
 
 class _Reading:
@@ -102,9 +134,13 @@ def read_chunks(options: PostgresOptions, schema: pa.Schema, partition: ChunkPar
             # Whatever it is, it must not stop the other tables.
             if options.errors_tables == "fail":
                 raise
-            oid, table = chunk["stored"]["oid"], chunk["stored"]["name"]
-            reports.append(Report(partition.part, chunk["chunk"], "failed", rows, table, oid, describe(exc)))
+            reports.append(_failure(partition.part, chunk, rows, exc))
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
+
+
+def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> Report:
+    stored = chunk["stored"]
+    return Report(part, chunk["chunk"], "failed", rows, stored["name"], stored["oid"], describe(error))
 
 
 def read_chunk(

@@ -21,8 +21,14 @@ from floodmark.config.load import is_batch, load_batch_options, load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
-from floodmark.spark.partitions import ChunkPartition, LogPartition, NotificationPartition, WarmPartition
-from floodmark.spark.readers import output_schema, read_chunks, read_log, table_schema
+from floodmark.spark.partitions import (
+    ChunkPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+)
+from floodmark.spark.readers import output_schema, read_chunks, read_log, read_window, table_schema
 
 if TYPE_CHECKING:
     from floodmark.spark.planner import Planner
@@ -115,6 +121,8 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
         if isinstance(partition, ChunkPartition):
             return read_chunks(self._options, self._schema, partition)
+        if isinstance(partition, WindowPartition):
+            return read_window(self._options, self._schema, partition)
         assert isinstance(partition, LogPartition)
         return read_log(self._options, self._schema, partition)
 

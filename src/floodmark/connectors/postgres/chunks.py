@@ -132,16 +132,24 @@ class PostgresChunkReader:
             if command is None:
                 return "nothing"
             for rows, columns in copy_rows(conn, command, len(version.names)):
-                batch = self._events(version, rows, columns, chunk)
+                batch = self.events(version, rows, columns, chunk)
                 if batch is not None:
                     yield batch
         finally:
             conn.close()
         return "complete" if held else "unchanged"
 
-    def _events(
+    def events(
         self, version: TableVersion, rows: int, columns: Sequence[TextColumn], chunk: dict[str, Any]
     ) -> pa.RecordBatch | None:
+        """Return read events.
+
+        Args:
+            version: of the table.
+            rows: how many.
+            columns: the rows' values.
+            chunk: what they belong to, as ``read`` takes it.
+        """
         token, marker = chunk["token"], chunk.get("marker", "true")
         relation = version.relation
         after = version.encode(columns)
@@ -230,11 +238,23 @@ def copy_rows(
         command: a COPY … TO STDOUT.
         width: how many columns it returns.
     """
+    for buf, starts in copy_pieces(conn, command):
+        yield len(starts), split_rows(buf, starts, width)
+
+
+def copy_pieces(
+    conn: psycopg.Connection[TupleRow], command: str
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Yield what a COPY command returns, as buffers and where the rows start in them, as ``split_rows`` takes them.
+
+    Args:
+        conn: taken over; it is of no more use afterwards.
+        command: a COPY … TO STDOUT.
+    """
     channel = open_channel(conn)
     try:
         channel.start(command)
-        for buf, starts in _copied(channel):
-            yield len(starts), split_rows(buf, starts, width)
+        yield from _copied(channel)
     finally:
         channel.close()
 

@@ -45,18 +45,43 @@ class CommitLog:
             after: the LSN must not lie below.
             upto: up to here everything has been received; all that is visible was committed before.
         """
+        found = self._received(visible, doubtful, after, upto)
+        if found is None:
+            return None
+        lsn, seen = found
+        cut = _first(lsn[~seen], upto)
+        if cut < after or (seen & (lsn >= cut)).any():
+            return None
+        return cut
+
+    def first_hidden(self, visible: Visibility, doubtful: frozenset[int], after: int, upto: int) -> int | None:
+        """Return the LSN before which a snapshot sees everything.
+
+        It may see some of what was committed after it.
+
+        Args:
+            visible: what the snapshot sees.
+            doubtful: transactions that it doesn't see and that may have been committed before capture began.
+            after: nothing below is asked for any more, except what isn't visible yet.
+            upto: the result, if nothing that was committed before is hidden; up to here everything has been received.
+
+        Returns:
+            None if it can't be told.
+        """
+        found = self._received(visible, doubtful, after, upto)
+        return None if found is None else _first(found[0][~found[1]], upto)
+
+    def _received(
+        self, visible: Visibility, doubtful: frozenset[int], after: int, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Return the transactions that were committed before an LSN, and whether each is visible."""
         with self._lock:
             self._compact(visible, after)
             lsn, xid = self._parts[0]
         if doubtful - set(visible.full(xid).tolist()):
             return None
         received = lsn < upto
-        lsn, seen = lsn[received], visible.sees(xid[received])
-        hidden = lsn[~seen]
-        cut = int(hidden.min()) if len(hidden) else upto
-        if cut < after or (seen & (lsn >= cut)).any():
-            return None
-        return cut
+        return lsn[received], visible.sees(xid[received])
 
     def compact(self, visible: Visibility, delivered: int) -> None:
         """Forget what was delivered and what every later snapshot sees.
@@ -78,3 +103,7 @@ class CommitLog:
         xid = np.concatenate([part[1] for part in self._parts])
         kept = (lsn >= delivered) | (visible.full(xid) >= visible.oldest)
         self._parts = [(lsn[kept], xid[kept])]
+
+
+def _first(lsn: NDArray[np.int64], otherwise: int) -> int:
+    return int(lsn.min()) if len(lsn) else otherwise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.capture.log_stream import LogStream
+from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import KeyRanges, ReadPoint
+from floodmark.connectors.base import KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres import chunks, slots
 from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.commit_log import CommitLog
@@ -19,12 +20,13 @@ from floodmark.connectors.postgres.connection import MIN_VERSION, connect, limit
 from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.publication import ensure_publication
-from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn
+from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn, log_end
 from floodmark.connectors.postgres.relation import Column, Relation, key_columns, type_from_list
 from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
 from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.stream import PostgresStream
 from floodmark.connectors.postgres.visibility import Visibility
+from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow, window_rows
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.modes import make_query
@@ -39,6 +41,7 @@ class PostgresConnector:
         self._options = options
         self._tables = SnapshotTables(options, make_query(options))
         self._lock = make_lock(options)
+        self._marks = Marks(options) if options.incremental_snapshot_read_points == "watermarks" else None
         self._conn: psycopg.Connection[TupleRow] | None = None
         self._capture_conn: psycopg.Connection[TupleRow] | None = None
         self._commits = CommitLog()
@@ -59,6 +62,8 @@ class PostgresConnector:
         self._check_server(conn)
         tables = captured_tables(conn, self._options)
         self._check_tables(tables)
+        if self._marks is not None:
+            self._marks.check(conn)
         ensure_publication(conn, self._options, tables)
         slot = slots.wait_until_free(conn, self._options)
         if slot is not None:
@@ -100,6 +105,37 @@ class PostgresConnector:
         if not point.flushed:
             self._flush_log()
         return point
+
+    def open_window(self, after: str) -> Window | None:
+        """Mark the beginning of a window in the signal table, and take a snapshot after it."""
+        assert self._marks is not None
+        conn = self._ordinary()
+        if not self._shows(conn, first_lsn(after)):
+            return None
+        mark = self._marks.open(conn)
+        return PostgresWindow(self._options, mark, log_end(conn)[0])
+
+    def _shows(self, conn: psycopg.Connection[TupleRow], lsn: int) -> bool:
+        """Tell whether everything that was committed before an LSN, as far as capture knows, is visible."""
+        text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
+        return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
+
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Iterator[SegmentData]:
+        """Return the rows of a chunk as the window sees them, in COPY's text format."""
+        assert isinstance(window, PostgresWindow)
+        return window_rows(self._options, window, chunk)
+
+    def close_window(self, window: Window) -> None:
+        """Mark the window's end in the signal table."""
+        assert isinstance(window, PostgresWindow)
+        assert self._marks is not None
+        window.end_view()
+        conn = self._ordinary()
+        self._marks.close(conn, window.mark)
+        lsn, flushed = log_end(conn)
+        window.close(lsn)
+        if not flushed:
+            self._flush_log()
 
     def _flush_log(self) -> None:
         """Have the log written to disk, which a server without commits puts off for many seconds."""

@@ -130,6 +130,13 @@ def _reachable(lsn: int) -> int:
     return lsn - lsn % PAGE if lsn % PAGE in HEADERS else lsn
 
 
+def log_end(conn: psycopg.Connection[TupleRow]) -> tuple[int, bool]:
+    """Return a place that the log will have reached when all that is in it now is received; whether it is on disk."""
+    statement = "SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()"
+    lsn, flushed = run(conn, statement, "the end of the log")[0]
+    return _reachable(parse_lsn(lsn)), bool(flushed)
+
+
 def first_lsn(after: str) -> int:
     """Return the lowest LSN of a read point that doesn't lie before a log position."""
     lsn, ordinal = parse_position(after)

@@ -1,0 +1,237 @@
+"""Incremental snapshots by windows: rows are read between two marks in the log, as in DDD-3.
+
+A window is read while its micro-batch is planned: the first mark, the rows into files beside the log's segments, the
+second mark. The micro-batch that holds the rows holds all of the window's log, too, and the tasks put them together
+(``reconcile``). The rows are right at the window's end only, so they must not be read once more for the same window: a
+micro-batch whose files are gone delivers none, and its ranges are read in a window of their own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.capture.store import SegmentStore
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.base import Connector, Window
+from floodmark.errors import SourceStateError
+from floodmark.log import get_logger
+from floodmark.snapshot.aside import TablesAside
+from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
+from floodmark.snapshot.incremental_engine import IncrementalEngine
+from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.reports import TaskReports
+
+log = get_logger(__name__)
+
+
+class _TooMuchError(Exception):
+    """A range has more bytes than a micro-batch may hold."""
+
+
+@dataclass
+class _Taken:
+    """A window that was read, and what was planned with it.
+
+    Attributes:
+        before: the tables' state that the plan is made for.
+        planned: the state with the window's batch.
+        told: what is to be told once the batch is planned.
+        chunks: the described chunks, each with the files that hold its rows.
+    """
+
+    window: Window
+    before: list[TableRun]
+    planned: IncrementalState
+    told: list[Notification] = field(default_factory=list)
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+
+
+class WindowEngine(IncrementalEngine):
+    """Plans the chunks of incremental snapshots that are read in windows.
+
+    Args:
+        store: where rows wait until the micro-batch is delivered.
+        most_bytes: most bytes of rows in a micro-batch, unless the smallest range of a table has more.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        notifications: IncrementalSnapshotNotifications,
+        tell: Callable[[Notification], None],
+        aside: TablesAside,
+        isolate: bool,
+        target_s: float,
+        least: int,
+        most: int,
+        tasks: int,
+        store: SegmentStore,
+        most_bytes: int,
+    ) -> None:
+        super().__init__(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
+        # One statement reads all that a window takes of a table; its rows are shared out among this many tasks.
+        self._readers, self._tasks = tasks, 1
+        self._store = store
+        self._most_bytes = most_bytes
+        self._taken: _Taken | None = None
+        self._refusal: SourceStateError | None = None
+        self._files: list[str] = []
+        self._written = 0
+        self._bytes = 0
+
+    def queue(
+        self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
+    ) -> None:
+        """Queue a table; without a key of its own it is refused, since the log doesn't tell its rows apart."""
+        super().queue(state, table, surrogate, condition)
+        for run in state.runs:
+            if run.oid == table["oid"]:
+                self._check_key(run)
+
+    def reach(self, state: IncrementalState, after: str) -> tuple[str, str]:
+        """Read a window, if none waits, and return its beginning and its end."""
+        if self._taken is None:
+            self.release()
+            self._take_window(state, after)
+        if self._taken is None:
+            return after, after
+        return self._taken.window.low, self._taken.window.position
+
+    def plan(self, state: IncrementalState, after: str) -> bool:
+        """Put the chunks of the window that was read into the state's batch."""
+        if self._refusal is not None:
+            return self._refuse(state, self._refusal)
+        taken = self._taken
+        if taken is None:
+            return False
+        if state.runs != taken.before or not self._connector.settle(taken.window, after):
+            log.info("window_taken_again", position=taken.window.position)
+            self.release()
+            return False
+        self._settled = True
+        self._adapt()
+        state.runs, state.batch = taken.planned.runs, taken.planned.batch
+        state.position, state.token = taken.window.position, taken.window.token
+        for notification in taken.told:
+            self._tell(notification)
+        return True
+
+    def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
+        """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
+        if self._taken is None or not self._holds(state):
+            return []
+        window = self._taken.window
+        place = {"token": window.token, "position": window.position, "low": window.low}
+        return [{**chunk, **place} for chunk in self._taken.chunks]
+
+    def release(self) -> None:
+        """Let go of the window and remove its files."""
+        super().release()
+        self._taken = None
+        for name in self._files:
+            self._store.remove_file(name)
+        self._files = []
+
+    def _check_key(self, run: TableRun) -> None:
+        if run.surrogate is not None and not run.outcome and self._connector.key_of(run.oid, None) is None:
+            run.outcome = "NO_PRIMARY_KEY"
+
+    def _follow(self, run: TableRun, file: str) -> None:
+        super()._follow(run, file)
+        self._check_key(run)
+
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+        # The rows were read before the tasks ran. Without the process that read them, none were delivered.
+        delivered = range(len(state.batch)) if self._holds(state) else ()
+        return state.settle_batch(reports.with_complete("incremental", delivered))
+
+    def _take_window(self, state: IncrementalState, after: str) -> None:
+        try:
+            window = self._connector.open_window(after)
+        except SourceStateError as exc:
+            self._refusal = exc
+            return
+        if window is None:
+            return
+        self._point = window
+        taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
+        self._taken = taken
+        try:
+            self._bytes = 0
+            taken.told = self._fill(taken.planned)
+            self._connector.close_window(window)
+        except SourceStateError as exc:
+            self.release()
+            self._refusal = exc
+        except BaseException:
+            self.release()
+            raise
+
+    def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
+        """Go on without rows: no mark can be written."""
+        self._refusal = None
+        if not self._isolate:
+            raise error
+        for run in state.runs:
+            if not run.finished:
+                self._set_aside(run, str(error))
+        return True
+
+    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
+        """Hand out up to about ``rows`` rows of a table, and read them."""
+        assert self._taken is not None
+        first, kept, described = len(state.batch), copy.deepcopy(run), len(self._taken.chunks)
+        while True:
+            size = self._bytes
+            try:
+                taken = super()._take(state, index, run, rows)
+                for number, chunk in enumerate(state.batch[first:], first):
+                    parts = self._read(self._taken.window, run, chunk.range, rows > self._least)
+                    self._taken.chunks += [{**part, "chunk": (number,)} for part in parts]
+                return taken
+            except (SourceStateError, _TooMuchError) as exc:
+                vars(run).update(vars(copy.deepcopy(kept)))
+                del state.batch[first:], self._taken.chunks[described:]
+                self._bytes = size
+                if isinstance(exc, SourceStateError):
+                    raise
+                rows = self._rows = max(rows // 2, self._least)
+
+    def _read(self, window: Window, run: TableRun, span: KeyRange, bounded: bool) -> list[dict[str, Any]]:
+        """Read a range into files; return it as described chunks, one for each task."""
+        table = self._connector.describe([run.oid]).get(run.oid)
+        if table is None:
+            return []
+        described = self._described(run, span, table)
+        files: list[str] = []
+        for data in self._connector.window_rows(window, described):
+            self._bytes += len(data.payload)
+            if bounded and self._bytes > self._most_bytes:
+                raise _TooMuchError
+            self._written += 1
+            files.append(f"rows-{self._written:08d}.seg")
+            self._files.append(files[-1])
+            self._store.write(files[-1], data)
+        return [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+
+
+def make_engine(
+    connector: Connector,
+    notifications: IncrementalSnapshotNotifications,
+    tell: Callable[[Notification], None],
+    aside: TablesAside,
+    options: CommonOptions,
+    target_s: float,
+    tasks: int,
+    store: SegmentStore,
+) -> IncrementalEngine:
+    """Return the engine of incremental snapshots that the options ask for."""
+    least, most = options.incremental_snapshot_chunk_size, options.max_batch_rows
+    isolate = options.errors_tables == "isolate"
+    if options.incremental_snapshot_read_points == "exact":
+        return IncrementalEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
+    most_bytes = options.max_batch_bytes
+    return WindowEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks, store, most_bytes)

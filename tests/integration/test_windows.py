@@ -1,0 +1,355 @@
+"""Incremental snapshots by windows between marks in the signal table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
+from floodmark.errors import SourceStateError
+from tests.conftest import Source
+from tests.integration.test_incremental import SIGNALS, ids, over, read_rows, running, signal, told, until
+from tests.support.following import UNAVAILABLE
+from tests.support.inprocess import InProcess
+
+WINDOWS = {"incremental.snapshot.read.points": "watermarks"}
+STRATEGIES = ("insert_insert", "insert_delete")
+TOLD = {"notification.enabled.channels": "sink", "notification.sink.topic.name": "told"}
+
+
+def windows_of(
+    source: Source, options: dict[str, str] | None = None, offset: dict[str, Any] | None = None
+) -> InProcess:
+    base = {"snapshot.mode": "no_data", "signal.data.collection": "public.signals", **WINDOWS}
+    return InProcess({**source.options, **base, **(options or {})}, offset)
+
+
+def between_the_marks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
+    """Do something after the rows of a window have been read, once."""
+    close = Marks.close
+    todo = list(steps)
+
+    def closing(self: Marks, *args: Any) -> None:
+        while todo:
+            todo.pop(0)()
+        close(self, *args)
+
+    monkeypatch.setattr(Marks, "close", closing)
+
+
+def before_the_view(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
+    """Do something after the first mark of a window and before its rows are read, once."""
+    make = PostgresWindow.__init__
+    todo = list(steps)
+
+    def making(self: PostgresWindow, *args: Any) -> None:
+        while todo:
+            todo.pop(0)()
+        make(self, *args)
+
+    monkeypatch.setattr(PostgresWindow, "__init__", making)
+
+
+def history(rows: list[dict[str, Any]], table: str = "t") -> dict[str, list[tuple[str, Any]]]:
+    """Return what happened to each key: operation and row, in the order of positions."""
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: str(row["position"])):
+        if row["table"] == table and row["value"] is not None:
+            found.setdefault(row["key"], []).append((row["op"], json.loads(row["value"])["after"]))
+    return found
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_signal_reads_tables_and_marks_windows_as_debezium_does(source: Source, strategy: str) -> None:
+    source.execute(
+        SIGNALS,
+        "CREATE TABLE t (id integer PRIMARY KEY, v text)",
+        'CREATE TABLE parts (a integer, "B b" text, PRIMARY KEY (a, "B b"))',
+    )
+    source.execute("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 10000) g")
+    source.execute("INSERT INTO parts SELECT g % 3, chr(9) || g FROM generate_series(1, 5000) g")
+    query = windows_of(source, {"incremental.snapshot.watermarking.strategy": strategy})
+    assert query.drain() == []
+    signal(source, "execute-snapshot", data_collections=["public.t", "public.parts"])
+    rows = query.drain()
+    state = Path(source.options["state.dir"])
+    assert list(state.glob("*/*/rows-*")) == []
+    query.stop()
+    assert ids(rows) == list(range(1, 10001))
+    parts = [(event["after"]["a"], event["after"]["B b"]) for event in read_rows(rows, "parts")]
+    assert sorted(parts) == sorted((g % 3, f"\t{g}") for g in range(1, 5001))
+    assert {event["source"]["snapshot"] for event in read_rows(rows, "t")} == {"incremental"}
+    assert query.offset["incremental"] is None
+
+    marks = [row for row in rows if row["table"] == "signals" and "snapshot-window" in str(row["value"])]
+    written = [json.loads(row["value"])["after"] for row in marks if row["op"] == "c"]
+    time = r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z"'
+    kinds = {"open": rf'{{"openWindowTimestamp": {time}}}'}
+    if strategy == "insert_insert":
+        kinds["close"] = rf'{{"openWindowTimestamp": {time}, "closeWindowTimestamp": {time}}}'
+    windows = {row["id"].rpartition("-")[0] for row in written}
+    assert len(windows) > 1
+    assert sorted(row["id"] for row in written) == sorted(f"{name}-{kind}" for name in windows for kind in kinds)
+    for row in written:
+        kind = row["id"].rpartition("-")[2]
+        assert row["type"] == f"snapshot-window-{kind}"
+        assert re.fullmatch(kinds[kind], row["data"])
+    deleted = [row["key"] for row in rows if row["op"] == "d" and row["table"] == "signals" and row["value"]]
+    expected = [f'{{"id":"{name}-open"}}' for name in windows] if strategy == "insert_delete" else []
+    assert sorted(deleted) == sorted(expected)
+    # Every row comes after its window's closing mark.
+    ends = sorted(
+        row["position"] for row in rows if row["op"] == ("d" if expected else "c") and row["table"] == "signals"
+    )
+    assert min(row["position"] for row in rows if row["op"] == "r") > ends[0]
+
+
+def test_changes_between_the_marks(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 8) g")
+    query = windows_of(source)
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    changes = [
+        "UPDATE t SET v = 'new' WHERE id = {}",
+        "DELETE FROM t WHERE id = {}",
+        "UPDATE t SET id = id + 100 WHERE id = {}",
+    ]
+    before_the_view(monkeypatch, lambda: source.execute(*(text.format(i) for i, text in enumerate(changes, 1))))
+    between_the_marks(monkeypatch, lambda: source.execute(*(text.format(i) for i, text in enumerate(changes, 4))))
+    rows = query.drain()
+    query.stop()
+    found = history(rows)
+    for first in (1, 4):
+        assert found[f'{{"id":{first}}}'] == [("u", {"id": first, "v": "new"})]
+        assert found[f'{{"id":{first + 1}}}'] == [("d", None)]
+        assert found[f'{{"id":{first + 2}}}'] == [("d", None)]
+        assert found[f'{{"id":{first + 102}}}'] == [("c", {"id": first + 102, "v": "old"})]
+    assert [found[f'{{"id":{i}}}'] for i in (7, 8)] == [[("r", {"id": i, "v": "old"})] for i in (7, 8)]
+
+
+@pytest.mark.parametrize("when", [before_the_view, between_the_marks])
+def test_a_truncate_between_the_marks(
+    source: Source, when: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 8) g")
+    query = windows_of(source, {"skipped.operations": "none"})
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    when(monkeypatch, lambda: source.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new')"))
+    rows = query.drain()
+    query.stop()
+    kept = {row["position"]: row["op"] for row in rows if row["table"] == "t"}
+    last_truncate = max(place for place, op in kept.items() if op == "t")
+    assert all(place > last_truncate for place, op in kept.items() if op == "r")
+    assert {key: events[-1][1] for key, events in history(rows).items() if key and events[-1][0] != "t"} == {
+        '{"id":1}': {"id": 1, "v": "new"}
+    }
+
+
+@pytest.mark.parametrize("when", [before_the_view, between_the_marks])
+def test_large_values_that_the_log_lacks_are_not_lost(
+    source: Source, when: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.execute(
+        SIGNALS,
+        "CREATE TABLE t (id integer PRIMARY KEY, v integer, big text, other text)",
+        "ALTER TABLE t ALTER big SET STORAGE EXTERNAL, ALTER other SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, 0, repeat('b', 3000), repeat('o', 3000) FROM generate_series(1, 4) g",
+    )
+    query = windows_of(source)
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    changes = (
+        "UPDATE t SET v = 1 WHERE id = 1",
+        "UPDATE t SET v = 1, other = repeat('x', 3000) WHERE id = 2",
+        "UPDATE t SET v = 2 WHERE id = 2",
+        "UPDATE t SET id = 30 WHERE id = 3",
+    )
+    when(monkeypatch, lambda: source.execute(*changes))
+    found = history(query.drain())
+    query.stop()
+    big, other, new = "b" * 3000, "o" * 3000, "x" * 3000
+    assert [op for op, _ in found['{"id":1}']] == ["u", "r"]
+    assert found['{"id":1}'][0][1]["big"] == UNAVAILABLE
+    assert found['{"id":1}'][-1][1] == {"id": 1, "v": 1, "big": big, "other": other}
+    assert found['{"id":2}'][-1] == ("r", {"id": 2, "v": 2, "big": big, "other": new})
+    assert found['{"id":3}'] == [("d", None)]
+    if when is before_the_view:
+        assert found['{"id":30}'][-1] == ("r", {"id": 30, "v": 0, "big": big, "other": other})
+    assert found['{"id":4}'] == [("r", {"id": 4, "v": 0, "big": big, "other": other})]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_the_right_to_write_marks(source: Source, strategy: str) -> None:
+    role = f"reader_{source.dbname}"
+    granted = "SELECT" if strategy == "insert_insert" else "SELECT, INSERT"
+    source.execute(
+        SIGNALS,
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT {granted} ON signals TO {role}",
+        "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
+    )
+    options = {"database.user": role, "incremental.snapshot.watermarking.strategy": strategy}
+    query = windows_of(source, options)
+    needed = "INSERT" if strategy == "insert_insert" else "INSERT, SELECT, DELETE"
+    with pytest.raises(SourceStateError, match=f"the role '{role}' needs {needed}.*GRANT {needed} ON public.signals"):
+        query.drain()
+    query.stop()
+    with psycopg.connect(source.conninfo) as conn:
+        assert conn.execute(
+            "SELECT count(*) FROM pg_replication_slots WHERE database = %s", [source.dbname]
+        ).fetchone() == (0,)
+
+
+def test_without_the_signal_table(source: Source) -> None:
+    query = windows_of(source)
+    with pytest.raises(SourceStateError, match=r"signal table 'public\.signals'.* does not exist"):
+        query.drain()
+    query.stop()
+
+
+def test_a_right_that_is_revoked_later_ends_the_snapshot_and_not_the_stream(source: Source) -> None:
+    role = f"writer_{source.dbname}"
+    source.execute(
+        SIGNALS,
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 3)",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON t TO {role}",
+        f"GRANT INSERT ON signals TO {role}",
+        "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
+    )
+    query = windows_of(source, {"database.user": role, **TOLD})
+    query.drain()
+    source.execute(f"REVOKE INSERT ON signals FROM {role}")
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    source.execute("INSERT INTO t VALUES (4)")
+    rows = query.drain()
+    query.stop()
+    assert ids(rows) == []
+    assert [row["key"] for row in rows if row["table"] == "t"] == ['{"id":4}']
+    ended = [data["status"] for kind, data in told(rows) if kind == "TABLE_SCAN_COMPLETED"]
+    assert ended == ["SQL_EXCEPTION"]
+    assert over(query.offset)
+
+
+def test_a_table_without_a_key_of_its_own_is_refused(source: Source) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer)", "INSERT INTO t VALUES (1)")
+    query = windows_of(source, TOLD)
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"], surrogate_key="id")
+    rows = query.drain()
+    query.stop()
+    assert [data["status"] for kind, data in told(rows) if kind == "TABLE_SCAN_COMPLETED"] == ["NO_PRIMARY_KEY"]
+
+
+@pytest.mark.parametrize("crash", ["planned", "delivered"])
+def test_a_restart_reads_the_last_window_again(source: Source, crash: str) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 50) g")
+    small = {"incremental.snapshot.chunk.size": "1", "snapshot.batch.target.ms": "1"}
+    query = windows_of(source, small)
+    query.drain()
+    query.restart()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    rows: list[dict[str, Any]] = []
+    end = query.offset
+    while not running(end):
+        rows += query.run(end) if end != query.offset else []
+        query.offset = end
+        end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    read = query.run(end)
+    assert ids(read)
+    query.stop()
+    state = Path(source.options["state.dir"])
+    assert list(state.glob("*/*/rows-*")) == []
+    source.execute("UPDATE t SET v = 'new' WHERE id = 1", "DELETE FROM t WHERE id = 2")
+    if crash == "delivered":
+        rows += read
+        query.offset = end
+    again = windows_of(source, small, query.offset)
+    if crash == "planned":
+        replayed = again.run(end)
+        assert ids(replayed) == []
+        again.offset = end
+        rows += replayed
+    rows += again.drain()
+    again.stop()
+    assert {key: events[-1][1] for key, events in history(rows).items()} == {
+        f'{{"id":{i}}}': None if i == 2 else {"id": i, "v": "new" if i == 1 else "old"} for i in range(1, 51)
+    }
+
+
+@pytest.mark.parametrize(("before", "after"), [("exact", "watermarks"), ("watermarks", "exact")])
+def test_a_snapshot_goes_on_in_the_other_way(source: Source, before: str, after: str) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 50) g")
+    small = {"incremental.snapshot.chunk.size": "1", "snapshot.batch.target.ms": "1"}
+    query = windows_of(source, {**small, "incremental.snapshot.read.points": before})
+    query.drain()
+    query.restart()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    until(query, running)
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    query.stop()
+    query = windows_of(source, {**small, "incremental.snapshot.read.points": after}, query.offset)
+    source.execute("UPDATE t SET v = 'new' WHERE id < 10")
+    rows = query.run(end)
+    query.offset = end
+    rows += query.drain()
+    query.stop()
+    final = {key: events[-1][1] for key, events in history(rows).items()}
+    assert final == {f'{{"id":{i}}}': {"id": i, "v": "new" if i < 10 else "old"} for i in range(1, 51)}
+
+
+def test_more_log_in_a_window_than_a_micro_batch_holds(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 200) g")
+    query = windows_of(source, {"max.batch.rows": "10", "segment.bytes": "65536"})
+    query.drain()
+    query.restart()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    until(query, lambda offset: offset["incremental"] is not None)
+
+    def backlog(word: str) -> Callable[[], None]:
+        large = f"UPDATE t SET v = '{word}' || repeat('x', 900) WHERE id <= 100"
+        return lambda: source.execute(*[large] * 3)
+
+    before_the_view(monkeypatch, backlog("before"))
+    between_the_marks(monkeypatch, backlog("between"))
+    backlog("earlier")()
+    rows = until(query, over)
+    query.stop()
+    assert sorted(ids(rows)) == list(range(101, 201))
+    assert query.batches > 3
+
+
+def test_wide_rows_are_read_in_smaller_windows(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, repeat('x', 1500) FROM generate_series(1, 400) g")
+    sizes: list[int] = []
+    close = PostgresConnector.close_window
+
+    def closing(self: PostgresConnector, *args: Any) -> None:
+        files = Path(source.options["state.dir"]).glob("*/*/rows-*")
+        sizes.append(sum(file.stat().st_size for file in files))
+        close(self, *args)
+
+    monkeypatch.setattr(PostgresConnector, "close_window", closing)
+    query = windows_of(source, {"max.batch.bytes": "100000", "incremental.snapshot.chunk.size": "10"})
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    rows = query.drain()
+    query.stop()
+    assert ids(rows) == list(range(1, 401))
+    assert len(sizes) > 6
+    assert max(sizes) < 110_000
