@@ -33,11 +33,18 @@ class Signal:
         id: names the signal; its snapshot's notifications carry it.
         type: what is asked for, such as ``execute-snapshot``.
         data: a JSON object as text; empty if there is nothing to say.
+        place: what tells it from every other signal of its channel, if the id doesn't.
     """
 
     id: str
     type: str
     data: str = ""
+    place: str = ""
+
+    @property
+    def receipt(self) -> str:
+        """What an offset remembers the signal by."""
+        return self.place or self.id
 
     def to_json(self) -> dict[str, str]:
         """Return the signal as JSON data."""

@@ -24,7 +24,7 @@ class Offset:
         snapshot: the running snapshot, if any.
         ended: whether nothing follows (``snapshot.mode=initial_only``).
         incremental: the incremental snapshots, if any.
-        taken: ids of the polled signals that were taken with this offset.
+        taken: receipts of the polled signals that were taken with this offset, and of those that may come again.
         notifications: what is told with the micro-batch that ends with this offset.
         blocking: blocking snapshots that signals asked for and that haven't begun.
         known: the names of the captured tables when the query was last started.

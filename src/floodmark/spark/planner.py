@@ -133,14 +133,17 @@ class Planner:
         # Planning may be repeated, and then tells again.
         self._told.clear()
         self._open(start)
+        remembered = self._acknowledge(start)
         # Decided once a start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
         begun = start if self._decided else self._with_new_tables(start)
         end = self._carry_out(decision, begun, rows)
         self._decided = True
         if end is begun:
-            return start if begun == start else following(begun)
-        return end
+            if begun == start:
+                return start
+            end = following(begun)
+        return replace(end, taken=(*remembered, *end.taken))
 
     def _tables(self) -> tuple[str, ...]:
         return tuple(sorted({table["published"] for table in self._connector.tables()}))
@@ -336,12 +339,12 @@ class Planner:
         else:
             self._incremental.idle()
             end = self._without_chunks(start.log, rows)
-        polled = self._poll(start)
+        polled = [signal for channel in self._channels for signal in channel.poll()]
         heeded = self._heed(start, end, state, polled)
         result = following(
             start,
             log=end,
-            taken=tuple(signal.id for signal in polled),
+            taken=tuple(signal.receipt for signal in polled),
             **heeded,
         )
         return start if result == following(start) and not self._told else result
@@ -370,11 +373,10 @@ class Planner:
         blocking = self._control.apply(state, [*polled, *self._log.signals(start.log, end)], end)
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
 
-    def _poll(self, start: Offset) -> list[Signal]:
-        """Return what the polled channels have; those taken with the last offset have been delivered with it."""
-        for channel in self._channels:
-            channel.acknowledge(start.taken)
-        return [signal for channel in self._channels for signal in channel.poll()]
+    def _acknowledge(self, start: Offset) -> tuple[str, ...]:
+        """Tell the channels what the offset took, whatever comes next; return what must be remembered further."""
+        kept = {receipt for channel in self._channels for receipt in channel.acknowledge(start.taken)}
+        return tuple(receipt for receipt in start.taken if receipt in kept)
 
     def _without_chunks(self, after: str, rows: int | None) -> str:
         target = self._connector.current_position() if rows is None else self._target
