@@ -1,4 +1,4 @@
-"""Signals that come as files: Debezium's ``signal.file``, and the inbox in the state directory.
+"""Channels that are polled; signals that come as files: ``signal.file``, and the inbox in the state directory.
 
 A channel hands out what waits until it is acknowledged, so nothing is lost if planning fails or the process
 dies: the offset remembers the receipts of the signals that it took, and those are acknowledged without being
@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from floodmark.capture.store import SIGNALS, open_filesystem
 from floodmark.config.common import CommonOptions
-from floodmark.errors import SignalError, StateDirError
+from floodmark.errors import ConfigError, SignalError, StateDirError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal, parse_signal, read_signal
 
@@ -56,6 +56,9 @@ class SignalChannel(Protocol):
             The receipts that the next offset must remember too, since their signals may come again.
         """
 
+    def close(self) -> None:
+        """Release everything; what waits stays where it is."""
+
 
 def signal_channels(options: CommonOptions, owner: str) -> list[SignalChannel]:
     """Return the channels to poll; the source's own table isn't one, since it is in the log.
@@ -63,14 +66,30 @@ def signal_channels(options: CommonOptions, owner: str) -> list[SignalChannel]:
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
+
+    Raises:
+        ConfigError: a channel can't be had with these options.
     """
     interval_s = options.signal_poll_interval_ms / 1000
     channels: list[SignalChannel] = [InboxChannel(options.state_dir, owner, interval_s)]
     if "file" in options.signal_enabled_channels:
         channels.append(FileChannel(Path(options.signal_file), interval_s))
+    if "kafka" in options.signal_enabled_channels:
+        channels.append(_kafka_channel(options))
     if "jmx" in options.signal_enabled_channels:
         log.info("signal_channel_without_effect", channel="jmx", reason="it needs a Java process; use in-process")
     return channels
+
+
+def _kafka_channel(options: CommonOptions) -> SignalChannel:
+    try:
+        from floodmark.snapshot.signal_kafka import kafka_channel
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"Option 'signal.enabled.channels' has 'kafka', but the package '{exc.name}' is not installed.",
+            "Install it with: pip install 'floodmark[kafka]'",
+        ) from None
+    return kafka_channel(options)
 
 
 class _PolledChannel(ABC, Generic[K]):
@@ -104,6 +123,9 @@ class _PolledChannel(ABC, Generic[K]):
             if found:
                 self._end(min(found))
         return named if not self._recovered else []
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
 
     def _look(self, refresh: Callable[[], None]) -> bool:
         try:

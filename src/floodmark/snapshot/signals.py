@@ -274,8 +274,12 @@ def _execute(name: str, data: _Data) -> ExecuteSnapshot:
     return ExecuteSnapshot(name, tables, blocking, conditions, data.text("surrogate-key"))
 
 
-def read_signal(text: str) -> Signal:
+def read_signal(text: str, default_id: str = "") -> Signal:
     """Return the signal that a JSON object ``{"id": …, "type": …, "data": {…}}`` describes.
+
+    Args:
+        text: the object.
+        default_id: the signal's id if the object has none; empty: it must have one.
 
     Raises:
         SignalError: the text is no such object.
@@ -284,6 +288,7 @@ def read_signal(text: str) -> Signal:
     content = _json_object(text, where, SIGNAL_CURE)
     name, kind, data = (content.get(field) for field in ("id", "type", "data"))
     name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    name = default_id if name is None else name
     if not isinstance(name, str) or not isinstance(kind, str) or not (name and kind):
         raise SignalError(f"{where} lacks the texts 'id' and 'type'.", SIGNAL_CURE)
     if not isinstance(data, str):

@@ -247,6 +247,8 @@ class Planner:
 
     def stop(self) -> None:
         """Release everything."""
+        for channel in self._channels:
+            channel.close()
         self._log.stop()
         self._engine.release()
         self._incremental.release()
