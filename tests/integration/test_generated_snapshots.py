@@ -24,6 +24,7 @@ from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches
+from floodmark.spark import planner
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.following import Follower
@@ -81,14 +82,16 @@ class Laboratory:
             for step in itertools.islice(todo, 2):
                 sessions.step(step)
 
-        signal(self.source, "execute-snapshot", data_collections=[rf"public\.{sessions.table}"])
+        # A second lane begins by itself, since the table is new.
+        if self.way != "parallel":
+            signal(self.source, "execute-snapshot", data_collections=[rf"public\.{sessions.table}"])
         self.inject = inject
         self._follow(follower, sessions, dict(crashes), rounds=len(script) + 10)
         self.inject = lambda: None
         sessions.finish()
         signal(self.source, "log", message="the end")
         ended = False
-        while not ended or self.query.offset["incremental"] is not None:
+        while not ended or self._running(self.query.offset):
             rows = self.query.step()
             ended = ended or any(row["table"] == "signals" and '"type":"log"' in row["value"] for row in rows)
             follower.apply(rows, sessions)
@@ -96,13 +99,14 @@ class Laboratory:
 
     def _follow(self, follower: Follower, sessions: Sessions, crashes: dict[int, str], rounds: int) -> None:
         """Run micro-batches until the snapshot is over, changing rows between all their steps."""
-        begun = self.query.offset.get("incremental") is not None
+        begun = self._running(self.query.offset)
         for number in range(rounds):
             self.inject()
             end = self.query.reader.latestOffset(self.query.offset, self.query.reader.getDefaultReadLimit())
-            begun = begun or end["incremental"] is not None
+            begun = begun or self._running(end)
             self.inject()
-            chunks_planned = end["incremental"] is not None and end["incremental"]["batch"]
+            state = (end["lane"] or {}).get("snapshot") if self.way == "parallel" else end["incremental"]
+            chunks_planned = state is not None and state["batch"]
             crash = crashes.pop(CHUNKS if chunks_planned and CHUNKS in crashes else number, None)
             if crash == "planned, not kept":
                 self._die()
@@ -114,13 +118,18 @@ class Laboratory:
                 self._die()
                 rows = self._read(end)
             follower.apply(rows, sessions)
+            # Of a second lane no signal tells.
+            follower.begun = follower.begun or bool((end["lane"] or {}).get("position"))
             self.query.offset = end
             if crash == "delivered":
                 self._die()
             else:
                 self.query.reader.commit(end)
-            if begun and end["incremental"] is None:
+            if begun and not self._running(end):
                 return
+
+    def _running(self, offset: dict[str, Any]) -> bool:
+        return offset["lane" if self.way == "parallel" else "incremental"] is not None
 
     def _read(self, end: dict[str, Any]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
@@ -138,7 +147,10 @@ class Laboratory:
 
     def _open(self, offset: dict[str, Any] | None) -> InProcess:
         options = {"skipped.operations": "none", "max.batch.rows": "16", "incremental.snapshot.chunk.size": "1"}
-        options["incremental.snapshot.read.points"] = self.way
+        if self.way == "parallel":
+            options["snapshot.new.tables"] = "parallel"
+        else:
+            options["incremental.snapshot.read.points"] = self.way
         return query_of(self.source, offset, **options)
 
     def close(self) -> None:
@@ -176,6 +188,14 @@ def laboratory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def windows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
     with opened(request.param, "watermarks", Path(tmp_path_factory.mktemp("windows")) / "state") as made:
         yield made
+
+
+@pytest.fixture(scope="module", params=[16, 18])
+def lanes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planner, "NEW_TABLES_S", 0.0)
+        with opened(request.param, "parallel", Path(tmp_path_factory.mktemp("lanes")) / "state") as made:
+            yield made
 
 
 def injecting(laboratory: Laboratory, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,6 +242,14 @@ def test_convergence_and_no_time_travel_by_windows(
     windows: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
 ) -> None:
     windows.run(kind, present, script, crashes)
+
+
+@pytest.mark.timeout(1800)
+@cases(WINDOW_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+def test_convergence_and_no_time_travel_by_a_second_lane(
+    lanes: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
+) -> None:
+    lanes.run(kind, present, script, crashes)
 
 
 def where_the_log_ends(commits: CommitLog, visible: Any, doubtful: Any, after: int, upto: int) -> int:

@@ -352,7 +352,7 @@ def test_a_blocking_snapshot_by_a_statement(source: Source) -> None:
     assert ids(rows) == list(range(1, 11))
 
 
-@pytest.mark.parametrize("mode", ["off", "incremental", "blocking"])
+@pytest.mark.parametrize("mode", ["off", "incremental", "blocking", "parallel"])
 def test_new_tables(source: Source, mode: str) -> None:
     source.execute("CREATE TABLE t (id integer PRIMARY KEY)", "CREATE TABLE other (id integer PRIMARY KEY)")
     source.execute("INSERT INTO t SELECT generate_series(1, 20)", "INSERT INTO other SELECT generate_series(1, 20)")

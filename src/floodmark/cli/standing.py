@@ -16,6 +16,7 @@ Phase = Literal[
     "blocking snapshot",
     "streaming",
     "streaming + incremental snapshot",
+    "streaming + parallel snapshot",
     "paused",
     "ended",
 ]
@@ -115,6 +116,8 @@ def phase_of(offset: Mapping[str, Any]) -> Phase:
     snapshot, incremental = offset.get("snapshot"), offset.get("incremental") or {}
     if snapshot:
         return "blocking snapshot" if snapshot.get("blocking") else "initial snapshot"
+    if offset.get("lane"):
+        return "streaming + parallel snapshot"
     if incremental.get("paused"):
         return "paused"
     return "streaming + incremental snapshot" if incremental.get("runs") else "streaming"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from floodmark.snapshot.incremental import TableRun
 
-Kind = Literal["initial", "blocking", "incremental"]
+Kind = Literal["initial", "blocking", "incremental", "parallel"]
 State = Literal["waiting", "reading", "paused", "read", "set aside"]
 # An estimate can be exceeded, but only the end of a table is the end.
 ALMOST = 0.99
@@ -55,10 +55,12 @@ def table_progress(offset: Mapping[str, Any]) -> tuple[TableProgress, ...]:
     """
     snapshot = offset.get("snapshot") or {}
     incremental = offset.get("incremental") or {}
+    lane = (offset.get("lane") or {}).get("snapshot") or {}
     kind: Kind = "blocking" if snapshot.get("blocking") else "initial"
     paused = bool(incremental.get("paused"))
     return (
         *(_by_units(table, kind) for table in snapshot.get("progress") or []),
+        *(_by_units(table, "parallel") for table in lane.get("progress") or []),
         *(_by_keys(TableRun.from_json(run), paused) for run in incremental.get("runs") or []),
     )
 

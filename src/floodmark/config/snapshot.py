@@ -104,11 +104,12 @@ class SnapshotOptions(Options):
     )
     snapshot_delay_ms: int = option("snapshot.delay.ms", 0, "Wait before a snapshot begins.", ge=0)
     streaming_delay_ms: int = option("streaming.delay.ms", 0, "Wait between a snapshot and the log.", ge=0)
-    snapshot_new_tables: Literal["off", "incremental", "blocking"] = option(
+    snapshot_new_tables: Literal["off", "incremental", "blocking", "parallel"] = option(
         "snapshot.new.tables",
         "off",
-        "What to do when a query is started again and its filters match tables that they didn't match before: nothing, "
-        "or take a snapshot of them.",
+        "What to do when the filters match tables that they didn't match before, because the filters changed or the "
+        "tables are new: nothing, or take a snapshot of them. `parallel`: a consistent one while the log of the others "
+        "goes on.",
         OWN,
     )
     snapshot_chunk_bytes: int = option(

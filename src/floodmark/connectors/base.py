@@ -44,6 +44,7 @@ class LogDecoder(Protocol):
         after: str,
         upto: str,
         aside: Collection[int] = (),
+        only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Return the events of the records in ``(after, upto]``, in their order.
@@ -53,6 +54,7 @@ class LogDecoder(Protocol):
             after: begin after this position.
             upto: end with this position.
             aside: tables to leave out, as the log numbers them.
+            only: the tables that are wanted; None: all.
             failed: gets the tables that can't be decoded, which are left out from there on; None: raise.
         """
 
@@ -185,12 +187,16 @@ class Connector(Protocol):
     def snapshot_tables(self) -> list[dict[str, Any]]:
         """Return the tables to snapshot, as JSON data.
 
-        ``name``, ``published`` (the name that its events have), ``oid``, ``units`` (how much there is to
-        read), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
+        ``name``, ``published`` (the name that its events have), ``oid``, ``logged`` (the number that its events
+        have in the log), ``units`` (how much there is to read), ``rows`` (an estimate) and ``file`` (changes when
+        the table is rewritten or altered).
         """
 
     def tables(self) -> list[dict[str, Any]]:
         """Return all captured tables, described in the same way."""
+
+    def follow_tables(self) -> None:
+        """Let the log hold the changes of all tables that the filters match by now."""
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return ``file`` of tables; those that are gone are left out."""

@@ -10,7 +10,7 @@ from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.reports import Part, TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot, expand
 from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_batch, take_units
 
@@ -28,6 +28,7 @@ class SnapshotEngine:
         notifications: makes what is told.
         tell: takes what is told.
         aside: the tables that are set aside.
+        part: what its chunks are reported as.
         target_s: how long a micro-batch with chunks should take.
         max_chunks: most chunks in a micro-batch.
     """
@@ -38,6 +39,7 @@ class SnapshotEngine:
         notifications: InitialSnapshotNotifications,
         tell: Callable[[Notification], None],
         aside: TablesAside,
+        part: Part,
         target_s: float,
         max_chunks: int,
     ) -> None:
@@ -45,6 +47,7 @@ class SnapshotEngine:
         self._notifications = notifications
         self._tell = tell
         self._aside = aside
+        self._part: Part = part
         self._target_s = target_s
         self._max_chunks = max(max_chunks, 1)
         self._point: ReadPoint | None = None
@@ -93,7 +96,7 @@ class SnapshotEngine:
         if not state.batch:
             self._tell_finished(state)
             return
-        for index, error in settle_batch(state, reports, self._connector.chunk_units()).items():
+        for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
             table = state.tables[index]
             table.failures += 1
             log.warning("table_cannot_be_read", table=table.name, error=error, tries=table.failures)
@@ -182,6 +185,11 @@ class SnapshotEngine:
                 {**shared, "chunk": (number, begin), "first": begin, "last": min(begin + size, last)} for begin in cuts
             ]
         return result
+
+    def complete(self) -> None:
+        """Let go of the read point, since everything has been read, and tell it."""
+        self.release()
+        self._tell(self._notifications.completed())
 
     def release(self) -> None:
         """Let go of the read point."""

@@ -86,6 +86,8 @@ class IncrementalEngine:
         """
         if any(run.oid == table["oid"] and not run.finished for run in state.runs):
             return
+        if self._captured is not None:
+            self._captured.add(table["oid"])
         key = self._connector.key_of(table["oid"], surrogate)
         run = TableRun(table["published"], table["oid"], table["file"], key or {}, surrogate, condition, table["rows"])
         if key is None:

@@ -17,7 +17,7 @@ from pyarrow import fs
 from floodmark.capture.store import REPORTS, open_filesystem
 from floodmark.errors import StateDirError
 
-Part = Literal["consistent", "incremental", "log"]
+Part = Literal["consistent", "lane", "incremental", "log"]
 Outcome = Literal["complete", "unchanged", "nothing", "failed"]
 """``complete``: all rows at the read point. ``unchanged``: the read point was gone, so only the rows that
 had not changed since. ``nothing``: the table is not what it was."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.reports import Part, TaskReports
 
 ALL = -1
 Span = tuple[int, int, int]
@@ -118,7 +118,7 @@ class SnapshotState:
         )
 
 
-def settle_batch(state: SnapshotState, reports: TaskReports, size: int) -> dict[int, str]:
+def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: int) -> dict[int, str]:
     """Take the last batch as delivered, as far as it was.
 
     What was not read is pending again. In the batch stays what was read without its read point.
@@ -126,6 +126,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, size: int) -> dict[
     Args:
         state: is changed.
         reports: of the batch's tasks.
+        part: what its chunks are reported as.
         size: how many units make a chunk.
 
     Returns:
@@ -137,7 +138,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, size: int) -> dict[
         table = state.tables[index]
         for begin in range(first, last, size):
             span = (begin, min(begin + size, last), since)
-            report = reports.of("consistent", number, begin)
+            report = reports.of(part, number, begin)
             if since == ALL and report.outcome in ("complete", "unchanged"):
                 table.read += report.rows
             if report.outcome == "unchanged":

@@ -88,9 +88,9 @@ class CapturedLog:
         if not self._capture.started:
             self._capture.start(position)
 
-    def wait_briefly(self, after: str, rows: int | None) -> str:
+    def wait_briefly(self, after: str, rows: int | None, wait_s: float) -> str:
         """Return the end of what has been captured, or ``after`` if nothing comes for a moment."""
-        self._capture.wait(after, IDLE_WAIT_S, urgent=True)
+        self._capture.wait(after, wait_s, urgent=True)
         end = self.bounded(after, rows)
         now = time.monotonic()
         if end > after:
@@ -144,7 +144,13 @@ class CapturedLog:
         found = [item for segment in self._capture.segments(after) for item in segment.signals]
         return [Signal.from_json(content) for place, content in found if after < place <= upto]
 
-    def partitions(self, after: str, upto: str, batch: str, aside: tuple[int, ...]) -> list[LogPartition]:
+    def captured(self, after: str) -> str:
+        """Return the end of what has been captured, or ``after`` if nothing has."""
+        return self._capture.end(after)
+
+    def partitions(
+        self, after: str, upto: str, batch: str, aside: tuple[int, ...], only: tuple[int, ...] | None = None
+    ) -> list[LogPartition]:
         """Return the tasks that decode the log in ``(after, upto]``, reading it again if it isn't there any more.
 
         Args:
@@ -152,6 +158,7 @@ class CapturedLog:
             upto: end with this position.
             batch: the name of the micro-batch in reports.
             aside: tables to leave out, as the log numbers them.
+            only: the tables that are wanted; None: all.
         """
         self.start(after)
         if self._capture.idle_position(after) < upto:
@@ -167,7 +174,7 @@ class CapturedLog:
             # Executors have no use for what was found in it when it was cut.
             bare = replace(segment, signals=())
             result.append(
-                LogPartition(self._options.state_dir, self._owner, self._run, bare, cursor, end, batch, aside)
+                LogPartition(self._options.state_dir, self._owner, self._run, bare, cursor, end, batch, aside, only)
             )
             cursor = end
         return result

@@ -11,6 +11,7 @@ from floodmark.snapshot.incremental import IncrementalState
 from floodmark.snapshot.notifications import Notification
 from floodmark.snapshot.signals import ExecuteSnapshot
 from floodmark.snapshot.state import SnapshotState
+from floodmark.spark.lane import Lane
 
 VERSION = 3
 
@@ -31,6 +32,7 @@ class Offset:
         known: the names of the captured tables when the query was last started.
         batch: the name of the micro-batch that ends with this offset, by which its tasks report.
         aside: the tables that are set aside.
+        lane: the second lane, if there is one.
         gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
     """
 
@@ -46,6 +48,12 @@ class Offset:
     known: tuple[str, ...] = ()
     batch: str = ""
     aside: tuple[AsideTable, ...] = ()
+    lane: Lane | None = None
+
+    @property
+    def oldest(self) -> str:
+        """The position from which on the log is needed."""
+        return min(self.log, self.lane.position) if self.lane is not None and self.lane.position else self.log
 
     @property
     def new(self) -> bool:
@@ -67,6 +75,7 @@ class Offset:
             "known": list(self.known),
             "batch": self.batch,
             "aside": [table.to_json() for table in self.aside],
+            "lane": self.lane.to_json() if self.lane else None,
             "blocking": [action.to_json() for action in self.blocking],
         }
 
@@ -98,6 +107,7 @@ class Offset:
             tuple(data["known"]),
             data["batch"],
             tuple(AsideTable.from_json(item) for item in data["aside"]),
+            Lane.from_json(data["lane"]) if data["lane"] else None,
         )
 
 

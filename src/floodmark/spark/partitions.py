@@ -19,6 +19,7 @@ class LogPartition(InputPartition):
     Attributes:
         batch: the name of the micro-batch in reports.
         aside: tables to leave out, as the log numbers them.
+        only: the tables that are wanted; None: all.
     """
 
     uri: str
@@ -29,6 +30,7 @@ class LogPartition(InputPartition):
     upto: str
     batch: str = ""
     aside: tuple[int, ...] = ()
+    only: tuple[int, ...] | None = None
 
 
 @dataclass

@@ -34,7 +34,8 @@ from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
 from floodmark.snapshot.windows import make_engine
-from floodmark.spark.captured import CapturedLog
+from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
+from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
 from floodmark.spark.partitions import (
     ChunkPartition,
@@ -53,6 +54,8 @@ MAX_WARM = 8
 WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
 READ_POINTS = 5
+NEW_TABLES_S = 10.0
+NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 
@@ -91,8 +94,16 @@ class Planner:
         self._reports: tuple[str, TaskReports] = ("", TaskReports())
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
         self._engine = SnapshotEngine(
-            connector, self._initial, self._told.append, self._aside, max(target_s, WAITING_TARGET_S), chunks
+            connector,
+            self._initial,
+            self._told.append,
+            self._aside,
+            "consistent",
+            max(target_s, WAITING_TARGET_S),
+            chunks,
         )
+        engine = SnapshotEngine(connector, self._initial, self._told.append, self._aside, "lane", target_s, chunks)
+        self._lane = SecondLane(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
         self._incremental = make_engine(
             connector, notifications, self._told.append, self._aside, options, target_s, tasks, self._log.store
@@ -106,6 +117,7 @@ class Planner:
         self._log_is_gone = False
         self._stream_at = 0.0
         self._target: str | None = None
+        self._looked_at = 0.0
 
     def fix_target(self) -> None:
         """Remember the end of the log: what ``availableNow`` delivers."""
@@ -142,9 +154,15 @@ class Planner:
         remembered = self._acknowledge(start)
         # Decided once a start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
-        begun = start if self._decided else self._with_new_tables(start)
+        if decision is Start.SNAPSHOT and start.lane is not None:
+            # First the lanes become one.
+            decision = Start.GO_ON
+            decided = False
+        else:
+            decided = True
+        begun = self._with_new_tables(start)
         end = self._carry_out(decision, begun, rows)
-        self._decided = True
+        self._decided = decided
         if end is begun:
             if begun == start and self._aside.tables == start.aside:
                 return start
@@ -164,12 +182,23 @@ class Planner:
 
     def _with_new_tables(self, start: Offset) -> Offset:
         """Return the offset with what is to be done for tables that the filters didn't match before."""
-        tables = self._tables()
         mode = self._options.snapshot_new_tables
+        now = time.monotonic()
+        if self._decided and (mode == "off" or now - self._looked_at < NEW_TABLES_S):
+            return start
+        if self._decided:
+            self._connector.follow_tables()
+        self._looked_at = now
+        tables = self._tables()
         new = tuple(re.escape(name) for name in tables if name not in start.known)
         if new and mode != "off":
             log.info("new_tables", tables=len(new), snapshot=mode)
-            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode == "blocking")
+            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode != "incremental")
+            if mode == "parallel" and start.lane is None:
+                return replace(start, known=tables, lane=Lane(action))
+            if mode == "parallel":
+                # Tables that come while others catch up wait until they have.
+                return start
             if action.blocking:
                 return replace(start, known=tables, blocking=(*start.blocking, action))
             state = self._resume(start)
@@ -191,7 +220,7 @@ class Planner:
             return self._during_snapshot(start, rows)
         if not self._snapshotter.should_stream():
             return start if start.ended else replace(start, ended=True)
-        if start.blocking:
+        if start.blocking and start.lane is None:
             return self._begin_blocking(start, rows)
         return self._after_snapshot(start, rows)
 
@@ -210,8 +239,17 @@ class Planner:
         if end.snapshot is not None:
             result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
         after = end.log if start.new or end.gap else start.log
-        aside = {table.oid for table in (*start.aside, *end.aside) if table.what == "log"}
-        captured = self._log.partitions(after, end.log, end.batch, tuple(aside)) if end.log > after else []
+        aside = tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})
+        lane: tuple[int, ...] = ()
+        if start.lane is not None and start.lane.position:
+            self._log.start(start.oldest)
+            lane = start.lane.tables
+            upto = end.log if end.lane is None else end.lane.position
+            if upto > start.lane.position:
+                result += self._log.partitions(start.lane.position, upto, end.batch, aside, lane)
+        if end.lane is not None and end.lane.snapshot is not None:
+            result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
+        captured = self._log.partitions(after, end.log, end.batch, (*aside, *lane)) if end.log > after else []
         if end.incremental is not None and end.incremental.batch:
             chunks = self._incremental.chunks(end.incremental)
             result += window_partitions(chunks, captured, self._log.place, end.batch)
@@ -226,7 +264,7 @@ class Planner:
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""
-        self._log.confirm(end.log)
+        self._log.confirm(end.oldest)
 
     def report(self) -> dict[str, Any] | None:
         """Return where the source's log ends and how far the query is behind it; None if the source is away."""
@@ -251,6 +289,7 @@ class Planner:
             channel.close()
         self._log.stop()
         self._engine.release()
+        self._lane.release()
         self._incremental.release()
         self._connector.stop()
 
@@ -313,7 +352,7 @@ class Planner:
             )
         self._log.create()
         try:
-            self._connector.prepare(False, offset.log)
+            self._connector.prepare(False, offset.oldest)
         except LogGoneError as exc:
             if not self._snapshotter.should_snapshot_on_data_error():
                 raise
@@ -334,7 +373,7 @@ class Planner:
         state.batch = []
         incremental = self._resume(start)
         if start.log < state.position:
-            self._log.start(start.log)
+            self._log.start(start.oldest)
             end = self._log.wait_for(start.log, state.position, rows)
             heeded = self._heed(start, end, incremental)
             return following(start, log=end, snapshot=state, **heeded)
@@ -352,9 +391,17 @@ class Planner:
 
     def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
         time.sleep(max(self._stream_at - time.monotonic(), 0))
-        self._log.start(start.log)
-        state = self._resume(start)
-        if state.active:
+        self._log.start(start.oldest)
+        state, lane = self._resume(start), start.lane
+        if lane is not None:
+            # One read point at a time: incremental snapshots go on when the lanes are one again.
+            self._incremental.release()
+            if lane.position:
+                end = self._without_chunks(start.log, rows, NO_WAIT_S)
+                lane = self._lane.step(lane, end, rows, self._reports[1])
+            else:
+                end, lane = self._lane.begin(lane, start.log, rows)
+        elif state.active:
             end = self._with_chunks(start.log, state, rows)
         else:
             self._incremental.idle()
@@ -364,6 +411,7 @@ class Planner:
         result = following(
             start,
             log=end,
+            lane=lane,
             taken=tuple(signal.receipt for signal in polled),
             **heeded,
         )
@@ -371,7 +419,7 @@ class Planner:
 
     def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
         """Deliver the log up to a read point and begin the snapshot there, for which the rest of the log waits."""
-        self._log.start(start.log)
+        self._log.start(start.oldest)
         incremental = self._resume(start)
         self._incremental.release()
         point = self._connector.fresh_point()
@@ -400,10 +448,10 @@ class Planner:
         kept = {receipt for channel in self._channels for receipt in channel.acknowledge(start.taken)}
         return tuple(receipt for receipt in start.taken if receipt in kept)
 
-    def _without_chunks(self, after: str, rows: int | None) -> str:
+    def _without_chunks(self, after: str, rows: int | None, wait_s: float = IDLE_WAIT_S) -> str:
         target = self._connector.current_position() if rows is None else self._target
         if target is None:
-            return self._log.wait_briefly(after, rows)
+            return self._log.wait_briefly(after, rows, wait_s)
         return after if after >= target else self._log.wait_for(after, target, rows)
 
     def _with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> str:

@@ -75,7 +75,9 @@ def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartitio
     """
     data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
-    yield from make_decoder(options, schema).decode(data, partition.after, partition.upto, partition.aside, failed)
+    yield from make_decoder(options, schema).decode(
+        data, partition.after, partition.upto, partition.aside, partition.only, failed
+    )
     if failed:
         reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)

@@ -186,6 +186,12 @@ class PostgresConnector:
         found = self._described([(reading.stored, reading.published) for reading in readings])
         return [{**table, "file": NO_FILE, "units": WHOLE} if table["oid"] in whole else table for table in found]
 
+    def follow_tables(self) -> None:
+        """Change the publication, if it lists tables and this source keeps it."""
+        if self._options.publication_autocreate_mode == "filtered":
+            conn = self._ordinary()
+            ensure_publication(conn, self._options, captured_tables(conn, self._options))
+
     def tables(self) -> list[dict[str, Any]]:
         """Return all tables that hold captured rows, whatever the initial snapshot reads of them."""
         return self._described(stored_tables(self._ordinary(), self._options))
@@ -200,6 +206,7 @@ class PostgresConnector:
                 "name": table.full_name,
                 "published": published.full_name,
                 "oid": table.oid,
+                "logged": published.oid,
                 "file": files[table.oid],
                 "units": sizes[table.oid],
                 "rows": table.rows,

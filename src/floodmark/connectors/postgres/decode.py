@@ -64,15 +64,21 @@ class _Isolation:
     Args:
         relations: of the segment.
         aside: OIDs of tables to leave out.
+        only: OIDs of the tables that are wanted; None: all.
         failed: gets the tables that can't be decoded; None: raise.
     """
 
     def __init__(
-        self, relations: Sequence[Relation], aside: Collection[int], failed: list[TableFailure] | None
+        self,
+        relations: Sequence[Relation],
+        aside: Collection[int],
+        only: Collection[int] | None,
+        failed: list[TableFailure] | None,
     ) -> None:
         self._relations = relations
         self._failed = failed
-        self.oids = set(aside)
+        unwanted = {relation.oid for relation in relations if only is not None and relation.oid not in only}
+        self.oids = {*aside, *unwanted}
         self.aside = np.array([relation.oid in self.oids for relation in relations], np.bool_)
 
     def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
@@ -124,6 +130,7 @@ class PostgresDecoder:
         after: str,
         upto: str,
         aside: Collection[int] = (),
+        only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Return the events of the changes in ``(after, upto]``, in the log's order.
@@ -133,6 +140,7 @@ class PostgresDecoder:
             after: begin after this position.
             upto: end with this position.
             aside: OIDs of tables to leave out.
+            only: OIDs of the tables that are wanted; None: all.
             failed: gets the tables that can't be decoded; None: raise.
 
         Raises:
@@ -140,7 +148,7 @@ class PostgresDecoder:
         """
         changes = find_changes(data, after, upto)
         shapes = Shapes(changes.relations, self._options)
-        isolation = _Isolation(changes.relations, aside, failed)
+        isolation = _Isolation(changes.relations, aside, only, failed)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
         source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions)
         size = SLICE_CHANGES if len(versions) <= FEW_SHAPES else SLICE_CHANGES_MANY_SHAPES

@@ -1,0 +1,121 @@
+"""A second lane: tables that are new get a consistent snapshot while the stream of the others goes on (DBZ-175).
+
+The tables of the lane are read at one read point. Their changes wait meanwhile; when all is read the lane
+delivers them from the read point on, until it is where the main lane is, which then takes the tables over. The
+source keeps the log from where the lane is, so each phase survives a crash.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from floodmark.connectors.base import Connector
+from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.signals import ExecuteSnapshot
+from floodmark.snapshot.state import SnapshotState
+from floodmark.spark.captured import CapturedLog
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A second lane, as the offset holds it.
+
+    Attributes:
+        action: which tables it is for.
+        position: up to where the log of its tables has been delivered; empty: it hasn't begun.
+        tables: its tables, as the log numbers them.
+        snapshot: their snapshot; None: it is over, and the lane catches up.
+    """
+
+    action: ExecuteSnapshot
+    position: str = ""
+    tables: tuple[int, ...] = ()
+    snapshot: SnapshotState | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lane as JSON data."""
+        return {
+            "action": self.action.to_json(),
+            "position": self.position,
+            "tables": list(self.tables),
+            "snapshot": self.snapshot.to_json() if self.snapshot else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the lane that ``to_json`` described."""
+        snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
+        return cls(ExecuteSnapshot.from_json(data["action"]), data["position"], tuple(data["tables"]), snapshot)
+
+
+class SecondLane:
+    """Plans a second lane.
+
+    Args:
+        connector: the source.
+        log: what capture has received.
+        engine: of the lane's snapshot, and of no other.
+    """
+
+    def __init__(self, connector: Connector, log: CapturedLog, engine: SnapshotEngine) -> None:
+        self._connector = connector
+        self._log = log
+        self.engine = engine
+
+    def begin(self, lane: Lane, after: str, rows: int | None) -> tuple[str, Lane]:
+        """Open the lane's read point, if the main lane can be delivered up to it.
+
+        Args:
+            lane: that hasn't begun.
+            after: where the main lane is.
+            rows: most log records in the micro-batch; None: all there is.
+
+        Returns:
+            Where the main lane's micro-batch ends, and the lane: there, or not begun yet.
+        """
+        point = self._connector.fresh_point()
+        end = max(after, self._log.wait_for(after, point.position, rows))
+        if end < point.position or not self._connector.settle(point, after):
+            point.release()
+            return end, lane
+        self.engine.release()
+        state = self.engine.begin_blocking(point, lane.action)
+        oids = {table.oid for table in state.tables}
+        numbers = {table["logged"] for table in self._connector.tables() if table["oid"] in oids}
+        return max(after, point.position), replace(
+            lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state
+        )
+
+    def step(self, lane: Lane, main: str, rows: int | None, reports: TaskReports) -> Lane | None:
+        """Return the lane at the end of the next micro-batch; None: it ends where the main lane does.
+
+        Args:
+            lane: that has begun.
+            main: where the main lane's micro-batch ends.
+            rows: most log records in the micro-batch; None: all there is.
+            reports: of the last micro-batch's tasks.
+        """
+        if lane.snapshot is not None:
+            state = copy.deepcopy(lane.snapshot)
+            self.engine.settle(state, reports)
+            if state.pending or state.batch:
+                state = self.engine.revive(state)
+            if state.pending:
+                state.batch = []
+                if lane.position < state.position:
+                    reached = self._log.wait_for(lane.position, state.position, rows)
+                    return replace(lane, position=reached, snapshot=state)
+                self.engine.plan(state, rows is None)
+                return replace(lane, snapshot=state)
+            self.engine.complete()
+        reached = self._log.bounded(lane.position, rows)
+        if reached >= self._log.captured(lane.position) or reached >= main:
+            return None
+        return replace(lane, position=reached, snapshot=None)
+
+    def release(self) -> None:
+        """Let go of the read point."""
+        self.engine.release()
