@@ -6,7 +6,7 @@ The planner (Spark's source process) talks to a ``Connector``; executors talk to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -135,8 +135,11 @@ class Connector(Protocol):
             None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Iterator[SegmentData]:
-        """Return the rows of a chunk as the window sees them, raw, in pieces; none if its table has been altered."""
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, None]:
+        """Return the rows of a chunk as the window sees them, raw, in pieces; none if its table has been altered.
+
+        If they are not all taken, the window is of no more use.
+        """
 
     def close_window(self, window: Window) -> None:
         """Let go of the window's view, mark its end in the source's log and set its ``position``."""

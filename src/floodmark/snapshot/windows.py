@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,26 +147,30 @@ class WindowEngine(IncrementalEngine):
             state.return_batch()
 
     def _take_window(self, state: IncrementalState, after: str) -> None:
-        try:
-            window = self._connector.open_window(after)
-        except SourceStateError as exc:
-            self._refusal = exc
-            return
+        """Open, read and close a window, with fewer rows if it has too many bytes."""
+        while True:
+            try:
+                self._read_window(state, after)
+                return
+            except _TooMuchError:
+                self.release()
+                self._rows = max(self._rows // 2, self._least)
+            except SourceStateError as exc:
+                self.release()
+                self._refusal = exc
+                return
+            except BaseException:
+                self.release()
+                raise
+
+    def _read_window(self, state: IncrementalState, after: str) -> None:
+        window = self._connector.open_window(after)
         if window is None:
             return
-        self._point = window
-        taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
-        self._taken = taken
-        try:
-            self._bytes = 0
-            taken.told = self._fill(taken.planned)
-            self._connector.close_window(window)
-        except SourceStateError as exc:
-            self.release()
-            self._refusal = exc
-        except BaseException:
-            self.release()
-            raise
+        self._point, self._bytes = window, 0
+        self._taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
+        self._taken.told = self._fill(self._taken.planned)
+        self._connector.close_window(window)
 
     def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
         """Go on without rows: no mark can be written."""
@@ -178,37 +183,34 @@ class WindowEngine(IncrementalEngine):
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
         """Hand out up to about ``rows`` rows of a table, and read them."""
         assert self._taken is not None
-        first, kept, described = len(state.batch), copy.deepcopy(run), len(self._taken.chunks)
-        while True:
-            size = self._bytes
-            try:
-                taken = super()._take(state, index, run, rows)
-                for chunk in state.batch[first:]:
-                    self._taken.chunks += self._read(self._taken.window, run, chunk.range, rows > self._least)
-                return taken
-            except (SourceStateError, _TooMuchError) as exc:
-                vars(run).update(vars(copy.deepcopy(kept)))
-                del state.batch[first:], self._taken.chunks[described:]
-                self._bytes = size
-                if isinstance(exc, SourceStateError):
-                    raise
-                rows = self._rows = max(rows // 2, self._least)
+        first, described, kept = len(state.batch), len(self._taken.chunks), copy.deepcopy(run)
+        try:
+            taken = super()._take(state, index, run, rows)
+            for chunk in state.batch[first:]:
+                self._taken.chunks += self._read(self._taken.window, run, chunk.range)
+        except SourceStateError:
+            # The other tables go on, so this one must look as if nothing had been tried.
+            vars(run).update(vars(kept))
+            del state.batch[first:], self._taken.chunks[described:]
+            raise
+        return taken
 
-    def _read(self, window: Window, run: TableRun, span: KeyRange, bounded: bool) -> list[dict[str, Any]]:
+    def _read(self, window: Window, run: TableRun, span: KeyRange) -> list[dict[str, Any]]:
         """Read a range into files; return it as described chunks, one for each task."""
         table = self._connector.describe([run.oid]).get(run.oid)
         if table is None:
             return []
         described = self._described(run, span, table)
         files: list[str] = []
-        for data in self._connector.window_rows(window, described):
-            self._bytes += len(data.payload)
-            if bounded and self._bytes > self._most_bytes:
-                raise _TooMuchError
-            self._written += 1
-            files.append(f"rows-{self._written:08d}.seg")
-            self._files.append(files[-1])
-            self._store.write(files[-1], data)
+        with closing(self._connector.window_rows(window, described)) as pieces:
+            for data in pieces:
+                self._bytes += len(data.payload)
+                if self._bytes > self._most_bytes and self._rows > self._least:
+                    raise _TooMuchError
+                self._written += 1
+                files.append(f"rows-{self._written:08d}.seg")
+                self._files.append(files[-1])
+                self._store.write(files[-1], data)
         return [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
 
 
