@@ -453,17 +453,20 @@ def test_more_log_in_a_window_than_a_micro_batch_holds(source: Source, monkeypat
     signal(source, "execute-snapshot", data_collections=["public.t"])
     until(query, lambda offset: offset["incremental"] is not None)
 
-    def backlog(word: str) -> Callable[[], None]:
-        large = f"UPDATE t SET v = '{word}' || repeat('x', 900) WHERE id <= 100"
-        return lambda: source.execute(*[large] * 3)
+    def backlog(rows: int) -> Callable[[], None]:
+        change = f"UPDATE t SET v = repeat('x', 900) WHERE id BETWEEN {{0}} AND {{0}} + {rows - 1}"
+        return lambda: source.execute(*(change.format(first) for first in range(1, 101, rows)))
 
-    before_the_view(monkeypatch, backlog("before"))
-    between_the_marks(monkeypatch, backlog("between"))
-    backlog("earlier")()
+    # Large transactions before the window, which end somewhere in a segment; small ones, and a large one, in it.
+    before_the_view(monkeypatch, backlog(1))
+    between_the_marks(monkeypatch, backlog(100))
+    backlog(100)()
     rows = until(query, over)
     query.stop()
     assert sorted(ids(rows)) == list(range(101, 201))
     assert query.batches > 3
+    # The window was taken once: no micro-batch ended in the middle of it.
+    assert sum(row["table"] == "signals" and "snapshot-window-open" in str(row["value"]) for row in rows) == 1
 
 
 def test_wide_rows_are_read_in_smaller_windows(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
