@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from tests.conformance.debezium.debezium import Debezium
@@ -31,10 +31,18 @@ INSERT = "INSERT INTO t VALUES (%s, repeat('x', 60), clock_timestamp())"
 
 
 class Writer:
-    """Commits single-row transactions at a steady rate from a thread."""
+    """Commits single-row transactions at a steady rate from a thread.
 
-    def __init__(self, server: EmbeddedPostgres) -> None:
+    Args:
+        server: where the table is.
+        statement: what each transaction does; its only parameter is ``first`` and so on.
+        first: the first transaction's number.
+    """
+
+    def __init__(self, server: EmbeddedPostgres, statement: LiteralString, first: int = 1) -> None:
         self._server = server
+        self._statement = statement
+        self._first = first
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self.count = 0
@@ -54,11 +62,9 @@ class Writer:
 
     def _write(self) -> None:
         with psycopg.connect(self._server.conninfo(), autocommit=True) as connection:
-            row = connection.execute("SELECT coalesce(max(id), 0) FROM t").fetchone()
-            assert row is not None
-            first, start = int(row[0]) + 1, time.monotonic()
+            start = time.monotonic()
             while not self._stopping.is_set():
-                connection.execute(INSERT, [first + self.count], prepare=True)
+                connection.execute(self._statement, [self._first + self.count], prepare=True)
                 self.count += 1
                 ahead = start + self.count / RATE - time.monotonic()
                 self.late_s = max(self.late_s, -ahead)
@@ -80,12 +86,12 @@ def run(scale: Scale, postgres: int) -> Result:
 
 
 def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -> Leg:
-    with tempfile.TemporaryDirectory() as directory, _slot(connection, "floodmark_latency") as slot:
+    with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_latency") as slot:
         scratch = Path(directory)
         events = scratch / "events.jsonl"
         options = source_options(server, "public.t", slot, scratch / "state")
         spec = Spec(options, str(scratch / "checkpoint"), "latency", str(events), available_now=False)
-        with QueryProcess(spec, scratch / "query.log") as query, Writer(server) as writer:
+        with QueryProcess(spec, scratch / "query.log") as query, _inserts(server, connection) as writer:
             query.wait("session", START_TIMEOUT_S)
             query.wait("start", START_TIMEOUT_S)
 
@@ -104,7 +110,7 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -
             query.end_input()
             query.wait("finished", 60)
         measured = [line for line in _lines(events) if begin <= line["committed"] / 1e6 <= end]
-    figures = _quantiles((line["received"] - line["committed"]) / 1000 for line in measured)
+    figures = quantiles((line["received"] - line["committed"]) / 1000 for line in measured)
     drift = max(abs(line["committed"] - _micros(line["written"])) / 1000 for line in measured)
     batches = len({line["batch"] for line in measured})
     figures |= {
@@ -118,10 +124,10 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -
 
 
 def _debezium(server: EmbeddedPostgres, connection: Connection, scale: Scale) -> Leg:
-    with tempfile.TemporaryDirectory() as directory, _slot(connection, "debezium_latency") as slot:
+    with tempfile.TemporaryDirectory() as directory, new_slot(connection, "debezium_latency") as slot:
         events = Path(directory) / "events.jsonl"
         options = reference.debezium_options(server, "public.t", slot) | {"snapshot.mode": "no_data"}
-        with Debezium(options, events, timestamps=True) as debezium, Writer(server) as writer:
+        with Debezium(options, events, timestamps=True) as debezium, _inserts(server, connection) as writer:
             debezium.wait_records(1, START_TIMEOUT_S)
             begin = time.time() + scale.latency_warm_up_s
             end = begin + scale.latency_s
@@ -137,7 +143,7 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, scale: Scale) ->
                 if record.value is not None and record.received_ms is not None
             ]
     delays = (received - committed / 1000 for committed, received in records if begin <= committed / 1e6 <= end)
-    figures = _quantiles(delays) | {
+    figures = quantiles(delays) | {
         "CPU share": usage.cpu_s / usage.wall_s,
         "peak MB": usage.peak_memory >> 20,
         "writer's largest lag ms": writer.late_s * 1000,
@@ -145,8 +151,15 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, scale: Scale) ->
     return Leg(reference.DEBEZIUM, figures)
 
 
+def _inserts(server: EmbeddedPostgres, connection: Connection) -> Writer:
+    row = connection.execute("SELECT coalesce(max(id), 0) FROM t").fetchone()
+    assert row is not None
+    return Writer(server, INSERT, int(row[0]) + 1)
+
+
 @contextmanager
-def _slot(connection: Connection, name: str) -> Iterator[str]:
+def new_slot(connection: Connection, name: str) -> Iterator[str]:
+    """Create a slot, and drop it at the end."""
     create_slot(connection, name)
     try:
         yield name
@@ -155,7 +168,8 @@ def _slot(connection: Connection, name: str) -> Iterator[str]:
         drop_slot(connection, name)
 
 
-def _quantiles(delays_ms: Iterable[float]) -> dict[str, float | int | str | None]:
+def quantiles(delays_ms: Iterable[float]) -> dict[str, float | int | str | None]:
+    """Return how many delays there are, and some of their quantiles."""
     delays = sorted(delays_ms)
     cuts = statistics.quantiles(delays, n=100, method="inclusive")
     return {

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -32,8 +33,8 @@ class Spec:
     Args:
         options: the source's options.
         checkpoint: the query's checkpoint location.
-        sink: ``noop``, ``parquet`` or ``latency``.
-        output: the folder of a parquet sink, or the file for the latency sink's lines.
+        sink: ``noop``, ``parquet``, ``latency`` or ``mixed``.
+        output: the folder of a parquet sink, or the file for the other sinks' lines.
         available_now: end when what is there now has been delivered.
     """
 
@@ -77,6 +78,8 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
         return frame.writeStream.format("parquet").option("path", spec.output)
     if spec.sink == "latency":
         return frame.writeStream.foreachBatch(_LatencySink(Path(spec.output)))
+    if spec.sink == "mixed":
+        return frame.writeStream.foreachBatch(_MixedSink(Path(spec.output)))
     return frame.writeStream.format(spec.sink)
 
 
@@ -96,6 +99,25 @@ class _LatencySink:
             for committed, written in zip(*(column.to_pylist() for column in rows.columns), strict=True):
                 line = {"batch": batch, "written": written, "committed": committed, "received": received}
                 out.write(json.dumps(line) + "\n")
+
+
+class _MixedSink:
+    """Writes, for each micro-batch, how many read events it had, and the commit times of its other events."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        committed = "CASE WHEN op <> 'r' THEN unix_micros(source_ts) END"
+        rows = frame.selectExpr("op", f"{committed} AS committed").toArrow()
+        line = {
+            "batch": batch,
+            "received": time.time_ns() // 1000,
+            "reads": pc.sum(pc.equal(rows.column("op"), "r")).as_py() or 0,
+            "committed": rows.column("committed").drop_null().to_pylist(),
+        }
+        with self._path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
 
 
 def _progress(query: StreamingQuery) -> list[dict[str, Any]]:

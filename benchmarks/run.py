@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, latency, memory, snapshot
+from benchmarks import drain, growth, incremental, latency, memory, snapshot
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "drain": drain.run,
     "snapshot": snapshot.run,
+    "incremental": incremental.run,
     "latency": latency.run,
     "memory": memory.run,
     "growth": growth.run,

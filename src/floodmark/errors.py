@@ -73,3 +73,8 @@ class SignalError(FloodmarkError):
 
 class CaptureError(FloodmarkError):
     """Capture could not go on and used up its retries."""
+
+
+def describe(error: BaseException) -> str:
+    """Return an error as a line of text: those raised on purpose speak for themselves."""
+    return str(error) if isinstance(error, FloodmarkError) else f"{type(error).__name__}: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -334,7 +335,14 @@ def test_a_blocking_snapshot(source: Source) -> None:
     rows += until(query, lambda offset: offset["snapshot"] is None)
     rows += query.drain()
     query.stop()
-    assert [kind for kind, _ in told(rows)] == ["STARTED", "COMPLETED"]
+    kinds = [(kind, details.get("total_rows_scanned")) for kind, details in told(rows)]
+    assert kinds[0] == ("STARTED", None)
+    assert kinds[-1] == ("COMPLETED", None)
+    assert sorted(kinds[1:-1]) == [
+        *[("IN_PROGRESS", None)] * 2,
+        ("TABLE_SCAN_COMPLETED", "1"),
+        ("TABLE_SCAN_COMPLETED", "500"),
+    ]
     assert set(ids(rows)) >= set(range(1, 501))
     assert [event["after"] for event in read_rows(rows, "other")] == [{"id": 1}]
     changes = [(row["op"], json.loads(row["value"])["after"]["v"]) for row in rows if row["key"] == '{"id":7}']
@@ -385,3 +393,37 @@ def test_a_table_that_is_captured_no_more_ends_its_snapshot(source: Source) -> N
     query.stop()
     assert over(query.offset)
     assert ids(rows) == []
+
+
+def test_a_steady_trickle_does_not_delay_chunks(source: Source) -> None:
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY)", "CREATE TABLE busy (id bigserial PRIMARY KEY)")
+    source.execute("INSERT INTO t SELECT generate_series(1, 2000)")
+    query = query_of(source, incremental_snapshot_chunk_size="10", max_batch_rows="100")
+    query.step()
+    done = threading.Event()
+
+    def trickle() -> None:
+        with psycopg.connect(source.conninfo, autocommit=True) as conn:
+            while not done.wait(0.002):
+                conn.execute("INSERT INTO busy DEFAULT VALUES")
+
+    writer = threading.Thread(target=trickle)
+    writer.start()
+    try:
+        signal(source, "execute-snapshot", data_collections=["public.t"])
+        rows = until(query, lambda offset: offset["incremental"] is not None)
+        took = []
+        while query.offset["incremental"] is not None:
+            begun = time.monotonic()
+            end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+            took.append(time.monotonic() - begun)
+            rows += query.run(end)
+            query.offset = end
+            query.reader.commit(end)
+    finally:
+        done.set()
+        writer.join()
+        query.stop()
+    assert {event["after"]["id"] for event in read_rows(rows, "t")} == set(range(1, 2001))
+    # What comes all the time must not be waited for to stop: that takes most of half a second.
+    assert statistics.median(took) < 0.2

@@ -207,6 +207,7 @@ def test_a_lock_that_is_not_granted_in_time(shop: Source) -> None:
 
 def test_an_alteration_that_waits_for_a_lock_does_not_stop_the_snapshot_for_ever(shop: Source) -> None:
     options = {**shop.options, "snapshot.locking.mode": "shared", "snapshot.lock.timeout.ms": "300"}
+    options["errors.tables"] = "fail"
     query = InProcess(options)
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
     with psycopg.connect(shop.conninfo, autocommit=True) as conn:

@@ -46,7 +46,7 @@ def test_snapshot_phase_has_a_bar_per_unfinished_table() -> None:
     end = snapshot(("public.a", 10, 10, 500), ("public.b", 200, 50, 12345), ("public.c", 7, 0, 0))
     progress.update(report(0, 1000, end, {"lag_bytes": 0, "lag_seconds": 0.0, "phase": "snapshot"}), now=1.0)
     text = shown(progress)
-    assert "shop  snapshot  1,000 events" in text
+    assert "shop  initial snapshot  1,000 events" in text
     assert "public.b" in text
     assert "25% of ~12,345 rows" in text
     assert "public.a" not in text

@@ -104,6 +104,29 @@ def test_unacknowledged_lines_survive_the_process(file: Path, clock: Clock) -> N
     assert ids(second) == ["d"]
 
 
+def test_another_process_ends_what_the_offset_took(file: Path) -> None:
+    append(file, line("a") + line("b"))
+    assert ids(FileChannel(file, 0)) == ["a", "b"]
+    second = FileChannel(file, 0)
+    assert second.acknowledge(["a", "unknown"]) == []
+    assert ids(second) == ["b"]
+
+
+def test_a_new_file_is_not_what_the_offset_took(file: Path) -> None:
+    append(file, line("a"))
+    channel = FileChannel(file, 0)
+    channel.acknowledge(["a"])
+    assert ids(channel) == ["a"]
+
+
+def test_what_cannot_be_looked_for_must_be_remembered(tmp_path: Path, reports: CapturingLogger) -> None:
+    (tmp_path / "signals.txt.taken.0").mkdir()
+    channel = FileChannel(tmp_path / "signals.txt", 0)
+    assert channel.acknowledge(["a", "b"]) == ["a", "b"]
+    (tmp_path / "signals.txt.taken.0").rmdir()
+    assert channel.acknowledge(["a", "b"]) == []
+
+
 def test_lines_appended_after_the_file_was_taken_are_read(file: Path) -> None:
     append(file, line("a"))
     with file.open("a", encoding="utf-8") as writer:
@@ -216,7 +239,7 @@ def test_sent_signals_wait_in_the_inbox(state: str) -> None:
     assert [signal.id for signal in found] == [*sent, "mine"]
     assert json.loads(found[1].data) == {"message": "1"}
     assert channel.poll() == found
-    channel.acknowledge([sent[0], "mine", "unknown"])
+    channel.acknowledge([found[0].receipt, found[3].receipt, "mine", "unknown"])
     assert ids(channel) == sent[1:]
     assert ids(InboxChannel(state, source.owner, 0)) == sent[1:]
 

@@ -41,7 +41,7 @@ def test_signals_are_taken_from_the_named_table_while_the_channel_is_on() -> Non
     ("options", "expected"),
     [
         ({"signal.enabled.channels": "sourc"}, "Did you mean 'source'?"),
-        ({"signal.enabled.channels": "source,kafka"}, "'kafka', which is not there yet"),
+        ({"signal.enabled.channels": "source,kafka"}, "'signal.kafka.bootstrap.servers' is required"),
         ({"signal.data.collection": "signals"}, "as schema.table"),
         ({"notification.enabled.channels": "sinks"}, "Did you mean 'sink'?"),
         ({"notification.enabled.channels": "log,sink"}, "'notification.sink.topic.name' is required"),

@@ -180,9 +180,13 @@ def test_positions_never_go_back() -> None:
 
 def test_threads_bound_the_tasks_of_a_snapshot() -> None:
     chunks = [{"first": n} for n in range(5)]
-    assert [partition.chunks for partition in chunk_partitions(chunks, None)] == [[chunk] for chunk in chunks]
-    assert [len(partition.chunks) for partition in chunk_partitions(chunks, 2)] == [3, 2]
-    assert chunk_partitions([], 2) == []
+
+    def tasks(chunks: list[dict[str, int]], most: int | None) -> list[list[dict[str, int]]]:
+        return [task.chunks for task in chunk_partitions("owner", "batch", "consistent", chunks, most)]
+
+    assert tasks(chunks, None) == [[chunk] for chunk in chunks]
+    assert [len(found) for found in tasks(chunks, 2)] == [3, 2]
+    assert tasks([], 2) == []
 
 
 @pytest.mark.usefixtures("installed")

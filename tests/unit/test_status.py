@@ -211,7 +211,7 @@ def test_what_is_not_a_checkpoint(tmp_path: Path) -> None:
 
 def printed(found: Standing, log: LogStatus, width: int = 120) -> str:
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(render("shop", found, log))
+    console.print(render("shop", "shop.yaml", found, log))
     return console.export_text()
 
 
@@ -251,7 +251,7 @@ def test_the_rest_is_shown_without_a_server() -> None:
 
 def test_printed_for_programs() -> None:
     found = stand(*(offset(incremental=IncrementalState([run("public.a", rows, 1000)])) for rows in (100, 400)))
-    data = json.loads(json.dumps(as_json_data("shop", found, RUNNING)))
+    data = json.loads(json.dumps(as_json_data("shop", "shop.yaml", found, RUNNING)))
     assert data["phase"] == "streaming + incremental snapshot"
     assert (data["batch"], data["committed_batch"], data["committed_age_s"]) == (1, 0, 30.0)
     assert data["log"] == {**asdict(RUNNING), "problem": None}

@@ -53,6 +53,10 @@ class LogStream(Protocol):
         """Whether a segment's worth of records has been received."""
 
     @property
+    def received(self) -> str:
+        """Up to where the next cut reaches."""
+
+    @property
     def idle_position(self) -> str | None:
         """Up to where the log is known to hold nothing but what has been cut; None if records wait."""
 

@@ -13,6 +13,8 @@ from floodmark.errors import LogGoneError, StateDirError
 
 SIGNALS = "signals"
 """The directory beside those of the runs that signals wait in."""
+REPORTS = "reports"
+"""The one that the tasks of micro-batches report in."""
 
 
 def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
@@ -71,7 +73,7 @@ class SegmentStore:
         """Remove what earlier runs of the same source left."""
         selector = fs.FileSelector(self._owner_path, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
-            if info.base_name not in (self._run, SIGNALS):
+            if info.base_name not in (self._run, SIGNALS, REPORTS):
                 self._try_remove(info)
 
     def remove_all(self) -> None:

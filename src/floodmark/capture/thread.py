@@ -49,6 +49,7 @@ class Capture:
         self._confirmed: str | None = None
         self._wanted = False
         self._urgent_after: str | None = None
+        self._wanted_upto: str | None = None
         self._stopping = False
         self._error: BaseException | None = None
         self._stream: LogStream | None = None
@@ -70,7 +71,7 @@ class Capture:
         """Whether the thread has been started."""
         return self._thread is not None
 
-    def wait(self, after: str, timeout: float, urgent: bool = False, idle: str | None = None) -> None:
+    def wait(self, after: str, timeout: float, urgent: bool = False, upto: str | None = None) -> None:
         """Ask for what has been received to be cut, and wait until something is there.
 
         Args:
@@ -78,7 +79,8 @@ class Capture:
             timeout: seconds to wait at most.
             urgent: whether to cut at once, even if more is arriving; otherwise only when a segment is full
                 or nothing more comes.
-            idle: also return when the log is known to hold nothing up to this position.
+            upto: cut at once what reaches this position, too, and return also when the log is known to hold
+                nothing up to it.
 
         Raises:
             FloodmarkError: capture has ended with an error.
@@ -87,9 +89,10 @@ class Capture:
         with self._changed:
             while True:
                 self._check()
-                if self.end(after) > after or (idle is not None and self.idle_position(after) >= idle):
+                if self.end(after) > after or (upto is not None and self.idle_position(after) >= upto):
                     return
                 self._wanted = True
+                self._wanted_upto = upto
                 self._urgent_after = after if urgent else None
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
@@ -181,7 +184,7 @@ class Capture:
         got = stream.read(IDLE_WAIT_S)
         if stream.full:
             self._append(stream.cut(force=True))
-        elif self._wanted and (not got or self._is_urgent()):
+        elif self._wanted and (not got or self._is_urgent(stream)):
             self._append(stream.cut(force=False))
         idle = stream.idle_position
         if idle is not None and idle != self._idle:
@@ -190,8 +193,10 @@ class Capture:
                 self._changed.notify_all()
         return got > 0
 
-    def _is_urgent(self) -> bool:
-        """Tell whether the planner has nothing to deliver and wants whatever there is."""
+    def _is_urgent(self, stream: LogStream) -> bool:
+        """Tell whether the planner has nothing to deliver and wants whatever there is, or what it wants is there."""
+        if self._wanted_upto is not None and stream.received >= self._wanted_upto:
+            return True
         return self._urgent_after is not None and self._upto <= self._urgent_after
 
     def _append(self, cut: Cut | None) -> None:

@@ -7,7 +7,9 @@ import re
 import shutil
 import socket
 import subprocess
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ def check_environment(pipeline: Pipeline) -> list[Finding]:
         *check_state_dir(pipeline),
         _writable("checkpoint", pipeline.checkpoint),
         *check_sink(pipeline),
+        *check_signals(pipeline),
     ]
 
 
@@ -94,8 +97,22 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     if sink.path is not None:
         return [_writable("sink", sink.path), *_shared("sink", sink.path, pipeline)]
     if sink.type == "kafka":
-        return [_check_kafka(sink.options["kafka.bootstrap.servers"])]
+        return [_check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")]
     return [Finding("sink", "ok", sink.type)]
+
+
+def check_signals(pipeline: Pipeline) -> list[Finding]:
+    """Check that signals can come by Kafka, if they are to."""
+    options = pipeline.options
+    if "kafka" not in options.signal_enabled_channels:
+        return []
+    if find_spec("confluent_kafka") is None:
+        fix = "Install it with: pip install 'floodmark[kafka]'"
+        return [Finding("signals", "error", "The package 'confluent_kafka' is not installed.", fix)]
+    option = "signal.kafka.bootstrap.servers"
+    found = _check_kafka("signals", options.signal_kafka_bootstrap_servers or "", option)
+    # The query runs without, and takes the signals once a broker is there.
+    return [replace(found, status="warning") if found.status == "error" else found]
 
 
 def _writable(check: str, uri: str) -> Finding:
@@ -127,14 +144,14 @@ def _shared(check: str, uri: str, pipeline: Pipeline) -> list[Finding]:
     return [Finding(check, "warning", text, "Make sure it is a shared mount, or use a URI of a shared filesystem.")]
 
 
-def _check_kafka(servers: str) -> Finding:
+def _check_kafka(check: str, servers: str, option: str) -> Finding:
     reasons = []
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=BROKER_TIMEOUT_S):
-                return Finding("sink", "ok", f"Kafka broker {server.strip()} answers")
+                return Finding(check, "ok", f"Kafka broker {server.strip()} answers")
         except (OSError, ValueError) as exc:
             reasons.append(f"{server.strip()}: {exc}")
-    fix = "Correct kafka.bootstrap.servers, or start the broker."
-    return Finding("sink", "error", f"No Kafka broker answers: {'; '.join(reasons)}.", fix)
+    fix = f"Correct {option}, or start the broker."
+    return Finding(check, "error", f"No Kafka broker answers: {'; '.join(reasons)}.", fix)

@@ -79,7 +79,7 @@ def status_command(
     content = load_pipeline(pipeline)
     from floodmark.cli.status import status
 
-    status(content, as_json)
+    status(content, str(pipeline), as_json)
 
 
 @app.command("demo")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from floodmark.cli.standing import phase_of
 from floodmark.cli.tables import TableProgress, table_progress
 
 RATE_WINDOW_S = 5.0
@@ -59,11 +60,12 @@ class QueryProgress:
 
     def _take_end(self, end: Mapping[str, Any]) -> None:
         self.position = str(end.get("log") or self.position)
+        if self.position:
+            self.phase = phase_of(end)
         self.tables = table_progress(end)
         self.ended = bool(end.get("ended"))
 
     def _take_latest(self, latest: Mapping[str, Any]) -> None:
-        self.phase = str(latest.get("phase") or self.phase)
         lag_bytes, lag_seconds = latest.get("lag_bytes"), latest.get("lag_seconds")
         self.lag_bytes = None if lag_bytes is None else int(lag_bytes)
         self.lag_seconds = None if lag_seconds is None else float(lag_seconds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from floodmark.cli.tables import TableProgress, table_progress
+from floodmark.snapshot.aside import AsideTable
 from floodmark.spark.offsets import Offset
 
 Phase = Literal[
@@ -67,6 +68,7 @@ class Standing:
         committed: the newest micro-batch that has ended; None if there is none.
         committed_age_s: how long ago it ended; None if unknown.
         tables: those of running snapshots.
+        aside: the tables that are set aside.
         pace: of all these tables together.
     """
 
@@ -77,6 +79,7 @@ class Standing:
     committed_age_s: float | None = None
     tables: tuple[PacedTable, ...] = ()
     pace: Pace = Pace()
+    aside: tuple[AsideTable, ...] = ()
 
 
 def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at: float | None, now: float) -> Standing:
@@ -98,21 +101,23 @@ def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at
     offset = Offset.from_json(dict(newest.data))
     history = [(item.written, _by_name(item)) for item in offsets]
     tables = tuple(_paced(table, history) for table in table_progress(newest.data))
-    return Standing(_phase(offset), offset.log, newest.batch, committed, age, tables, _together(tables))
+    return Standing(
+        phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside
+    )
 
 
-def _phase(offset: Offset) -> Phase:
-    if offset.new:
+def phase_of(offset: Mapping[str, Any]) -> Phase:
+    """Return what a query does, from the JSON data of an offset."""
+    if not offset.get("log"):
         return "new"
-    if offset.ended:
+    if offset.get("ended"):
         return "ended"
-    if offset.snapshot is not None:
-        return "blocking snapshot" if offset.snapshot.blocking else "initial snapshot"
-    if offset.incremental is not None and offset.incremental.paused:
+    snapshot, incremental = offset.get("snapshot"), offset.get("incremental") or {}
+    if snapshot:
+        return "blocking snapshot" if snapshot.get("blocking") else "initial snapshot"
+    if incremental.get("paused"):
         return "paused"
-    if offset.incremental is not None and offset.incremental.runs:
-        return "streaming + incremental snapshot"
-    return "streaming"
+    return "streaming + incremental snapshot" if incremental.get("runs") else "streaming"
 
 
 _Named = dict[tuple[str, str], TableProgress]

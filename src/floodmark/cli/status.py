@@ -19,8 +19,13 @@ from floodmark.log_status import LogStatus
 WINDOW = 10
 
 
-def status(pipeline: Pipeline, as_json: bool) -> None:
+def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
     """Print where a pipeline is.
+
+    Args:
+        pipeline: the pipeline.
+        file: its file, for the commands that are recommended.
+        as_json: print it for programs.
 
     Raises:
         CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads.
@@ -28,9 +33,9 @@ def status(pipeline: Pipeline, as_json: bool) -> None:
     found = read_standing(pipeline.checkpoint)
     log = read_log(pipeline, found)
     if as_json:
-        typer.echo(json.dumps(as_json_data(pipeline.title, found, log), indent=2))
+        typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log), indent=2))
     else:
-        output_console().print(render(pipeline.title, found, log))
+        output_console().print(render(pipeline.title, file, found, log))
 
 
 def read_standing(uri: str) -> Standing:

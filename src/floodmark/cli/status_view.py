@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import asdict
 from typing import Any
 
@@ -13,11 +15,12 @@ from rich.text import Text
 from floodmark.cli.output import human_bytes, human_time
 from floodmark.cli.standing import Pace, PacedTable, Standing
 from floodmark.log_status import LogStatus
+from floodmark.snapshot.aside import AsideTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
-def as_json_data(name: str, found: Standing, log: LogStatus) -> dict[str, Any]:
+def as_json_data(name: str, file: str, found: Standing, log: LogStatus) -> dict[str, Any]:
     """Return everything as one JSON object."""
     return {
         "pipeline": name,
@@ -39,10 +42,14 @@ def as_json_data(name: str, found: Standing, log: LogStatus) -> dict[str, Any]:
             {**asdict(item.progress), "share": _rounded(item.progress.share, 4), **_pace_data(item.pace)}
             for item in found.tables
         ],
+        "set_aside": [
+            {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
+            for table in found.aside
+        ],
     }
 
 
-def render(name: str, found: Standing, log: LogStatus) -> Group:
+def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
     """Return what is printed for people."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True, style="bold")
@@ -61,7 +68,23 @@ def render(name: str, found: Standing, log: LogStatus) -> Group:
     parts: list[RenderableType] = [lines]
     if found.tables:
         parts += [Text(), _tables(found.tables)]
+    for table in found.aside:
+        left_out = "changes" if table.what == "log" else f"{table.what} snapshot"
+        parts += [
+            Text(f"\n{table.name} is set aside ({left_out}): {table.error}", style="bold red"),
+            Text(f"When that is mended: {resume_command(file, table)}"),
+        ]
     return Group(*parts)
+
+
+def resume_command(file: str, table: AsideTable) -> str:
+    """Return the command that takes a table back, by reading it again.
+
+    Args:
+        file: the pipeline file.
+        table: a table that is set aside.
+    """
+    return f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
 
 
 def _lag(log: LogStatus) -> Text:

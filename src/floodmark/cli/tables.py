@@ -65,12 +65,21 @@ def table_progress(offset: Mapping[str, Any]) -> tuple[TableProgress, ...]:
 
 def _by_units(table: Mapping[str, Any], kind: Kind) -> TableProgress:
     done, units = int(table["done"]), int(table["units"])
-    estimate = _known(int(table["rows"]))
+    outcome, estimate = table.get("outcome", ""), _known(int(table["rows"]))
+    failed = outcome == "SQL_EXCEPTION"
     share = done / units if units else 1.0
-    state: State = "read" if done >= units else "reading" if done else "waiting"
-    rows = None if estimate is None else round(share * estimate)
+    state: State = "set aside" if failed else "read" if done >= units else "reading" if done else "waiting"
     return TableProgress(
-        table["name"], kind, state, rows=rows, estimate=estimate, share=share, units_done=done, units=units
+        table["name"],
+        kind,
+        state,
+        outcome=outcome if failed else "",
+        # Tasks tell how many rows they have read when they have ended.
+        rows=int(table["read"]) if outcome else None if estimate is None else round(share * estimate),
+        estimate=estimate,
+        share=None if failed else share,
+        units_done=done,
+        units=units,
     )
 
 

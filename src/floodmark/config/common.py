@@ -8,11 +8,12 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from floodmark.config.model import OWN, Patterns, Words, matches, option
+from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
+from floodmark.config.signal_consumer import refuse_java_names
 from floodmark.config.snapshot import MIB, SnapshotOptions
 
 OPERATIONS = ("c", "u", "d", "t")
-SIGNAL_CHANNELS = ("source", "file", "in-process", "jmx")
+SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
 NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -129,7 +130,8 @@ class CommonOptions(SnapshotOptions):
     signal_enabled_channels: Words = option(
         "signal.enabled.channels",
         ("source",),
-        "Where signals come from: `source` (the table `signal.data.collection`), `file` (`signal.file`), "
+        "Where signals come from: `source` (the table `signal.data.collection`), `kafka` (`signal.kafka.topic`), "
+        "`file` (`signal.file`), "
         "`in-process` (`floodmark.signal` and `floodmark signal`; always on), `jmx` (accepted, without effect).",
     )
     signal_data_collection: Words = option(
@@ -140,8 +142,34 @@ class CommonOptions(SnapshotOptions):
     signal_file: str = option(
         "signal.file", "file-signals.txt", "File that signals are appended to, one JSON object a line."
     )
+    signal_kafka_topic: str | None = option(
+        "signal.kafka.topic",
+        None,
+        "Topic that signals are sent to, of one partition; `<topic.prefix>-signal` if not given.",
+        pattern=r"^[A-Za-z0-9._\-]{1,249}$",
+    )
+    signal_kafka_bootstrap_servers: str | None = option(
+        "signal.kafka.bootstrap.servers",
+        None,
+        "Kafka brokers, as `host:port,…`; required for the channel `kafka`.",
+    )
+    signal_kafka_group_id: str = option(
+        "signal.kafka.groupId", "kafka-signal", "Consumer group whose offset in the topic is committed."
+    )
+    signal_kafka_poll_timeout_ms: int = option(
+        "signal.kafka.poll.timeout.ms",
+        100,
+        "How long planning may wait for the topic after the start, until all that is in it has been read.",
+        ge=0,
+    )
+    signal_consumer: SecretFamily = option(
+        "signal.consumer.<option>",
+        {},
+        "An option of the Kafka consumer, by librdkafka's name: `signal.consumer.security.protocol`.",
+        "same, with the names of Kafka's Java client",
+    )
     signal_poll_interval_ms: int = option(
-        "signal.poll.interval.ms", 5000, "How often signals are looked for in files.", ge=1
+        "signal.poll.interval.ms", 5000, "How often signals are looked for in files and in Kafka.", ge=1
     )
     notification_enabled_channels: Words = option(
         "notification.enabled.channels",
@@ -151,6 +179,13 @@ class CommonOptions(SnapshotOptions):
     )
     notification_sink_topic_name: str | None = option(
         "notification.sink.topic.name", None, "Topic of the notifications; required for the channel `sink`."
+    )
+    errors_tables: Literal["isolate", "fail"] = option(
+        "errors.tables",
+        "isolate",
+        "A table that cannot be read or decoded: `isolate` tries it again, then sets it aside while the others go "
+        "on; `fail` ends the query.",
+        OWN,
     )
     errors_max_retries: int = option(
         "errors.max.retries", -1, "How often to reconnect after an error; -1: without end.", ge=-1
@@ -174,12 +209,13 @@ class CommonOptions(SnapshotOptions):
 
     @model_validator(mode="after")
     def _check_channels(self) -> Self:
-        if "kafka" in self.signal_enabled_channels:
-            raise ValueError(
-                "Option 'signal.enabled.channels' has the value 'kafka', which is not there yet: "
-                f"use {', '.join(SIGNAL_CHANNELS[:3])}."
-            )
         _check_words("signal.enabled.channels", self.signal_enabled_channels, SIGNAL_CHANNELS)
+        if "kafka" in self.signal_enabled_channels:
+            if not self.signal_kafka_bootstrap_servers:
+                raise ValueError(
+                    "Option 'signal.kafka.bootstrap.servers' is required, since 'signal.enabled.channels' has 'kafka'."
+                )
+            refuse_java_names(self.signal_consumer)
         for name in self.signal_data_collection:
             if "." not in name.strip("."):
                 raise ValueError(
@@ -207,6 +243,11 @@ class CommonOptions(SnapshotOptions):
         if not self.signal_data_collection:
             raise ValueError(f"Option 'signal.data.collection' is required, since {where}: marks are written there.")
         return self
+
+    @property
+    def signal_topic(self) -> str:
+        """The Kafka topic that signals are sent to."""
+        return self.signal_kafka_topic or f"{self.topic_prefix}-signal"
 
     def captures(self, schema: str, table: str) -> bool:
         """Tell whether the filters let a table through."""

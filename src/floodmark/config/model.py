@@ -61,6 +61,9 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_as_words)]
 Family = dict[str, str]
 """The values of a family of options, by what stands for its ``<…>``."""
 
+SecretFamily = dict[str, SecretStr]
+"""The same for options of which some hold secrets: no value is ever shown."""
+
 
 def family_prefix(name: str) -> str:
     """Return what the options of a family begin with; nothing if the option is no family."""

@@ -6,27 +6,62 @@ The planner (Spark's source process) talks to a ``Connector``; executors talk to
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 
+ChunkOutcome = Literal["complete", "unchanged", "nothing"]
+"""``complete``: all rows as the read point sees them. ``unchanged``: the read point is gone, so only the rows
+that have not changed since. ``nothing``: the table isn't there any more, or has another structure."""
+
+
+@dataclass(frozen=True)
+class TableFailure:
+    """A table whose records can't be decoded.
+
+    Attributes:
+        table: ``schema.table``.
+        oid: the table, as the log numbers it.
+        error: why.
+    """
+
+    table: str
+    oid: int
+    error: str
+
 
 class LogDecoder(Protocol):
     """Turns segments into events, in an executor."""
 
-    def decode(self, data: SegmentData, after: str, upto: str) -> Iterator[pa.RecordBatch]:
-        """Return the events of the records in ``(after, upto]``, in their order."""
+    def decode(
+        self,
+        data: SegmentData,
+        after: str,
+        upto: str,
+        aside: Collection[int] = (),
+        failed: list[TableFailure] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the events of the records in ``(after, upto]``, in their order.
+
+        Args:
+            data: a segment.
+            after: begin after this position.
+            upto: end with this position.
+            aside: tables to leave out, as the log numbers them.
+            failed: gets the tables that can't be decoded, which are left out from there on; None: raise.
+        """
 
 
 class ChunkReader(Protocol):
     """Reads chunks of tables, in an executor."""
 
-    def read(self, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Return the chunk's rows as read events."""
+    def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+        """Return the chunk's rows as read events, and at the end what became of it."""
 
 
 class ReadPoint(Protocol):
@@ -135,8 +170,8 @@ class Connector(Protocol):
             None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, None]:
-        """Return the rows of a chunk as the window sees them, raw, in pieces; none if its table has been altered.
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk as the window sees them, raw, in pieces, and at the end what became of it.
 
         If they are not all taken, the window is of no more use.
         """

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.log import get_logger
+from floodmark.snapshot.aside import AsideTable, TablesAside
+from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
+from floodmark.snapshot.reports import TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot, expand
-from floodmark.snapshot.state import SnapshotState, first_state, rebase, take_units
+from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_batch, take_units
 
 log = get_logger(__name__)
 
 FIRST_CHUNKS = 4
+RETRIES = 3
 
 
 class SnapshotEngine:
@@ -20,12 +25,26 @@ class SnapshotEngine:
 
     Args:
         connector: the source.
+        notifications: makes what is told.
+        tell: takes what is told.
+        aside: the tables that are set aside.
         target_s: how long a micro-batch with chunks should take.
         max_chunks: most chunks in a micro-batch.
     """
 
-    def __init__(self, connector: Connector, target_s: float, max_chunks: int) -> None:
+    def __init__(
+        self,
+        connector: Connector,
+        notifications: InitialSnapshotNotifications,
+        tell: Callable[[Notification], None],
+        aside: TablesAside,
+        target_s: float,
+        max_chunks: int,
+    ) -> None:
         self._connector = connector
+        self._notifications = notifications
+        self._tell = tell
+        self._aside = aside
         self._target_s = target_s
         self._max_chunks = max(max_chunks, 1)
         self._point: ReadPoint | None = None
@@ -37,6 +56,7 @@ class SnapshotEngine:
         self._point = point
         tables = self._connector.snapshot_tables()
         log.info("snapshot_begins", tables=len(tables), position=point.position)
+        self._tell(self._notifications.started())
         return first_state(point.position, point.token, point.token["visible"], tables)
 
     def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
@@ -52,6 +72,8 @@ class SnapshotEngine:
             statement = action.filter_of(table["published"])
             if statement:
                 table |= {"statement": statement, "file": "", "units": 1}
+            self._aside.resume(table["oid"])
+        self._tell(self._notifications.started())
         log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
         return first_state(point.position, point.token, point.token["visible"], chosen, blocking=True)
 
@@ -61,6 +83,34 @@ class SnapshotEngine:
         found = {table["oid"]: (table["units"], table["file"]) for table in tables}
         return found | {table.oid: (1, "") for table in state.tables if table.statement and table.oid in found}
 
+    def settle(self, state: SnapshotState, reports: TaskReports) -> None:
+        """Take the batch as delivered, as far as it was.
+
+        Args:
+            state: is changed; what is left in its batch was read without the read point.
+            reports: of the batch's tasks.
+        """
+        if not state.batch:
+            self._tell_finished(state)
+            return
+        for index, error in settle_batch(state, reports, self._connector.chunk_units()).items():
+            table = state.tables[index]
+            table.failures += 1
+            log.warning("table_cannot_be_read", table=table.name, error=error, tries=table.failures)
+            if table.failures > RETRIES:
+                table.pending, table.outcome = [], "SQL_EXCEPTION"
+                self._aside.add(AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", error))
+                self._tell(self._notifications.table_failed(table.name))
+        self._tell_finished(state)
+
+    def _tell_finished(self, state: SnapshotState) -> None:
+        partly = {index for index, _ in state.batch}
+        names = [table.name for table in state.tables]
+        for index, table in enumerate(state.tables):
+            if not table.outcome and not table.pending and index not in partly:
+                table.outcome = "SUCCEEDED"
+                self._tell(self._notifications.table_completed(table.name, names, table.read))
+
     def revive(self, state: SnapshotState) -> SnapshotState:
         """Return the state at a read point that is held, opening a new one if the last is lost."""
         found = self._found(state)
@@ -69,7 +119,7 @@ class SnapshotEngine:
             for index, table in enumerate(state.tables)
             if table.pending or any(index == handed for handed, _ in state.batch)
         )
-        if self.holds(state) and not rewritten:
+        if self.holds(state) and not rewritten and not state.batch:
             return state
         self.release()
         point = self._connector.read_point()
@@ -97,7 +147,11 @@ class SnapshotEngine:
             elif took > 2 * self._target_s:
                 self._chunks = max(self._chunks // 2, 1)
         self._planned_at = now
+        untouched = {index for index, table in enumerate(state.tables) if table.pending and not table.done}
         take_units(state, 1 << 60 if everything else self._chunks * self._connector.chunk_units())
+        names = [table.name for table in state.tables]
+        for index in sorted(untouched & {index for index, _ in state.batch}):
+            self._tell(self._notifications.in_progress(names[index], names))
 
     def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
         """Return the chunks of the state's batch, as readers take them."""
@@ -106,7 +160,7 @@ class SnapshotEngine:
         described = self._connector.describe(oids)
         size = self._connector.chunk_units()
         result = []
-        for index, (first, last, view) in state.batch:
+        for number, (index, (first, last, view)) in enumerate(state.batch):
             table = state.tables[index]
             if table.oid not in described:
                 continue
@@ -124,7 +178,9 @@ class SnapshotEngine:
                 "lost": lost,
             }
             cuts = range(first, last, size)
-            result += [{**shared, "first": begin, "last": min(begin + size, last)} for begin in cuts]
+            result += [
+                {**shared, "chunk": (number, begin), "first": begin, "last": min(begin + size, last)} for begin in cuts
+            ]
         return result
 
     def release(self) -> None:

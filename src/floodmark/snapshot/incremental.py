@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 from floodmark.snapshot.notifications import ScanStatus
+from floodmark.snapshot.reports import TaskReports
 
 Key = list[str]
 
@@ -50,6 +51,7 @@ class TableRun:
         chunks: how many chunks were read.
         failures: how often it could not be read.
         outcome: why it is not read at all or no further; empty: it is.
+        error: the last error.
     """
 
     name: str
@@ -68,6 +70,7 @@ class TableRun:
     chunks: int = 0
     failures: int = 0
     outcome: ScanStatus | Literal[""] = ""
+    error: str = ""
 
     @property
     def finished(self) -> bool:
@@ -147,31 +150,27 @@ class IncrementalState:
         self.runs = [self.runs[index] for index in kept]
         return list(dict.fromkeys(run.name for run in dropped))
 
-    def settle_batch(self, lost_view: str | None, files: dict[int, str]) -> None:
-        """Take the last batch as delivered.
+    def settle_batch(self, reports: TaskReports) -> dict[int, str]:
+        """Take the last batch as delivered, as far as it was; the rest is to be read again.
 
-        Args:
-            lost_view: the view of its read point, if that was lost while the batch was read: then it holds
-                only rows unchanged since, and the others are to be read again.
-            files: ``TableRun.file`` of the tables as they are now; chunks of a table that has another one
-                by now may have read nothing.
+        Returns:
+            The tables whose chunks failed, by their index, with an error.
         """
-        for chunk in self.batch:
-            run = self.runs[chunk.run]
-            if run.oid not in files:
+        failed = {}
+        for number, chunk in enumerate(self.batch):
+            report = reports.of("incremental", number)
+            if report.outcome == "complete":
                 continue
-            if files[run.oid] != run.file:
-                run.redo.append(KeyRange(chunk.range.after, chunk.range.upto))
-            elif lost_view is not None:
-                since = chunk.range.since if chunk.range.since is not None else lost_view
-                run.redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
+            since = chunk.range.since
+            if report.outcome == "unchanged" and since is None:
+                since = str(self.token["visible"])
+            self.runs[chunk.run].redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
+            if report.outcome == "failed":
+                failed[chunk.run] = report.error
+        for index in {chunk.run for chunk in self.batch} - set(failed):
+            self.runs[index].failures = 0
         self.batch = []
-
-    def return_batch(self) -> None:
-        """Take the last batch as not delivered: all its ranges are to be read again."""
-        for chunk in self.batch:
-            self.runs[chunk.run].redo.append(chunk.range)
-        self.batch = []
+        return failed
 
     def take_redo(self, index: int, most: int) -> int:
         """Move up to ``most`` ranges that are to be read again into the batch; return how many."""

@@ -10,13 +10,18 @@ from typing import Any
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
+from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.reports import TaskReports
 
 log = get_logger(__name__)
 
 MARKER = "incremental"
 RETRIES = 3
+FIXED_SHARE = 0.7
+MOST_FIXED = 0.5
+GROWTH = 3.0
 
 
 class IncrementalEngine:
@@ -28,6 +33,8 @@ class IncrementalEngine:
         connector: the source.
         notifications: makes what is told.
         tell: takes what is told.
+        aside: the tables that are set aside.
+        isolate: whether a table that fails is set aside; otherwise the error is raised.
         target_s: how long a micro-batch should take.
         least: rows of the smallest chunk.
         most: most rows in a micro-batch.
@@ -39,6 +46,8 @@ class IncrementalEngine:
         connector: Connector,
         notifications: IncrementalSnapshotNotifications,
         tell: Callable[[Notification], None],
+        aside: TablesAside,
+        isolate: bool,
         target_s: float,
         least: int,
         most: int,
@@ -47,6 +56,8 @@ class IncrementalEngine:
         self._connector = connector
         self._notifications = notifications
         self._tell = tell
+        self._aside = aside
+        self._isolate = isolate
         self._target_s = target_s
         self._least = least
         self._most = max(most, least)
@@ -56,6 +67,7 @@ class IncrementalEngine:
         self._settled = False
         self._captured: set[int] | None = None
         self._planned_at: float | None = None
+        self._shortest_s = float("inf")
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables that can be read, as the connector describes them."""
@@ -81,20 +93,26 @@ class IncrementalEngine:
         else:
             run.nulls = bool(key["nulls"])
         state.runs.append(run)
+        self._aside.resume(table["oid"])
 
-    def resume(self, state: IncrementalState) -> IncrementalState:
-        """Return the state after its batch has been delivered; the given one stays as it is."""
+    def resume(self, state: IncrementalState, reports: TaskReports) -> IncrementalState:
+        """Return the state after its batch has been delivered; the given one stays as it is.
+
+        Args:
+            state: with the batch.
+            reports: of the batch's tasks.
+        """
         state = copy.deepcopy(state)
         if state.runs:
-            self._settle(state)
+            self._settle(state, reports)
         if self._settled or not state.active:
             self.release()
         return state
 
-    def _settle(self, state: IncrementalState) -> None:
+    def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
+        for index, error in self._settle_batch(state, reports).items():
+            self._set_aside(state.runs[index], error)
         files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
-        if state.batch:
-            self._settle_batch(state, files)
         for run in state.runs:
             if not run.outcome and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
@@ -107,9 +125,8 @@ class IncrementalEngine:
                 run.outcome = "SKIPPED"
         self._tell_finished(state)
 
-    def _settle_batch(self, state: IncrementalState, files: dict[int, str]) -> None:
-        # A point that is still there was there for the whole batch.
-        state.settle_batch(None if self._holds(state) else state.token["visible"], files)
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+        return state.settle_batch(reports)
 
     def _tell_finished(self, state: IncrementalState) -> None:
         """Take the finished tables out of the state."""
@@ -176,17 +193,22 @@ class IncrementalEngine:
             try:
                 rows -= self._take(state, index, run, rows)
             except SourceStateError as exc:
-                self._set_aside(run, exc)
+                if not self._isolate:
+                    raise
+                self._set_aside(run, str(exc))
             else:
                 told += self._progress(state, run)
         return told
 
-    def _set_aside(self, run: TableRun, error: SourceStateError) -> None:
+    def _set_aside(self, run: TableRun, error: str) -> None:
         """Try a table again with the next micro-batch, but not for ever; the others go on."""
         run.failures += 1
-        log.warning("table_cannot_be_read", table=run.name, error=str(error), tries=run.failures)
+        run.error = error
+        log.warning("table_cannot_be_read", table=run.name, error=error, tries=run.failures)
         if run.failures > RETRIES:
             run.outcome = "SQL_EXCEPTION"
+            run.redo = []
+            self._aside.add(AsideTable(run.name, run.oid, "incremental", error))
 
     def _progress(self, state: IncrementalState, run: TableRun) -> list[Notification]:
         if run.after is None:
@@ -199,12 +221,12 @@ class IncrementalEngine:
         lost = not self._holds(state)
         described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
         place = {"token": state.token, "position": state.position, "lost": lost}
-        runs = [state.runs[chunk.run] for chunk in state.batch]
-        return [
-            {**self._described(run, chunk.range, described[run.oid]), **place}
-            for run, chunk in zip(runs, state.batch, strict=True)
-            if run.oid in described
-        ]
+        result = []
+        for number, chunk in enumerate(state.batch):
+            run = state.runs[chunk.run]
+            if run.oid in described:
+                result.append({**self._described(run, chunk.range, described[run.oid]), **place, "chunk": (number,)})
+        return result
 
     def _described(self, run: TableRun, span: KeyRange, table: dict[str, Any]) -> dict[str, Any]:
         """Return what a chunk carries, whatever the read point."""
@@ -269,9 +291,15 @@ class IncrementalEngine:
             run.key, run.nulls = key, bool(key["nulls"])
 
     def _adapt(self) -> None:
+        """Change the number of rows so that micro-batches come to take the target time.
+
+        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
+        """
         now = time.monotonic()
         if self._planned_at is not None:
             took = max(now - self._planned_at, 0.001)
-            factor = min(max(self._target_s / took, 0.5), 2.0)
+            self._shortest_s = min(self._shortest_s, took)
+            fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
+            factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
             self._rows = int(min(max(self._rows * factor, self._least), self._most))
         self._planned_at = now

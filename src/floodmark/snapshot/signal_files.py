@@ -1,7 +1,7 @@
-"""Signals that come as files: Debezium's ``signal.file``, and the inbox in the state directory.
+"""Channels that are polled; signals that come as files: ``signal.file``, and the inbox in the state directory.
 
 A channel hands out what waits until it is acknowledged, so nothing is lost if planning fails or the process
-dies: the offset remembers the ids of the signals that it took, and those are acknowledged without being
+dies: the offset remembers the receipts of the signals that it took, and those are acknowledged without being
 taken again.
 """
 
@@ -12,6 +12,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -20,7 +21,7 @@ from pyarrow import fs
 
 from floodmark.capture.store import SIGNALS, open_filesystem
 from floodmark.config.common import CommonOptions
-from floodmark.errors import SignalError, StateDirError
+from floodmark.errors import ConfigError, SignalError, StateDirError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal, parse_signal, read_signal
 
@@ -36,17 +37,27 @@ class SignalChannel(Protocol):
     """A place that must be looked at for signals."""
 
     def poll(self) -> list[Signal]:
-        """Return what waits, oldest first; of several signals with one id only the first.
+        """Return what waits, oldest first; of several signals with one receipt only the first.
 
         The place is looked at once in ``signal.poll.interval.ms``. Signals come again until they are
         acknowledged.
         """
 
-    def acknowledge(self, ids: Iterable[str]) -> None:
+    def acknowledge(self, receipts: Iterable[str]) -> list[str]:
         """Remove signals, when an offset that holds what follows from them is committed.
 
-        After that the same id is another signal.
+        A process that goes on from an offset calls this first, with what that offset took, since the one
+        before it may have died before it could.
+
+        Args:
+            receipts: of signals of any channel, in the order in which they were taken.
+
+        Returns:
+            The receipts that the next offset must remember too, since their signals may come again.
         """
+
+    def close(self) -> None:
+        """Release everything; what waits stays where it is."""
 
 
 def signal_channels(options: CommonOptions, owner: str) -> list[SignalChannel]:
@@ -55,14 +66,30 @@ def signal_channels(options: CommonOptions, owner: str) -> list[SignalChannel]:
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
+
+    Raises:
+        ConfigError: a channel can't be had with these options.
     """
     interval_s = options.signal_poll_interval_ms / 1000
     channels: list[SignalChannel] = [InboxChannel(options.state_dir, owner, interval_s)]
     if "file" in options.signal_enabled_channels:
         channels.append(FileChannel(Path(options.signal_file), interval_s))
+    if "kafka" in options.signal_enabled_channels:
+        channels.append(_kafka_channel(options))
     if "jmx" in options.signal_enabled_channels:
         log.info("signal_channel_without_effect", channel="jmx", reason="it needs a Java process; use in-process")
     return channels
+
+
+def _kafka_channel(options: CommonOptions) -> SignalChannel:
+    try:
+        from floodmark.snapshot.signal_kafka import kafka_channel
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"Option 'signal.enabled.channels' has 'kafka', but the package '{exc.name}' is not installed.",
+            "Install it with: pip install 'floodmark[kafka]'",
+        ) from None
+    return kafka_channel(options)
 
 
 class _PolledChannel(ABC, Generic[K]):
@@ -73,27 +100,40 @@ class _PolledChannel(ABC, Generic[K]):
         self._clock = clock
         self._next = clock()
         self._waiting: dict[K, Signal] = {}
+        self._recovered = False
 
     def poll(self) -> list[Signal]:
-        """Return what waits, oldest first; of several signals with one id only the first."""
+        """Return what waits, oldest first; of several signals with one receipt only the first."""
         now = self._clock()
         if now >= self._next:
             self._next = now + self._interval_s
-            try:
-                self._refresh()
-            except OSError as exc:
-                self._tell_unreadable(exc)
+            self._look(self._refresh)
         first: dict[str, Signal] = {}
         for _, signal in sorted(self._waiting.items()):
-            first.setdefault(signal.id, signal)
+            first.setdefault(signal.receipt, signal)
         return list(first.values())
 
-    def acknowledge(self, ids: Iterable[str]) -> None:
-        """Remove signals; of several with one id only the first."""
-        for name in ids:
-            found = [key for key, signal in self._waiting.items() if signal.id == name]
+    def acknowledge(self, receipts: Iterable[str]) -> list[str]:
+        """Remove signals; of several with one receipt only the first."""
+        named = list(receipts)
+        if named and not self._recovered:
+            self._recovered = self._look(self._recover)
+        for receipt in named:
+            found = [key for key, signal in self._waiting.items() if signal.receipt == receipt]
             if found:
                 self._end(min(found))
+        return named if not self._recovered else []
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    def _look(self, refresh: Callable[[], None]) -> bool:
+        try:
+            refresh()
+        except OSError as exc:
+            self._tell_unreadable(exc)
+            return False
+        return True
 
     def _end(self, key: K) -> None:
         self._waiting.pop(key, None)
@@ -115,6 +155,10 @@ class _PolledChannel(ABC, Generic[K]):
     @abstractmethod
     def _refresh(self) -> None:
         """Look for new signals."""
+
+    @abstractmethod
+    def _recover(self) -> None:
+        """Look for the signals that a process before this one may have taken."""
 
     @abstractmethod
     def _finish(self, key: K) -> None:
@@ -155,6 +199,12 @@ class FileChannel(_PolledChannel[int]):
             if self._path.is_file() and self._path.stat().st_size:
                 self._taken = self._path.rename(self._named(0))
                 self._read(self._taken)
+
+    def _recover(self) -> None:
+        # Only in the file that was taken: an id in a new one is another signal.
+        self._taken = self._find()
+        if self._taken is not None:
+            self._read(self._taken)
 
     def _find(self) -> Path | None:
         """Return the file that was taken, by this process or an earlier one."""
@@ -230,13 +280,16 @@ class InboxChannel(_PolledChannel[str]):
                 continue
             try:
                 with self._fs.open_input_stream(path) as file:
-                    self._waiting[path] = _read_line(file.read())
+                    self._waiting[path] = replace(_read_line(file.read()), place=info.base_name)
             except OSError as exc:
                 # One that can't be read, or is gone by now, doesn't hold up the others.
                 self._tell_unreadable(exc)
             except SignalError as exc:
                 self._tell_malformed(exc)
                 self._end(path)
+
+    def _recover(self) -> None:
+        self._refresh()
 
     def _finish(self, key: str) -> None:
         self._done.add(key)

@@ -33,11 +33,18 @@ class Signal:
         id: names the signal; its snapshot's notifications carry it.
         type: what is asked for, such as ``execute-snapshot``.
         data: a JSON object as text; empty if there is nothing to say.
+        place: what tells it from every other signal of its channel, if the id doesn't.
     """
 
     id: str
     type: str
     data: str = ""
+    place: str = ""
+
+    @property
+    def receipt(self) -> str:
+        """What an offset remembers the signal by."""
+        return self.place or self.id
 
     def to_json(self) -> dict[str, str]:
         """Return the signal as JSON data."""
@@ -267,8 +274,12 @@ def _execute(name: str, data: _Data) -> ExecuteSnapshot:
     return ExecuteSnapshot(name, tables, blocking, conditions, data.text("surrogate-key"))
 
 
-def read_signal(text: str) -> Signal:
+def read_signal(text: str, default_id: str = "") -> Signal:
     """Return the signal that a JSON object ``{"id": …, "type": …, "data": {…}}`` describes.
+
+    Args:
+        text: the object.
+        default_id: the signal's id if the object has none; empty: it must have one.
 
     Raises:
         SignalError: the text is no such object.
@@ -277,6 +288,7 @@ def read_signal(text: str) -> Signal:
     content = _json_object(text, where, SIGNAL_CURE)
     name, kind, data = (content.get(field) for field in ("id", "type", "data"))
     name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    name = default_id if name is None else name
     if not isinstance(name, str) or not isinstance(kind, str) or not (name and kind):
         raise SignalError(f"{where} lacks the texts 'id' and 'type'.", SIGNAL_CURE)
     if not isinstance(data, str):

@@ -7,8 +7,10 @@ the view that the span was read at. ``views`` holds the read points' visibility 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from floodmark.snapshot.reports import TaskReports
 
 ALL = -1
 Span = tuple[int, int, int]
@@ -23,6 +25,9 @@ class TableState:
         units: how many there are.
         rows: estimate of the table's rows.
         statement: a SELECT that its rows come from, if this snapshot was asked for with one.
+        read: how many rows were read, each once.
+        failures: how often in a row it could not be read.
+        outcome: how its scan ended; empty: it goes on.
     """
 
     name: str
@@ -33,16 +38,20 @@ class TableState:
     pending: list[Span] = field(default_factory=list)
     done: list[Span] = field(default_factory=list)
     statement: str = ""
+    read: int = 0
+    failures: int = 0
+    outcome: Literal["", "SUCCEEDED", "SQL_EXCEPTION"] = ""
 
     def to_json(self) -> list[Any]:
         """Return the state as JSON data."""
-        return [self.name, self.oid, self.file, self.units, self.rows, self.pending, self.done, self.statement]
+        return list(vars(self).values())
 
     @classmethod
     def from_json(cls, data: list[Any]) -> Self:
         """Return the state that ``to_json`` described."""
-        name, oid, file, units, rows, pending, done, statement = data
-        return cls(name, oid, file, units, rows, [_span(s) for s in pending], [_span(s) for s in done], statement)
+        table = cls(*data)
+        table.pending, table.done = [_span(s) for s in table.pending], [_span(s) for s in table.done]
+        return table
 
     def finished_units(self) -> int:
         """Return how many units have been read once."""
@@ -84,7 +93,15 @@ class SnapshotState:
             "blocking": self.blocking,
             "batch": [[table, list(span)] for table, span in self.batch],
             "progress": [
-                {"name": t.name, "done": t.finished_units(), "units": t.units, "rows": t.rows} for t in self.tables
+                {
+                    "name": t.name,
+                    "done": t.finished_units(),
+                    "units": t.units,
+                    "rows": t.rows,
+                    "read": t.read,
+                    "outcome": t.outcome,
+                }
+                for t in self.tables
             ],
         }
 
@@ -99,6 +116,50 @@ class SnapshotState:
             [(table, _span(span)) for table, span in data["batch"]],
             data["blocking"],
         )
+
+
+def settle_batch(state: SnapshotState, reports: TaskReports, size: int) -> dict[int, str]:
+    """Take the last batch as delivered, as far as it was.
+
+    What was not read is pending again. In the batch stays what was read without its read point.
+
+    Args:
+        state: is changed.
+        reports: of the batch's tasks.
+        size: how many units make a chunk.
+
+    Returns:
+        The tables whose chunks failed, by their index, with an error.
+    """
+    failed: dict[int, str] = {}
+    partly: list[tuple[int, Span]] = []
+    for number, (index, (first, last, since)) in enumerate(state.batch):
+        table = state.tables[index]
+        for begin in range(first, last, size):
+            span = (begin, min(begin + size, last), since)
+            report = reports.of("consistent", number, begin)
+            if since == ALL and report.outcome in ("complete", "unchanged"):
+                table.read += report.rows
+            if report.outcome == "unchanged":
+                partly.append((index, span))
+            elif report.outcome != "complete":
+                table.done = _without(table.done, span)
+                table.pending = _merge([*table.pending, span])
+            if report.outcome == "failed":
+                failed[index] = report.error
+    for index in {index for index, _ in state.batch} - set(failed):
+        state.tables[index].failures = 0
+    state.batch = partly
+    return failed
+
+
+def _without(spans: list[Span], hole: Span) -> list[Span]:
+    """Return spans without the units of another."""
+    cut = []
+    for first, last, view in spans:
+        pieces = ((first, min(last, hole[0])), (max(first, hole[1]), last))
+        cut += [(begin, end, view) for begin, end in pieces if begin < end]
+    return cut
 
 
 def _span(data: Any) -> Span:
@@ -143,13 +204,12 @@ def rebase(
             continue
         units, file = found[table.oid]
         if file != table.file and (table.pending or index in in_batch):
-            fresh = TableState(table.name, table.oid, file, units, table.rows, _all(units), [], table.statement)
-            tables.append(fresh)
+            tables.append(replace(table, file=file, units=units, pending=_all(units), done=[], read=0, outcome=""))
         elif table.pending or index in in_batch:
             grown = [(table.units, units, ALL)] if units > table.units else []
             pending = _merge([*table.pending, *table.done, *grown])
             size = max(units, table.units)
-            tables.append(TableState(table.name, table.oid, file, size, table.rows, pending, [], table.statement))
+            tables.append(replace(table, file=file, units=size, pending=pending, done=[]))
         else:
             tables.append(table)
     return SnapshotState(position, token, [*state.views, view], tables, [], state.blocking)

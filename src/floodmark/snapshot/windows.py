@@ -19,15 +19,33 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector, Window
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
+from floodmark.snapshot.aside import TablesAside
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.reports import TaskReports
 
 log = get_logger(__name__)
 
 
 class _TooMuchError(Exception):
     """A range has more bytes than a micro-batch may hold."""
+
+
+@dataclass
+class _Read:
+    """A range that was read.
+
+    Attributes:
+        oid: its table.
+        complete: whether its rows were read; not if the table is not what it was.
+        parts: described chunks, one for each task, each with the files that hold its rows.
+    """
+
+    oid: int
+    span: KeyRange
+    complete: bool = False
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -38,14 +56,14 @@ class _Taken:
         before: the tables' state that the plan is made for.
         planned: the state with the window's batch.
         told: what is to be told once the batch is planned.
-        chunks: the described chunks, each with the files that hold its rows.
+        read: the ranges that were read.
     """
 
     window: Window
     before: list[TableRun]
     planned: IncrementalState
     told: list[Notification] = field(default_factory=list)
-    chunks: list[dict[str, Any]] = field(default_factory=list)
+    read: list[_Read] = field(default_factory=list)
 
 
 class WindowEngine(IncrementalEngine):
@@ -61,6 +79,8 @@ class WindowEngine(IncrementalEngine):
         connector: Connector,
         notifications: IncrementalSnapshotNotifications,
         tell: Callable[[Notification], None],
+        aside: TablesAside,
+        isolate: bool,
         target_s: float,
         least: int,
         most: int,
@@ -68,7 +88,7 @@ class WindowEngine(IncrementalEngine):
         store: SegmentStore,
         most_bytes: int,
     ) -> None:
-        super().__init__(connector, notifications, tell, target_s, least, most, tasks)
+        super().__init__(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
         # One statement reads all that a window takes of a table; its rows are shared out among this many tasks.
         self._readers, self._tasks = tasks, 1
         self._store = store
@@ -122,7 +142,19 @@ class WindowEngine(IncrementalEngine):
             return []
         window = self._taken.window
         place = {"token": window.token, "position": window.position, "low": window.low}
-        return [{**chunk, **place} for chunk in self._taken.chunks]
+        return [
+            {**part, **place, "chunk": (number,)}
+            for number, read in enumerate(self._reads(state))
+            for part in read.parts
+        ]
+
+    def _reads(self, state: IncrementalState) -> list[_Read]:
+        """Return what was read for each chunk of the state's batch: a signal may have taken tables out of it."""
+        assert self._taken is not None
+        return [
+            next(read for read in self._taken.read if (read.oid, read.span) == (state.runs[chunk.run].oid, chunk.range))
+            for chunk in state.batch
+        ]
 
     def release(self) -> None:
         """Let go of the window and remove its files."""
@@ -140,11 +172,11 @@ class WindowEngine(IncrementalEngine):
         super()._follow(run, file)
         self._check_key(run)
 
-    def _settle_batch(self, state: IncrementalState, files: dict[int, str]) -> None:
-        if self._holds(state):
-            super()._settle_batch(state, files)
-        else:
-            state.return_batch()
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+        # The rows were read before the tasks ran. Without the process that read them, none were delivered.
+        reads = self._reads(state) if self._holds(state) else []
+        delivered = [number for number, read in enumerate(reads) if read.complete]
+        return state.settle_batch(reports.with_complete("incremental", delivered))
 
     def _take_window(self, state: IncrementalState, after: str) -> None:
         """Open, read and close a window, with fewer rows if it has too many bytes."""
@@ -175,35 +207,43 @@ class WindowEngine(IncrementalEngine):
     def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
         """Go on without rows: no mark can be written."""
         self._refusal = None
+        if not self._isolate:
+            raise error
         for run in state.runs:
             if not run.finished:
-                self._set_aside(run, error)
+                self._set_aside(run, str(error))
         return True
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
         """Hand out up to about ``rows`` rows of a table, and read them."""
         assert self._taken is not None
-        first, described, kept = len(state.batch), len(self._taken.chunks), copy.deepcopy(run)
+        first, read, kept = len(state.batch), len(self._taken.read), copy.deepcopy(run)
         try:
             taken = super()._take(state, index, run, rows)
             for chunk in state.batch[first:]:
-                self._taken.chunks += self._read(self._taken.window, run, chunk.range)
+                self._taken.read.append(self._read(self._taken.window, run, chunk.range))
         except SourceStateError:
             # The other tables go on, so this one must look as if nothing had been tried.
             vars(run).update(vars(kept))
-            del state.batch[first:], self._taken.chunks[described:]
+            del state.batch[first:], self._taken.read[read:]
             raise
         return taken
 
-    def _read(self, window: Window, run: TableRun, span: KeyRange) -> list[dict[str, Any]]:
-        """Read a range into files; return it as described chunks, one for each task."""
+    def _read(self, window: Window, run: TableRun, span: KeyRange) -> _Read:
+        """Read a range into files, shared out among the tasks."""
+        read = _Read(run.oid, span)
         table = self._connector.describe([run.oid]).get(run.oid)
         if table is None:
-            return []
+            return read
         described = self._described(run, span, table)
         files: list[str] = []
         with closing(self._connector.window_rows(window, described)) as pieces:
-            for data in pieces:
+            while True:
+                try:
+                    data = next(pieces)
+                except StopIteration as end:
+                    read.complete = end.value == "complete"
+                    break
                 self._bytes += len(data.payload)
                 if self._bytes > self._most_bytes and self._rows > self._least:
                     raise _TooMuchError
@@ -211,13 +251,15 @@ class WindowEngine(IncrementalEngine):
                 files.append(f"rows-{self._written:08d}.seg")
                 self._files.append(files[-1])
                 self._store.write(files[-1], data)
-        return [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+        read.parts = [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+        return read
 
 
 def make_engine(
     connector: Connector,
     notifications: IncrementalSnapshotNotifications,
     tell: Callable[[Notification], None],
+    aside: TablesAside,
     options: CommonOptions,
     target_s: float,
     tasks: int,
@@ -225,7 +267,8 @@ def make_engine(
 ) -> IncrementalEngine:
     """Return the engine of incremental snapshots that the options ask for."""
     least, most = options.incremental_snapshot_chunk_size, options.max_batch_rows
+    isolate = options.errors_tables == "isolate"
     if options.incremental_snapshot_read_points == "exact":
-        return IncrementalEngine(connector, notifications, tell, target_s, least, most, tasks)
+        return IncrementalEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
     most_bytes = options.max_batch_bytes
-    return WindowEngine(connector, notifications, tell, target_s, least, most, tasks, store, most_bytes)
+    return WindowEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks, store, most_bytes)

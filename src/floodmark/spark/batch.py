@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from floodmark.config.postgres import PostgresBatchOptions
 from floodmark.errors import ConfigError
-from floodmark.spark.partitions import ChunkPartition
+from floodmark.spark.partitions import TablePartition
 from floodmark.spark.readers import plan_table, read_table_chunk, table_conditions
 
 
@@ -34,12 +34,12 @@ class FloodmarkBatchReader(DataSourceReader):
         Spark does this once for each loaded DataFrame, and with filter push-down for each of its filtered queries.
         """
         chunks = plan_table(self._options, self._load, self._schema, self._conditions)
-        return [ChunkPartition([chunk]) for chunk in chunks]
+        return [TablePartition(chunk) for chunk in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return a partition's rows; runs in an executor."""
-        if isinstance(partition, ChunkPartition):
-            return read_table_chunk(self._options, self._schema, partition.chunks[0])
+        if isinstance(partition, TablePartition):
+            return read_table_chunk(self._options, self._schema, partition.chunk)
         # Spark has one partition also where there is nothing to read.
         return iter(())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from dataclasses import replace
 
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
@@ -121,7 +122,7 @@ class CapturedLog:
                 pinged = time.monotonic()
                 self._capture.ping()
             # On a steady trickle no segment fills for long, so after a while what there is will do.
-            self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, idle=target)
+            self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, upto=target)
 
     def bounded(self, after: str, rows: int | None) -> str:
         """Return the end of the captured segments, within the limits of a micro-batch."""
@@ -143,8 +144,15 @@ class CapturedLog:
         found = [item for segment in self._capture.segments(after) for item in segment.signals]
         return [Signal.from_json(content) for place, content in found if after < place <= upto]
 
-    def partitions(self, after: str, upto: str) -> list[LogPartition]:
-        """Return the tasks that decode the log in ``(after, upto]``, reading it again if it isn't there any more."""
+    def partitions(self, after: str, upto: str, batch: str, aside: tuple[int, ...]) -> list[LogPartition]:
+        """Return the tasks that decode the log in ``(after, upto]``, reading it again if it isn't there any more.
+
+        Args:
+            after: begin after this position.
+            upto: end with this position.
+            batch: the name of the micro-batch in reports.
+            aside: tables to leave out, as the log numbers them.
+        """
         self.start(after)
         if self._capture.idle_position(after) < upto:
             self._replay(after, upto)
@@ -156,7 +164,11 @@ class CapturedLog:
             if segment.upto <= cursor:
                 continue
             end = min(segment.upto, upto)
-            result.append(LogPartition(self._options.state_dir, self._owner, self._run, segment, cursor, end))
+            # Executors have no use for what was found in it when it was cut.
+            bare = replace(segment, signals=())
+            result.append(
+                LogPartition(self._options.state_dir, self._owner, self._run, bare, cursor, end, batch, aside)
+            )
             cursor = end
         return result
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from floodmark.errors import CheckpointError
+from floodmark.snapshot.aside import AsideTable
 from floodmark.snapshot.incremental import IncrementalState
 from floodmark.snapshot.notifications import Notification
 from floodmark.snapshot.signals import ExecuteSnapshot
 from floodmark.snapshot.state import SnapshotState
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass
@@ -24,10 +25,12 @@ class Offset:
         snapshot: the running snapshot, if any.
         ended: whether nothing follows (``snapshot.mode=initial_only``).
         incremental: the incremental snapshots, if any.
-        taken: ids of the polled signals that were taken with this offset.
+        taken: receipts of the polled signals that were taken with this offset, and of those that may come again.
         notifications: what is told with the micro-batch that ends with this offset.
         blocking: blocking snapshots that signals asked for and that haven't begun.
         known: the names of the captured tables when the query was last started.
+        batch: the name of the micro-batch that ends with this offset, by which its tasks report.
+        aside: the tables that are set aside.
         gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
     """
 
@@ -41,6 +44,8 @@ class Offset:
     gap: bool = False
     blocking: tuple[ExecuteSnapshot, ...] = ()
     known: tuple[str, ...] = ()
+    batch: str = ""
+    aside: tuple[AsideTable, ...] = ()
 
     @property
     def new(self) -> bool:
@@ -60,6 +65,8 @@ class Offset:
             "notifications": [notification.to_json() for notification in self.notifications],
             "gap": self.gap,
             "known": list(self.known),
+            "batch": self.batch,
+            "aside": [table.to_json() for table in self.aside],
             "blocking": [action.to_json() for action in self.blocking],
         }
 
@@ -89,6 +96,8 @@ class Offset:
             data["gap"],
             tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
             tuple(data["known"]),
+            data["batch"],
+            tuple(AsideTable.from_json(item) for item in data["aside"]),
         )
 
 

@@ -9,11 +9,17 @@ from pyspark.sql.datasource import InputPartition
 
 from floodmark.capture.segment import Segment
 from floodmark.snapshot.notifications import Notification
+from floodmark.snapshot.reports import Part
 
 
 @dataclass
 class LogPartition(InputPartition):
-    """Part of the log: a segment, of which ``(after, upto]`` is wanted."""
+    """Part of the log: a segment, of which ``(after, upto]`` is wanted.
+
+    Attributes:
+        batch: the name of the micro-batch in reports.
+        aside: tables to leave out, as the log numbers them.
+    """
 
     uri: str
     owner: str
@@ -21,6 +27,8 @@ class LogPartition(InputPartition):
     segment: Segment
     after: str
     upto: str
+    batch: str = ""
+    aside: tuple[int, ...] = ()
 
 
 @dataclass
@@ -40,9 +48,26 @@ class WarmPartition(InputPartition):
 
 @dataclass
 class ChunkPartition(InputPartition):
-    """Chunks of a snapshot, read one after the other."""
+    """Chunks of a snapshot, read one after the other.
 
+    Attributes:
+        owner: the name of the source's directory below ``state.dir``.
+        batch: the name of the micro-batch in reports.
+        part: of which snapshot they are.
+        chunks: each with its ``chunk``, the engine's number of it, which the report repeats.
+    """
+
+    owner: str
+    batch: str
+    part: Part
     chunks: list[dict[str, Any]]
+
+
+@dataclass
+class TablePartition(InputPartition):
+    """A chunk of a batch read."""
+
+    chunk: dict[str, Any]
 
 
 @dataclass
@@ -52,18 +77,21 @@ class WindowPartition(InputPartition):
     uri: str
     owner: str
     run: str
+    batch: str
     chunk: dict[str, Any]
     log: list[LogPartition]
 
 
-def chunk_partitions(chunks: list[dict[str, Any]], most: int | None) -> list[ChunkPartition]:
+def chunk_partitions(
+    owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
+) -> list[ChunkPartition]:
     """Return the tasks for chunks: one each, or as many as may read at a time."""
     count = len(chunks) if most is None else min(most, len(chunks))
-    return [ChunkPartition(chunks[first::count]) for first in range(count)]
+    return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]
 
 
 def window_partitions(
-    chunks: list[dict[str, Any]], captured: list[LogPartition], place: tuple[str, str, str]
+    chunks: list[dict[str, Any]], captured: list[LogPartition], place: tuple[str, str, str], batch: str
 ) -> list[WindowPartition]:
     """Return the tasks for those chunks that were read in a window.
 
@@ -71,10 +99,11 @@ def window_partitions(
         chunks: of a micro-batch.
         captured: the micro-batch's log.
         place: where the files are: ``state.dir``, owner and run.
+        batch: the name of the micro-batch in reports.
     """
     result = []
     for chunk in chunks:
         if "files" in chunk:
             log = [part for part in captured if part.upto > chunk["low"] and part.after < chunk["position"]]
-            result.append(WindowPartition(*place, chunk, log))
+            result.append(WindowPartition(*place, batch, chunk, log))
     return result

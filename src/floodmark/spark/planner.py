@@ -19,6 +19,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector
 from floodmark.errors import CheckpointError, ConnectError, LogGoneError
 from floodmark.log import get_logger
+from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.control import SignalControl
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.incremental import IncrementalState
@@ -28,6 +29,7 @@ from floodmark.snapshot.notifications import (
     InitialSnapshotNotifications,
     Notification,
 )
+from floodmark.snapshot.reports import Part, ReportBox, TaskReports
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
@@ -81,13 +83,19 @@ class Planner:
         self._log = CapturedLog(options, connector, retry, owner)
         chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
         target_s = options.snapshot_batch_target_ms / 1000
-        self._engine = SnapshotEngine(connector, max(target_s, WAITING_TARGET_S), chunks)
         tasks = TASKS_A_CPU * (os.cpu_count() or 1)
         self._told: list[Notification] = []
+        self._aside = TablesAside()
+        self._owner = owner
+        self._box = ReportBox(options.state_dir, owner)
+        self._reports: tuple[str, TaskReports] = ("", TaskReports())
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
+        self._engine = SnapshotEngine(
+            connector, self._initial, self._told.append, self._aside, max(target_s, WAITING_TARGET_S), chunks
+        )
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
         self._incremental = make_engine(
-            connector, notifications, self._told.append, options, target_s, tasks, self._log.store
+            connector, notifications, self._told.append, self._aside, options, target_s, tasks, self._log.store
         )
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
@@ -123,20 +131,33 @@ class Planner:
         for notification in self._told:
             for listener in self._listeners:
                 listener.notify(notification)
-        return replace(end, notifications=tuple(self._told))
+        return replace(end, batch=uuid.uuid4().hex, notifications=tuple(self._told), aside=self._aside.tables)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then tells again.
         self._told.clear()
+        self._aside.begin(start.aside)
         self._open(start)
+        self._read_reports(start)
+        remembered = self._acknowledge(start)
         # Decided once a start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
         begun = start if self._decided else self._with_new_tables(start)
         end = self._carry_out(decision, begun, rows)
         self._decided = True
         if end is begun:
-            return start if begun == start else following(begun)
-        return end
+            if begun == start and self._aside.tables == start.aside:
+                return start
+            end = following(begun)
+        return replace(end, taken=(*remembered, *end.taken))
+
+    def _read_reports(self, start: Offset) -> None:
+        """Learn what the tasks of the last micro-batch have done; while nothing comes, it stays the last one."""
+        if self._reports[0] != start.batch:
+            self._reports = (start.batch, self._box.read(start.batch))
+            self._box.keep_only(start.batch)
+        for failure in self._reports[1].log_failures:
+            self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
 
     def _tables(self) -> tuple[str, ...]:
         return tuple(sorted({table["published"] for table in self._connector.tables()}))
@@ -151,7 +172,7 @@ class Planner:
             action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode == "blocking")
             if action.blocking:
                 return replace(start, known=tables, blocking=(*start.blocking, action))
-            state = self._incremental.resume(start.incremental or IncrementalState())
+            state = self._resume(start)
             self._control.execute(state, action)
             return replace(start, known=tables, incremental=state)
         return replace(start, known=tables)
@@ -187,18 +208,21 @@ class Planner:
         if start.new and end.snapshot is None:
             result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
         if end.snapshot is not None:
-            result += chunk_partitions(self._engine.chunks(end.snapshot), self._options.snapshot_max_threads)
+            result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
         after = end.log if start.new or end.gap else start.log
-        captured = self._log.partitions(after, end.log) if end.log > after else []
+        aside = {table.oid for table in (*start.aside, *end.aside) if table.what == "log"}
+        captured = self._log.partitions(after, end.log, end.batch, tuple(aside)) if end.log > after else []
         if end.incremental is not None and end.incremental.batch:
             chunks = self._incremental.chunks(end.incremental)
-            result += window_partitions(chunks, captured, self._log.place)
-            chunks = [chunk for chunk in chunks if "files" not in chunk]
-            result += chunk_partitions(chunks, self._options.snapshot_max_threads)
+            result += window_partitions(chunks, captured, self._log.place, end.batch)
+            result += self._chunk_tasks(end, "incremental", [chunk for chunk in chunks if "files" not in chunk])
         result += captured
         if end.notifications and self._options.notification_sink_topic_name:
             result.append(NotificationPartition(end.notifications, end.log))
         return result
+
+    def _chunk_tasks(self, end: Offset, part: Part, chunks: list[dict[str, Any]]) -> list[ChunkPartition]:
+        return chunk_partitions(self._owner, end.batch, part, chunks, self._options.snapshot_max_threads)
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""
@@ -223,6 +247,8 @@ class Planner:
 
     def stop(self) -> None:
         """Release everything."""
+        for channel in self._channels:
+            channel.close()
         self._log.stop()
         self._engine.release()
         self._incremental.release()
@@ -241,7 +267,6 @@ class Planner:
             ended = not self._snapshotter.should_stream()
             return Offset(source, log_position, ended=ended, known=self._tables())
         state = self._engine.begin(point)
-        self._told.append(self._initial.started())
         self._engine.plan(state, everything)
         return Offset(source, log_position, state, known=self._tables())
 
@@ -268,7 +293,6 @@ class Planner:
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
         self._log_is_gone = False
-        self._told.append(self._initial.started())
         return Offset(start.source, log_position, state, gap=True, known=self._tables())
 
     def _delay_snapshot(self) -> None:
@@ -299,15 +323,16 @@ class Planner:
 
     def _during_snapshot(self, start: Offset, rows: int | None) -> Offset:
         assert start.snapshot is not None
-        finished = not start.snapshot.pending
-        if finished and self._engine.holds(start.snapshot):
-            return self._end_snapshot(start)
         # The offset stays as it is: planning is repeated if the source goes away meanwhile.
-        state = self._engine.revive(copy.deepcopy(start.snapshot))
+        state = copy.deepcopy(start.snapshot)
+        self._engine.settle(state, self._reports[1])
+        if not state.pending and not state.batch:
+            return self._end_snapshot(start)
+        state = self._engine.revive(state)
         if not state.pending:
             return self._end_snapshot(start)
         state.batch = []
-        incremental = self._incremental.resume(start.incremental or IncrementalState())
+        incremental = self._resume(start)
         if start.log < state.position:
             self._log.start(start.log)
             end = self._log.wait_for(start.log, state.position, rows)
@@ -328,18 +353,18 @@ class Planner:
     def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
         time.sleep(max(self._stream_at - time.monotonic(), 0))
         self._log.start(start.log)
-        state = self._incremental.resume(start.incremental or IncrementalState())
+        state = self._resume(start)
         if state.active:
             end = self._with_chunks(start.log, state, rows)
         else:
             self._incremental.idle()
             end = self._without_chunks(start.log, rows)
-        polled = self._poll(start)
+        polled = [signal for channel in self._channels for signal in channel.poll()]
         heeded = self._heed(start, end, state, polled)
         result = following(
             start,
             log=end,
-            taken=tuple(signal.id for signal in polled),
+            taken=tuple(signal.receipt for signal in polled),
             **heeded,
         )
         return start if result == following(start) and not self._told else result
@@ -347,7 +372,7 @@ class Planner:
     def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
         """Deliver the log up to a read point and begin the snapshot there, for which the rest of the log waits."""
         self._log.start(start.log)
-        incremental = self._incremental.resume(start.incremental or IncrementalState())
+        incremental = self._resume(start)
         self._incremental.release()
         point = self._connector.fresh_point()
         end = max(start.log, self._log.wait_for(start.log, point.position, rows))
@@ -357,7 +382,6 @@ class Planner:
             return following(start, log=end, **heeded)
         self._engine.release()
         state = self._engine.begin_blocking(point, start.blocking[0])
-        self._told.append(self._initial.started())
         end = max(start.log, point.position)
         heeded = self._heed(start, end, incremental)
         heeded["blocking"] = heeded["blocking"][1:]
@@ -368,11 +392,13 @@ class Planner:
         blocking = self._control.apply(state, [*polled, *self._log.signals(start.log, end)], end)
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
 
-    def _poll(self, start: Offset) -> list[Signal]:
-        """Return what the polled channels have; those taken with the last offset have been delivered with it."""
-        for channel in self._channels:
-            channel.acknowledge(start.taken)
-        return [signal for channel in self._channels for signal in channel.poll()]
+    def _resume(self, start: Offset) -> IncrementalState:
+        return self._incremental.resume(start.incremental or IncrementalState(), self._reports[1])
+
+    def _acknowledge(self, start: Offset) -> tuple[str, ...]:
+        """Tell the channels what the offset took, whatever comes next; return what must be remembered further."""
+        kept = {receipt for channel in self._channels for receipt in channel.acknowledge(start.taken)}
+        return tuple(receipt for receipt in start.taken if receipt in kept)
 
     def _without_chunks(self, after: str, rows: int | None) -> str:
         target = self._connector.current_position() if rows is None else self._target

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from floodmark.capture.retry import RetryPolicy
+from floodmark.capture.segment import SegmentData
+from floodmark.capture.store import SegmentStore
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
-from floodmark.connectors.base import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.base import ChunkOutcome, ChunkReader, LogDecoder, TableFailure, WindowReader
 from floodmark.connectors.postgres.decode import PostgresDecoder
 from floodmark.connectors.postgres.table_version import EventVersions, VersionMaker
-from floodmark.errors import ConnectError
+from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.snapshot.reports import Part, Report, ReportBox
+from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -58,8 +62,91 @@ def make_window_reader(options: PostgresOptions, schema: pa.Schema) -> WindowRea
     return PostgresWindowReader(options, _versions(options, schema))
 
 
-def read_chunk(options: PostgresOptions, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Return a chunk's rows, trying again if the source is away.
+def _segment(partition: LogPartition) -> SegmentData:
+    return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+
+
+def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
+    """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
+
+    Raises:
+        LogGoneError: its segment is missing.
+        DecodeError: a record isn't what the protocol says.
+    """
+    data = _segment(partition)
+    failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
+    yield from make_decoder(options, schema).decode(data, partition.after, partition.upto, partition.aside, failed)
+    if failed:
+        reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
+        ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def read_window(options: PostgresOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a window's chunk that are right at its end; report if that fails.
+
+    Raises:
+        LogGoneError: a file is missing.
+    """
+    store = SegmentStore(partition.uri, partition.owner, partition.run)
+    chunk = partition.chunk
+    try:
+        files = map(store.read, chunk["files"])
+        log = ((_segment(part), part.after, part.upto) for part in partition.log)
+        yield from make_window_reader(options, schema).read(chunk, files, log)
+    except LogGoneError:
+        raise
+    except Exception as exc:
+        if options.errors_tables == "fail":
+            raise
+        ReportBox(partition.uri, partition.owner).write(partition.batch, [_failure("incremental", chunk, 0, exc)])
+
+
+class _Reading:
+    """Iterates over a chunk's rows and keeps what the generator returns at the end."""
+
+    def __init__(self, rows: Generator[pa.RecordBatch, None, ChunkOutcome]) -> None:
+        self._rows = rows
+        self.outcome: ChunkOutcome = "nothing"
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.outcome = yield from self._rows
+
+
+def read_chunks(options: PostgresOptions, schema: pa.Schema, partition: ChunkPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a task's chunks, and report at the end what became of each.
+
+    Raises:
+        ConnectError: the source stayed away, or went away in the middle.
+        StateDirError: the report cannot be written.
+    """
+    reports = []
+    for chunk in partition.chunks:
+        rows = 0
+        try:
+            reading = _Reading(read_chunk(options, schema, chunk))
+            for batch in reading:
+                rows += batch.num_rows
+                yield batch
+            reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
+        except ConnectError:
+            raise
+        except Exception as exc:
+            # Whatever it is, it must not stop the other tables.
+            if options.errors_tables == "fail":
+                raise
+            reports.append(_failure(partition.part, chunk, rows, exc))
+    ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
+
+
+def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> Report:
+    stored = chunk["stored"]
+    return Report(part, chunk["chunk"], "failed", rows, stored["name"], stored["oid"], describe(error))
+
+
+def read_chunk(
+    options: PostgresOptions, schema: pa.Schema, chunk: dict[str, Any]
+) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+    """Return a chunk's rows, and at the end what became of it, trying again if the source is away.
 
     Once a part has been handed on it can't be taken back, so a connection lost after that fails the task:
     Spark runs it again, if ``spark.task.maxFailures`` (or ``local[N,F]``) allows.
@@ -72,11 +159,12 @@ def read_chunk(options: PostgresOptions, schema: pa.Schema, chunk: dict[str, Any
     failures = 0
     begun = False
     while True:
+        reading = _Reading(reader.read(chunk))
         try:
-            for batch in reader.read(chunk):
+            for batch in reading:
                 begun = True
                 yield batch
-            return
+            return reading.outcome
         except ConnectError:
             failures += 1
             if begun or policy.gave_up(failures):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,8 +17,6 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from floodmark.capture.segment import SegmentData
-from floodmark.capture.store import SegmentStore
 from floodmark.config.load import is_batch, load_batch_options, load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.snapshot.notifications import notification_batch
@@ -32,7 +28,7 @@ from floodmark.spark.partitions import (
     WarmPartition,
     WindowPartition,
 )
-from floodmark.spark.readers import make_decoder, make_window_reader, output_schema, read_chunk, table_schema
+from floodmark.spark.readers import output_schema, read_chunks, read_log, read_window, table_schema
 
 if TYPE_CHECKING:
     from floodmark.spark.planner import Planner
@@ -124,19 +120,11 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 return iter(())
             return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
         if isinstance(partition, ChunkPartition):
-            read = partial(read_chunk, self._options, self._schema)
-            return chain.from_iterable(map(read, partition.chunks))
+            return read_chunks(self._options, self._schema, partition)
         if isinstance(partition, WindowPartition):
-            return self._read_window(partition)
+            return read_window(self._options, self._schema, partition)
         assert isinstance(partition, LogPartition)
-        data = _segment(partition)
-        return make_decoder(self._options, self._schema).decode(data, partition.after, partition.upto)
-
-    def _read_window(self, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
-        store = SegmentStore(partition.uri, partition.owner, partition.run)
-        rows = map(store.read, partition.chunk["files"])
-        log = ((_segment(part), part.after, part.upto) for part in partition.log)
-        return make_window_reader(self._options, self._schema).read(partition.chunk, rows, log)
+        return read_log(self._options, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
@@ -155,7 +143,3 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
             self._planner = make_planner(self._options)
         return self._planner
-
-
-def _segment(partition: LogPartition) -> SegmentData:
-    return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)

@@ -18,26 +18,31 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Runs one Debezium connector and reports on standard output, a line each: {@code READY} when the
- * connector polls, {@code PROGRESS n} after every batch, {@code DONE n} when the wanted number of
+ * connector polls, {@code PROGRESS n m} after every batch, {@code DONE n m} when the wanted number of
  * records has come or standard input has ended, {@code FAILED message} if the connector gave up.
  *
  * <p>The only argument is a properties file: the connector's options, and of its own {@code
  * runner.output} (a file for one JSON object per record; without it records are only counted, and
- * headers not converted), {@code runner.max.records} (stop after so many) and {@code
- * runner.timestamps} (add the time of receipt to each object).
+ * headers not converted), {@code runner.max.records} (stop after so many), {@code
+ * runner.timestamps} (add the time of receipt to each object) and {@code runner.leave.out} (records
+ * whose value contains this text are counted, in m too, but not written).
  */
 public final class DebeziumRunner {
   private static final PrintStream PROTOCOL = System.out;
 
   private final long maxRecords;
   private final boolean timestamps;
+  private final String leaveOut;
   private final BufferedWriter output;
   private final CountDownLatch finished = new CountDownLatch(1);
   private volatile long count;
+  private volatile long leftOut;
 
-  private DebeziumRunner(long maxRecords, boolean timestamps, BufferedWriter output) {
+  private DebeziumRunner(
+      long maxRecords, boolean timestamps, String leaveOut, BufferedWriter output) {
     this.maxRecords = maxRecords;
     this.timestamps = timestamps;
+    this.leaveOut = leaveOut;
     this.output = output;
   }
 
@@ -49,11 +54,13 @@ public final class DebeziumRunner {
     String file = (String) options.remove("runner.output");
     String wanted = (String) options.remove("runner.max.records");
     String timestamps = (String) options.remove("runner.timestamps");
+    String leaveOut = (String) options.remove("runner.leave.out");
     BufferedWriter output =
         file == null ? null : Files.newBufferedWriter(Path.of(file), StandardCharsets.UTF_8);
     new DebeziumRunner(
             wanted == null ? Long.MAX_VALUE : Long.parseLong(wanted),
             Boolean.parseBoolean(timestamps),
+            leaveOut,
             output)
         .run(options);
   }
@@ -95,7 +102,7 @@ public final class DebeziumRunner {
     stdin.start();
 
     finished.await();
-    say("DONE " + Math.min(count, maxRecords));
+    say("DONE " + Math.min(count, maxRecords) + " " + leftOut);
     try {
       engine.close();
     } catch (IllegalStateException alreadyStopped) {
@@ -115,7 +122,9 @@ public final class DebeziumRunner {
     long seen = count;
     try {
       for (ChangeEvent<String, String> record : records) {
-        if (output != null && seen < maxRecords) {
+        if (leaveOut != null && record.value() != null && record.value().contains(leaveOut)) {
+          leftOut++;
+        } else if (output != null && seen < maxRecords) {
           write(record);
         }
         seen++;
@@ -129,7 +138,7 @@ public final class DebeziumRunner {
       throw new IllegalStateException(e);
     }
     count = seen;
-    say("PROGRESS " + Math.min(seen, maxRecords));
+    say("PROGRESS " + Math.min(seen, maxRecords) + " " + leftOut);
     if (seen >= maxRecords) {
       finished.countDown();
     }

@@ -100,6 +100,7 @@ class Debezium:
         output: a file that gets one JSON object per record; without it records are only counted.
         max_records: stop by itself after so many.
         timestamps: let each object hold the time of its receipt.
+        leave_out: records whose value contains this text are counted, but not written.
         jvm_args: such as ``-Xmx256m``.
     """
 
@@ -109,6 +110,7 @@ class Debezium:
         output: Path | None = None,
         max_records: int | None = None,
         timestamps: bool = False,
+        leave_out: str | None = None,
         jvm_args: tuple[str, ...] = (),
     ) -> None:
         self._options = dict(options)
@@ -118,10 +120,13 @@ class Debezium:
         if max_records is not None:
             self._options["runner.max.records"] = str(max_records)
         self._options["runner.timestamps"] = str(timestamps).lower()
+        if leave_out is not None:
+            self._options["runner.leave.out"] = leave_out
         self._jvm_args = jvm_args
         self._changed = threading.Condition()
         self._ready_at: float | None = None
         self._progress: list[tuple[float, int]] = []
+        self._left_out = 0
         self._done = False
         self._failure: str | None = None
         self._process: subprocess.Popen[str] | None = None
@@ -178,6 +183,12 @@ class Debezium:
         """How many records have come."""
         with self._changed:
             return self._progress[-1][1] if self._progress else 0
+
+    @property
+    def left_out(self) -> int:
+        """How many records were counted only, by ``leave_out``."""
+        with self._changed:
+            return self._left_out
 
     @property
     def ready_at(self) -> float:
@@ -265,7 +276,9 @@ class Debezium:
                 if verb == "READY":
                     self._ready_at = self._ready_at or now
                 elif verb in ("PROGRESS", "DONE"):
-                    self._progress.append((now, int(rest)))
+                    count, left_out = map(int, rest.split())
+                    self._progress.append((now, count))
+                    self._left_out = left_out
                 elif verb == "FAILED":
                     self._failure = rest
                 self._changed.notify_all()

@@ -7,7 +7,7 @@ an earlier snapshot, or for those that have, by the visibility of their ``xmin``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.postgres.catalog import quote
 from floodmark.connectors.postgres.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.connection import LOCK_CURE, connect, limit_waits, run
@@ -111,8 +112,8 @@ class PostgresChunkReader:
         self._options = options
         self._make_version = make_version
 
-    def read(self, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Return the chunk's rows as read events.
+    def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+        """Return the chunk's rows as read events, and at the end what became of it.
 
         Args:
             chunk: ``relation`` (structure and name of the events), ``stored`` (``oid`` and ``name`` of the
@@ -127,15 +128,17 @@ class PostgresChunkReader:
         conn = connect(self._options)
         try:
             limit_waits(conn, self._options)
-            command = _command(conn, relation, chunk)
+            held = _begin(conn, chunk)
+            command = _command(conn, relation, chunk, held)
             if command is None:
-                return
+                return "nothing"
             for rows, columns in copy_rows(conn, command, len(version.names)):
                 batch = self.events(version, rows, columns, chunk)
                 if batch is not None:
                     yield batch
         finally:
             conn.close()
+        return "complete" if held else "unchanged"
 
     def events(
         self, version: TableVersion, rows: int, columns: Sequence[TextColumn], chunk: dict[str, Any]
@@ -179,9 +182,8 @@ class PostgresChunkReader:
         return assemble([group], self._make_version.schema)
 
 
-def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict[str, Any]) -> str | None:
-    """Open the transaction and return the COPY command; None if there is nothing to read any more."""
-    held = _begin(conn, chunk)
+def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict[str, Any], held: bool) -> str | None:
+    """Return the COPY command; None if there is nothing to read any more."""
     stored = chunk["stored"]
     if stored["statement"] is not None:
         # Which of its rows have changed since the read point can't be told, so without it nothing is read:

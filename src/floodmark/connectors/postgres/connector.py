@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import KeyRanges, ReadPoint, Window
+from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres import chunks, slots
 from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.commit_log import CommitLog
@@ -120,7 +120,7 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, None]:
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
         return window.rows(chunk)

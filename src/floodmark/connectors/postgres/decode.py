@@ -6,7 +6,7 @@ back into the log's order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import TableFailure
 from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.records import Changes, find_changes, truncated
+from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource, text_of
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.tuples import TextColumn, split_tuples
-from floodmark.errors import DecodeError
+from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment, fixed_width, hex_digits
 
@@ -56,6 +58,59 @@ class _Rows:
         return _Rows(self.changes.select(index), self.version, self.names.take(at), source)
 
 
+class _Isolation:
+    """The tables of a segment that are left out, and those that turn out to be undecodable.
+
+    Args:
+        relations: of the segment.
+        aside: OIDs of tables to leave out.
+        failed: gets the tables that can't be decoded; None: raise.
+    """
+
+    def __init__(
+        self, relations: Sequence[Relation], aside: Collection[int], failed: list[TableFailure] | None
+    ) -> None:
+        self._relations = relations
+        self._failed = failed
+        self.oids = set(aside)
+        self.aside = np.array([relation.oid in self.oids for relation in relations], np.bool_)
+
+    def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
+        """Return how rows of a shape are made into events; None if that is not known."""
+        try:
+            return make(shapes.first[number])
+        except Exception as exc:
+            # Whatever it is, it must not stop the other tables.
+            for index in np.flatnonzero(shapes.shape == number).tolist():
+                self._set_aside(index, exc)
+            return None
+
+    def run(self, make: Callable[[_Rows], Iterator[EventGroup]], rows: _Rows) -> list[EventGroup]:
+        """Return the events of rows; if they can't be made, those of the tables that are not to blame."""
+        if self.oids:
+            rows = rows.select(np.flatnonzero(~self.aside[rows.changes.relation]))
+            if not len(rows):
+                return []
+        try:
+            return list(make(rows))
+        except Exception as exc:
+            tables = np.unique(rows.changes.relation)
+            if len(tables) == 1:
+                self._set_aside(int(tables[0]), exc)
+                return []
+        alone = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
+        return [group for one in alone for group in self.run(make, one)]
+
+    def _set_aside(self, index: int, error: Exception) -> None:
+        relation = self._relations[index]
+        if self._failed is None:
+            raise error
+        if relation.oid not in self.oids:
+            self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", relation.oid, describe(error)))
+        self.oids.add(relation.oid)
+        self.aside |= [other.oid in self.oids for other in self._relations]
+
+
 class PostgresDecoder:
     """Decodes segments of pgoutput messages into events."""
 
@@ -63,35 +118,60 @@ class PostgresDecoder:
         self._options = options
         self._make_version = make_version
 
-    def decode(self, data: SegmentData, after: str, upto: str) -> Iterator[pa.RecordBatch]:
+    def decode(
+        self,
+        data: SegmentData,
+        after: str,
+        upto: str,
+        aside: Collection[int] = (),
+        failed: list[TableFailure] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """Return the events of the changes in ``(after, upto]``, in the log's order.
+
+        Args:
+            data: a segment.
+            after: begin after this position.
+            upto: end with this position.
+            aside: OIDs of tables to leave out.
+            failed: gets the tables that can't be decoded; None: raise.
 
         Raises:
             DecodeError: a record isn't what the protocol says.
         """
         changes = find_changes(data, after, upto)
         shapes = Shapes(changes.relations, self._options)
-        versions = [self._make_version(relation) for relation in shapes.first]
+        isolation = _Isolation(changes.relations, aside, failed)
+        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
         source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions)
         size = SLICE_CHANGES if len(versions) <= FEW_SHAPES else SLICE_CHANGES_MANY_SHAPES
         for first in range(0, len(changes.at), size):
             part = changes.select(slice(first, first + size))
-            groups = [*self._row_changes(part, shapes, versions, source), *self._truncates(part, source)]
+            groups = [
+                *self._row_changes(part, shapes, versions, source, isolation),
+                *self._truncates(part, source, isolation),
+            ]
             batch = assemble(groups, self._make_version.schema)
             if batch is not None:
                 yield batch
 
     def _row_changes(
-        self, changes: Changes, shapes: Shapes, versions: Sequence[TableVersion], source: StreamedSource
+        self,
+        changes: Changes,
+        shapes: Shapes,
+        versions: Sequence[TableVersion | None],
+        source: StreamedSource,
+        isolation: _Isolation,
     ) -> Iterator[EventGroup]:
         # Truncates have no relation, which the last place stands for.
-        shape = np.append(shapes.shape, -1)[changes.relation]
+        shape = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[changes.relation]
         order = np.argsort(shape, kind="stable")
         bounds = np.flatnonzero(np.diff(shape[order])) + 1
         for index in np.split(order, bounds):
             if not len(index) or shape[index[0]] < 0:
                 continue
             version = versions[int(shape[index[0]])]
+            if version is None:
+                continue
             for kind, operation, make in (
                 (INSERT, "c", self._inserts),
                 (UPDATE, "u", self._updates),
@@ -101,9 +181,8 @@ class PostgresDecoder:
                 if len(chosen) and not self._options.skips(operation):
                     part = changes.select(chosen)
                     names = shapes.names(part.relation)
-                    yield from make(
-                        _Rows(part, version, names, source.pieces(names.source, part.transaction, part.lsn))
-                    )
+                    rows = _Rows(part, version, names, source.pieces(names.source, part.transaction, part.lsn))
+                    yield from isolation.run(make, rows)
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
         _expect(rows.changes, 5, NEW_ROW)
@@ -191,14 +270,14 @@ class PostgresDecoder:
         if not np.isin(kinds, (OLD_ROW, OLD_KEY_ROW)).all():
             raise DecodeError("A Delete message holds an unknown kind of tuple.")
 
-    def _truncates(self, changes: Changes, source: StreamedSource) -> Iterator[EventGroup]:
+    def _truncates(self, changes: Changes, source: StreamedSource, isolation: _Isolation) -> Iterator[EventGroup]:
         if self._options.skips("t"):
             return
         for i in np.flatnonzero(changes.kind == TRUNCATE).tolist():
             one = changes.select(np.array([i]))
             for sub, oid in enumerate(truncated(changes.payload, int(changes.at[i]))):
                 relation = changes.relation_at(oid, int(changes.record[i]))
-                if not self._options.captures(relation.schema, relation.table):
+                if oid in isolation.oids or not self._options.captures(relation.schema, relation.table):
                     continue
                 version = self._make_version(relation)
                 names = TableNames.of(relation, self._options)

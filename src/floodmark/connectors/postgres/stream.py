@@ -156,6 +156,11 @@ class PostgresStream:
         return self._framed >= self._options.segment_bytes
 
     @property
+    def received(self) -> str:
+        """Position of the last commit that has come."""
+        return position(self._cut_lsn) if self._cut_records else self._after
+
+    @property
     def idle_position(self) -> str | None:
         """Up to where the server has nothing for this source beyond what was cut; None if messages wait."""
         if self._records or self._in_transaction:

@@ -20,6 +20,7 @@ from psycopg.rows import TupleRow
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.postgres.catalog import literal, quote
 from floodmark.connectors.postgres.chunks import (
     changed_since,
@@ -146,21 +147,22 @@ class PostgresWindow(PostgresReadPoint):
         self._settle(lsn)
         self._closed = True
 
-    def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, None]:
-        """Return the rows of a chunk, in pieces; none if its table has been altered or dropped.
+    def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk, in pieces, and at the end what became of it.
 
         They come over the connection that has the table locked: any other would have to wait behind an ALTER TABLE that
         waits for this lock.
         """
         with self._conn.transaction():
             if not same_file(self._conn, chunk["stored"], chunk["file"]):
-                return
+                return "nothing"
             conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
             if chunk["since"] is not None:
                 conditions.append(changed_since(chunk["since"]))
             command = chunk_query(relation_from_json(chunk["relation"]), chunk, conditions)
             for buf, starts in copy_pieces(self._conn, command, keep=True):
                 yield SegmentData(buf, starts.astype(np.uint32))
+        return "complete"
 
     def end_view(self) -> None:
         """Let go of the snapshot, and of the tables' locks."""

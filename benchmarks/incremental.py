@@ -1,0 +1,137 @@
+"""Read a table incrementally while its rows change at a steady rate."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.debezium.debezium import Debezium
+
+from benchmarks import reference
+from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale, database, wait_until
+from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks, source_options
+from benchmarks.latency import RATE, Writer, new_slot, quantiles
+from benchmarks.query import Spec
+from benchmarks.workload import create_tables, fill
+from floodmark.embedded import EmbeddedPostgres
+
+SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
+INCLUDE = "public.t,public.signals"
+NOTIFICATIONS = "notifications"
+BASE_S = 10.0
+"""How long the changes are measured before the snapshot."""
+
+
+def run(scale: Scale, postgres: int) -> Result:
+    """Read the table with Debezium, with its default and with larger chunks, and with Floodmark."""
+    rows = scale.incremental_rows
+    result = Result("incremental", scale.name, postgres)
+    result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
+    # The number of an update makes it hit any row.
+    update = f"UPDATE t SET updated_at = clock_timestamp() WHERE id = 1 + (%s::bigint * 7919) %% {rows}"
+    with database(postgres, synchronous_commit="on") as (server, connection):
+        create_tables(connection, ["t"])
+        connection.execute(SIGNALS)
+        connection.execute("ALTER PUBLICATION bench SET TABLE t, signals")
+        fill(connection, "t", 1, rows)
+        connection.execute("VACUUM ANALYZE t")
+        if scale.debezium:
+            for chunk in (None, 10_000):
+                with Writer(server, update) as writer:
+                    result.legs.append(_debezium(server, connection, rows, chunk, writer))
+        with Writer(server, update) as writer:
+            result.legs.append(_floodmark(server, connection, rows, writer))
+    result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
+    return result
+
+
+def _signal(connection: Connection) -> float:
+    """Ask for the snapshot; return when, in seconds since the epoch."""
+    data = json.dumps({"data-collections": ["public.t"], "type": "incremental"})
+    connection.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [str(uuid.uuid4()), data])
+    return time.time()
+
+
+def _floodmark(server: EmbeddedPostgres, connection: Connection, rows: int, writer: Writer) -> Leg:
+    with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_incremental") as slot:
+        scratch = Path(directory)
+        output = scratch / "batches.jsonl"
+        options = source_options(server, INCLUDE, slot, scratch / "state")
+        options["signal.data.collection"] = "public.signals"
+        spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
+        with QueryProcess(spec, scratch / "query.log") as query:
+            query.wait("session", START_TIMEOUT_S)
+            query.wait("start", START_TIMEOUT_S)
+
+            def delivered(reads: int) -> bool:
+                query.check()
+                lines = _lines(output)
+                return bool(lines) and sum(line["reads"] for line in lines) >= reads
+
+            wait_until(lambda: delivered(0), START_TIMEOUT_S, "the query delivers its first batch")
+            writer.run_until(time.time() + BASE_S)
+            mark, begin = query.sampler.now(), _signal(connection)
+            wait_until(lambda: delivered(rows), LEG_TIMEOUT_S, "the snapshot is through", 0.1)
+            usage = query.sampler.usage(since=mark)
+            query.end_input()
+            progress = query.wait("finished", 60)["progress"]
+        lines = _lines(output)
+    end = next(line for line in reversed(lines) if line["reads"])["received"] / 1e6
+    delays = [
+        (line["received"] - moment) / 1000 for line in lines for moment in line["committed"] if moment >= begin * 1e6
+    ]
+    figures = _figures(rows, end - begin, delays) | {
+        "CPU s": usage.cpu_s,
+        "peak MB": usage.peak_memory >> 20,
+        "batches": sum(bool(line["reads"]) for line in lines),
+    }
+    return Leg("Floodmark, foreachBatch", figures, process_peaks(usage), durations(progress))
+
+
+def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None, writer: Writer) -> Leg:
+    with tempfile.TemporaryDirectory() as directory, new_slot(connection, "debezium_incremental") as slot:
+        events = Path(directory) / "events.jsonl"
+        options = reference.debezium_options(server, INCLUDE, slot) | {
+            "snapshot.mode": "no_data",
+            "signal.data.collection": "public.signals",
+            "notification.enabled.channels": "sink",
+            "notification.sink.topic.name": NOTIFICATIONS,
+        }
+        if chunk is not None:
+            options["incremental.snapshot.chunk.size"] = str(chunk)
+        with Debezium(options, events, timestamps=True, leave_out='"op":"r"') as debezium:
+            debezium.wait_records(1, START_TIMEOUT_S)
+            writer.run_until(time.time() + BASE_S)
+            mark, begin = debezium.sampler.now(), _signal(connection)
+            debezium.wait_for('"type":"COMPLETED"', LEG_TIMEOUT_S)
+            usage = debezium.sampler.usage(since=mark)
+            reads = debezium.left_out
+            records = debezium.records()
+    # It leaves out rows that change while their chunk is read.
+    if reads < 0.95 * rows:
+        raise RuntimeError(f"Debezium has read {reads:,} rows only")
+    told = [record for record in records if record.topic == NOTIFICATIONS and '"COMPLETED"' in (record.value or "")]
+    end = (told[-1].received_ms or 0) / 1000
+    delays = []
+    for record in records:
+        if record.topic.endswith(".t") and record.value is not None and record.received_ms is not None:
+            committed_ms = json.loads(record.value)["source"]["ts_us"] / 1000
+            if begin * 1000 <= committed_ms and record.received_ms <= end * 1000:
+                delays.append(record.received_ms - committed_ms)
+    figures = _figures(rows, end - begin, delays) | {"CPU s": usage.cpu_s, "peak MB": usage.peak_memory >> 20}
+    return Leg(f"{reference.DEBEZIUM}, {'default' if chunk is None else f'chunks of {chunk:,}'}", figures)
+
+
+def _figures(rows: int, seconds: float, delays: list[float]) -> dict[str, float | int | str | None]:
+    return {"rows/s": rows / seconds, "seconds": seconds, **quantiles(delays)}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

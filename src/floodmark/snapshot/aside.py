@@ -1,0 +1,69 @@
+"""Tables that are set aside: something about them fails, and the others go on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
+
+What = Literal["initial", "blocking", "incremental", "log"]
+
+
+@dataclass(frozen=True)
+class AsideTable:
+    """A table that is set aside.
+
+    Attributes:
+        name: ``schema.table``.
+        oid: the table, as the source numbers it.
+        what: the snapshot that left it out; ``log``: its changes are left out.
+        error: why.
+    """
+
+    name: str
+    oid: int
+    what: What
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the table that ``to_json`` described."""
+        return cls(**data)
+
+
+class TablesAside:
+    """The tables that are set aside, while a micro-batch is planned."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, AsideTable] = {}
+
+    @property
+    def tables(self) -> tuple[AsideTable, ...]:
+        """All of them."""
+        return tuple(self._tables.values())
+
+    def begin(self, tables: Iterable[AsideTable]) -> None:
+        """Start from what an offset says."""
+        self._tables = {table.oid: table for table in tables}
+
+    def add(self, table: AsideTable) -> None:
+        """Set a table aside; one whose changes are left out stays so."""
+        known = self._tables.get(table.oid)
+        if known is not None and known.what == "log":
+            return
+        log.error("table_is_set_aside", table=table.name, part=table.what, error=table.error)
+        self._tables[table.oid] = table
+
+    def resume(self, oid: int) -> None:
+        """Take a table back, since a new snapshot of it was asked for."""
+        table = self._tables.pop(oid, None)
+        if table is not None:
+            log.info("table_is_resumed", table=table.name)

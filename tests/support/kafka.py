@@ -1,0 +1,155 @@
+"""A private Kafka broker, from the jars that ``kafka_jars.txt`` pins."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from floodmark.embedded import free_port
+
+JARS = Path(__file__).with_name("kafka_jars.txt")
+REPOSITORY = "https://repo1.maven.org/maven2"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "kafka"
+DOWNLOAD_S = 60
+START_S = 60
+NODE = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+"""
+FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n"
+
+
+def broker_jars() -> list[Path]:
+    """Return the broker's jars; those that aren't there are downloaded.
+
+    Raises:
+        RuntimeError: a jar isn't what the list says.
+    """
+    found = []
+    for line in JARS.read_text(encoding="utf-8").splitlines():
+        digest, path = line.split()
+        jar = CACHE / Path(path).name
+        if not jar.exists():
+            with urllib.request.urlopen(f"{REPOSITORY}/{path}", timeout=DOWNLOAD_S) as response:
+                content = response.read()
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise RuntimeError(f"{REPOSITORY}/{path} is not what {JARS.name} says.")
+            CACHE.mkdir(parents=True, exist_ok=True)
+            # Another run may be downloading too; the name appears with the whole content.
+            part = jar.with_suffix(f".{os.getpid()}")
+            part.write_bytes(content)
+            part.replace(jar)
+        found.append(jar)
+    return found
+
+
+class Broker:
+    """One broker that keeps everything below one directory; it can be killed and started again.
+
+    Args:
+        directory: where settings, data and log go.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        data = directory / "data"
+        data.mkdir(parents=True)
+        (data / "meta.properties").write_text(FORMATTED)
+        self._settings = directory / "server.properties"
+        self._settings.write_text(NODE.format(port=self.port, controller=free_port(), data=data))
+
+    @property
+    def servers(self) -> str:
+        """What clients connect to."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start the broker and wait until it answers."""
+        classpath = os.pathsep.join(map(str, broker_jars()))
+        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classpath, "kafka.Kafka", str(self._settings)]
+        with (self._directory / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
+        deadline = time.monotonic() + START_S
+        while not self._answers():
+            assert self._process.poll() is None, self._log()
+            assert time.monotonic() < deadline, self._log()
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic."""
+        admin = AdminClient(self._client())
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+
+    def send(self, topic: str, key: str | None, value: str | bytes | None, partition: int = 0) -> None:
+        """Send a record and wait until it is stored."""
+        failures: list[object] = []
+        producer = Producer(self._client())
+        producer.produce(
+            topic, value, key, partition, on_delivery=lambda error, _: failures.append(error) if error else None
+        )
+        assert producer.flush(30) == 0
+        assert failures == []
+
+    def committed(self, topic: str, group: str = "kafka-signal") -> int:
+        """Return a group's offset; below 0 if it has none."""
+        consumer = Consumer({**self._client(), "group.id": group})
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        consumer.close()
+        return int(found.offset)
+
+    def commit(self, topic: str, offset: int, group: str = "kafka-signal") -> None:
+        """Set a group's offset."""
+        consumer = Consumer({**self._client(), "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+        consumer.close()
+
+    def _client(self) -> dict[str, str | int | float | bool]:
+        return {"bootstrap.servers": self.servers, "log_level": 0}
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def _log(self) -> str:
+        return (self._directory / "broker.log").read_text(encoding="utf-8")[-4000:]
+
+
+@contextmanager
+def running_broker(directory: Path) -> Iterator[Broker]:
+    """Run a broker."""
+    broker = Broker(directory)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()
