@@ -155,6 +155,19 @@ def test_pause_resume_and_stop(source: Source) -> None:
     assert kinds == ["STARTED", "PAUSED", "ABORTED", "RESUMED", "TABLE_SCAN_COMPLETED", "COMPLETED"]
 
 
+@pytest.mark.parametrize("stopped", ["t", "other"])
+def test_a_table_stopped_while_chunks_are_planned(source: Source, stopped: str) -> None:
+    query = small(source)
+    source.execute("CREATE TABLE other (id integer PRIMARY KEY)", "INSERT INTO other SELECT generate_series(1, 30)")
+    signal(source, "execute-snapshot", data_collections=["public.t", "public.other"])
+    rows = until(query, running)
+    signal(source, "stop-snapshot", type="incremental", data_collections=[f"public.{stopped}"])
+    rows += until(query, over)
+    query.stop()
+    assert ids(rows, "other") == (list(range(1, 31)) if stopped == "t" else [])
+    assert len(ids(rows)) < 50 if stopped == "t" else ids(rows) == list(range(1, 51))
+
+
 def test_a_restart_goes_on_behind_what_was_read(source: Source) -> None:
     query = small(source)
     signal(source, "execute-snapshot", data_collections=["public.t"])

@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import SignalError
+from floodmark.snapshot import control
+from floodmark.snapshot.incremental import IncrementalState
+from floodmark.snapshot.incremental_engine import IncrementalEngine
+from floodmark.snapshot.notifications import IncrementalSnapshotNotifications
 from floodmark.snapshot.signals import (
     TYPES,
     WINDOW_CLOSE,
@@ -175,3 +180,18 @@ def test_the_first_matching_condition_counts() -> None:
 
 def test_the_log_message_names_the_offset() -> None:
     assert LogMessage("s", "at {}, {}").text("p1") == "at p1, {}"
+
+
+def test_marks_of_windows_ask_for_nothing_and_are_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(control.log, "info", lambda event, **_: lines.append(event))
+    state = IncrementalState(name="running")
+    engine, notifications = Mock(spec=IncrementalEngine), Mock(spec=IncrementalSnapshotNotifications)
+    signals = [
+        Signal("a-open", WINDOW_OPEN, "{}"),
+        Signal("a-close", WINDOW_CLOSE),
+        Signal("b", "log", '{"message":"m"}'),
+    ]
+    applied = control.SignalControl(engine, notifications, Mock()).apply(state, signals, "1")
+    assert (applied, state) == ([], IncrementalState(name="running"))
+    assert lines == ["signal_received", "signal_message"]

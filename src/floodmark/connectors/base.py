@@ -172,8 +172,11 @@ class Connector(Protocol):
             None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Iterator[SegmentData]:
-        """Return the rows of a chunk as the window sees them, raw, in pieces; none if its table has been altered."""
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk as the window sees them, raw, in pieces, and at the end what became of it.
+
+        If they are not all taken, the window is of no more use.
+        """
 
     def close_window(self, window: Window) -> None:
         """Let go of the window's view, mark its end in the source's log and set its ``position``."""

@@ -58,11 +58,12 @@ def key_texts(columns: list[pa.StringArray]) -> pa.StringArray:
     """Return one text for each key; no two keys have the same.
 
     Args:
-        columns: the key's columns, each of shape (rows,). No value holds a zero character, as in no database's text.
+        columns: the key's columns, each of shape (rows,); a key's value is never null, and no text that a database
+            writes holds a zero character.
     """
     if len(columns) == 1:
         return columns[0]
-    return pc.binary_join_element_wise(*columns, "\0", null_handling="replace", null_replacement="\0\0")
+    return pc.binary_join_element_wise(*columns, "\0")
 
 
 def reconcile(keys: pa.StringArray, touches: Touches) -> Reconciled:

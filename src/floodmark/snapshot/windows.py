@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,22 @@ class _TooMuchError(Exception):
 
 
 @dataclass
+class _Read:
+    """A range that was read.
+
+    Attributes:
+        oid: its table.
+        complete: whether its rows were read; not if the table is not what it was.
+        parts: described chunks, one for each task, each with the files that hold its rows.
+    """
+
+    oid: int
+    span: KeyRange
+    complete: bool = False
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
 class _Taken:
     """A window that was read, and what was planned with it.
 
@@ -39,14 +56,14 @@ class _Taken:
         before: the tables' state that the plan is made for.
         planned: the state with the window's batch.
         told: what is to be told once the batch is planned.
-        chunks: the described chunks, each with the files that hold its rows.
+        read: the ranges that were read.
     """
 
     window: Window
     before: list[TableRun]
     planned: IncrementalState
     told: list[Notification] = field(default_factory=list)
-    chunks: list[dict[str, Any]] = field(default_factory=list)
+    read: list[_Read] = field(default_factory=list)
 
 
 class WindowEngine(IncrementalEngine):
@@ -125,7 +142,19 @@ class WindowEngine(IncrementalEngine):
             return []
         window = self._taken.window
         place = {"token": window.token, "position": window.position, "low": window.low}
-        return [{**chunk, **place} for chunk in self._taken.chunks]
+        return [
+            {**part, **place, "chunk": (number,)}
+            for number, read in enumerate(self._reads(state))
+            for part in read.parts
+        ]
+
+    def _reads(self, state: IncrementalState) -> list[_Read]:
+        """Return what was read for each chunk of the state's batch: a signal may have taken tables out of it."""
+        assert self._taken is not None
+        return [
+            next(read for read in self._taken.read if (read.oid, read.span) == (state.runs[chunk.run].oid, chunk.range))
+            for chunk in state.batch
+        ]
 
     def release(self) -> None:
         """Let go of the window and remove its files."""
@@ -145,30 +174,35 @@ class WindowEngine(IncrementalEngine):
 
     def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
         # The rows were read before the tasks ran. Without the process that read them, none were delivered.
-        delivered = range(len(state.batch)) if self._holds(state) else ()
+        reads = self._reads(state) if self._holds(state) else []
+        delivered = [number for number, read in enumerate(reads) if read.complete]
         return state.settle_batch(reports.with_complete("incremental", delivered))
 
     def _take_window(self, state: IncrementalState, after: str) -> None:
-        try:
-            window = self._connector.open_window(after)
-        except SourceStateError as exc:
-            self._refusal = exc
-            return
+        """Open, read and close a window, with fewer rows if it has too many bytes."""
+        while True:
+            try:
+                self._read_window(state, after)
+                return
+            except _TooMuchError:
+                self.release()
+                self._rows = max(self._rows // 2, self._least)
+            except SourceStateError as exc:
+                self.release()
+                self._refusal = exc
+                return
+            except BaseException:
+                self.release()
+                raise
+
+    def _read_window(self, state: IncrementalState, after: str) -> None:
+        window = self._connector.open_window(after)
         if window is None:
             return
-        self._point = window
-        taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
-        self._taken = taken
-        try:
-            self._bytes = 0
-            taken.told = self._fill(taken.planned)
-            self._connector.close_window(window)
-        except SourceStateError as exc:
-            self.release()
-            self._refusal = exc
-        except BaseException:
-            self.release()
-            raise
+        self._point, self._bytes = window, 0
+        self._taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
+        self._taken.told = self._fill(self._taken.planned)
+        self._connector.close_window(window)
 
     def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
         """Go on without rows: no mark can be written."""
@@ -183,39 +217,42 @@ class WindowEngine(IncrementalEngine):
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
         """Hand out up to about ``rows`` rows of a table, and read them."""
         assert self._taken is not None
-        first, kept, described = len(state.batch), copy.deepcopy(run), len(self._taken.chunks)
-        while True:
-            size = self._bytes
-            try:
-                taken = super()._take(state, index, run, rows)
-                for number, chunk in enumerate(state.batch[first:], first):
-                    parts = self._read(self._taken.window, run, chunk.range, rows > self._least)
-                    self._taken.chunks += [{**part, "chunk": (number,)} for part in parts]
-                return taken
-            except (SourceStateError, _TooMuchError) as exc:
-                vars(run).update(vars(copy.deepcopy(kept)))
-                del state.batch[first:], self._taken.chunks[described:]
-                self._bytes = size
-                if isinstance(exc, SourceStateError):
-                    raise
-                rows = self._rows = max(rows // 2, self._least)
+        first, read, kept = len(state.batch), len(self._taken.read), copy.deepcopy(run)
+        try:
+            taken = super()._take(state, index, run, rows)
+            for chunk in state.batch[first:]:
+                self._taken.read.append(self._read(self._taken.window, run, chunk.range))
+        except SourceStateError:
+            # The other tables go on, so this one must look as if nothing had been tried.
+            vars(run).update(vars(kept))
+            del state.batch[first:], self._taken.read[read:]
+            raise
+        return taken
 
-    def _read(self, window: Window, run: TableRun, span: KeyRange, bounded: bool) -> list[dict[str, Any]]:
-        """Read a range into files; return it as described chunks, one for each task."""
+    def _read(self, window: Window, run: TableRun, span: KeyRange) -> _Read:
+        """Read a range into files, shared out among the tasks."""
+        read = _Read(run.oid, span)
         table = self._connector.describe([run.oid]).get(run.oid)
         if table is None:
-            return []
+            return read
         described = self._described(run, span, table)
         files: list[str] = []
-        for data in self._connector.window_rows(window, described):
-            self._bytes += len(data.payload)
-            if bounded and self._bytes > self._most_bytes:
-                raise _TooMuchError
-            self._written += 1
-            files.append(f"rows-{self._written:08d}.seg")
-            self._files.append(files[-1])
-            self._store.write(files[-1], data)
-        return [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+        with closing(self._connector.window_rows(window, described)) as pieces:
+            while True:
+                try:
+                    data = next(pieces)
+                except StopIteration as end:
+                    read.complete = end.value == "complete"
+                    break
+                self._bytes += len(data.payload)
+                if self._bytes > self._most_bytes and self._rows > self._least:
+                    raise _TooMuchError
+                self._written += 1
+                files.append(f"rows-{self._written:08d}.seg")
+                self._files.append(files[-1])
+                self._store.write(files[-1], data)
+        read.parts = [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+        return read
 
 
 def make_engine(

@@ -25,6 +25,7 @@ from floodmark.errors import ConnectError, SlotBusyError, SourceStateError
 _HEADER = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
 COPY_STARTED = {b"W", b"H"}
+READY = b"Z"
 RETRIABLE = ("08", "57P", "53", "XX")
 OBJECT_IN_USE = "55006"
 
@@ -44,6 +45,9 @@ class CopyChannel(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send one CopyData message."""
+
+    def detach(self) -> None:
+        """Give the connection back, once everything that the command sends has been taken, its error too."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -94,9 +98,9 @@ class _SocketChannel:
         text = command.encode() + b"\0"
         self._send_all(b"Q" + _LENGTH.pack(len(text) + 4) + text)
         while True:
-            kind, length = _HEADER.unpack(self._read_exactly(5))
-            body = self._read_exactly(length - 4)
+            kind, body = self._read_message()
             if kind == b"E":
+                self._skip_to_end()
                 raise server_error(parse_error(body))
             if kind in COPY_STARTED:
                 return
@@ -122,9 +126,24 @@ class _SocketChannel:
     def send(self, data: bytes) -> None:
         self._send_all(b"d" + _LENGTH.pack(len(data) + 4) + data)
 
+    def detach(self) -> None:
+        self._socket.close()
+
     def close(self) -> None:
         self._socket.close()
         self._conn.close()
+
+    def _skip_to_end(self) -> None:
+        """Take what follows an error."""
+        try:
+            while self._read_message()[0] != READY:
+                pass
+        except ConnectError:
+            return  # a fatal error: nothing follows
+
+    def _read_message(self) -> tuple[bytes, bytes]:
+        kind, length = _HEADER.unpack(self._read_exactly(5))
+        return kind, self._read_exactly(length - 4)
 
     def _send_all(self, data: bytes) -> None:
         view = memoryview(data)
@@ -184,6 +203,9 @@ class _LibpqChannel:
         except psycopg.OperationalError as exc:
             raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
 
+    def detach(self) -> None:
+        pass
+
     def close(self) -> None:
         self._conn.close()
 
@@ -205,13 +227,15 @@ class _LibpqChannel:
     def _finish(self) -> None:
         """Hand out the end of the copy as the messages that the socket would have shown."""
         result = self._pgconn.get_result()
-        if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+        failed = result is not None and result.status == pq.ExecStatus.FATAL_ERROR
+        while self._pgconn.get_result() is not None:
+            pass
+        if result is not None and failed:
             code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"08006").decode()
             text = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
             body = f"C{code}\0M{text}\0\0".encode()
             self._pending += b"E" + _LENGTH.pack(len(body) + 4) + body
         else:
-            while result is not None:
-                result = self._pgconn.get_result()
-            self._pending += b"c" + _LENGTH.pack(4) + b"Z" + _LENGTH.pack(5) + b"I"
+            self._pending += b"c" + _LENGTH.pack(4)
+        self._pending += READY + _LENGTH.pack(5) + b"I"
         self._done = True

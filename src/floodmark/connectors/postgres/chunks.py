@@ -29,6 +29,7 @@ from floodmark.connectors.postgres.shapes import TableNames
 from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_block
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker
 from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.errors import SourceStateError
 from floodmark.events.columns import EventGroup, assemble
 
 READ_BYTES = 8 << 20
@@ -243,20 +244,29 @@ def copy_rows(
 
 
 def copy_pieces(
-    conn: psycopg.Connection[TupleRow], command: str
+    conn: psycopg.Connection[TupleRow], command: str, keep: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
     """Yield what a COPY command returns, as buffers and where the rows start in them, as ``split_rows`` takes them.
 
     Args:
         conn: taken over; it is of no more use afterwards.
         command: a COPY … TO STDOUT.
+        keep: whether the connection is to be of use again, unless the rows are not all taken.
     """
     channel = open_channel(conn)
+    finished = False
     try:
         channel.start(command)
         yield from _copied(channel)
+        finished = True
+    except SourceStateError:
+        finished = True
+        raise
     finally:
-        channel.close()
+        if keep and finished:
+            channel.detach()
+        else:
+            channel.close()
 
 
 def _lock(conn: psycopg.Connection[TupleRow], stored: dict[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import KeyRanges, ReadPoint, Window
+from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres import chunks, slots
 from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.commit_log import CommitLog
@@ -26,7 +26,7 @@ from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
 from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.stream import PostgresStream
 from floodmark.connectors.postgres.visibility import Visibility
-from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow, window_rows
+from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.modes import make_query
@@ -120,10 +120,10 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Iterator[SegmentData]:
+    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
-        return window_rows(self._options, window, chunk)
+        return window.rows(chunk)
 
     def close_window(self, window: Window) -> None:
         """Mark the window's end in the signal table."""

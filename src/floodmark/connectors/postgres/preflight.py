@@ -21,6 +21,7 @@ from floodmark.connectors.postgres.preflight_tables import check_publication, ch
 from floodmark.connectors.postgres.slots import Slot
 from floodmark.connectors.postgres.snapshot_locks import make_lock
 from floodmark.connectors.postgres.snapshot_tables import SnapshotTables
+from floodmark.connectors.postgres.watermarks import Marks
 from floodmark.errors import FloodmarkError, LogGoneError
 from floodmark.findings import Finding, name_list
 from floodmark.snapshot.modes import make_query, make_snapshotter
@@ -77,6 +78,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
         ("tables", lambda: check_tables(conn, options, reads)),
         ("snapshot", lambda: _snapshot(conn, options) if reads else []),
         ("publication", lambda: check_publication(conn, options, role)),
+        ("signal table", lambda: _marks(conn, options)),
     ]
     for name, check in checks:
         try:
@@ -213,6 +215,14 @@ def _snapshot(conn: Conn, options: PostgresOptions) -> list[Finding]:
     own = [reading.published.full_name for reading in readings if reading.statement is not None]
     rest = f", {name_list(own)} with a statement" if own else ""
     return [Finding("snapshot", "ok", f"reads {len(readings)} tables{rest}")]
+
+
+def _marks(conn: Conn, options: PostgresOptions) -> list[Finding]:
+    """Check that the marks of windows can be written, if incremental snapshots need them."""
+    if options.incremental_snapshot_read_points == "exact":
+        return []
+    table, _ = Marks(options).check(conn)
+    return [Finding("signal table", "ok", f"marks can be written to {table}")]
 
 
 def _retention(conn: Conn, version: int) -> list[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,20 +20,20 @@ from psycopg.rows import TupleRow
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.postgres.catalog import literal, quote
 from floodmark.connectors.postgres.chunks import (
     changed_since,
     chunk_query,
     copy_pieces,
-    import_snapshot,
     relation_from_json,
     same_file,
 )
 from floodmark.connectors.postgres.commit_log import CommitLog
-from floodmark.connectors.postgres.connection import connect, limit_waits, run
+from floodmark.connectors.postgres.connection import run
 from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.read_point import PostgresReadPoint, first_lsn
-from floodmark.errors import ConnectError, SourceStateError
+from floodmark.errors import SourceStateError
 from floodmark.snapshot.signals import WINDOW_CLOSE, WINDOW_OPEN
 
 Conn = psycopg.Connection[TupleRow]
@@ -147,6 +147,23 @@ class PostgresWindow(PostgresReadPoint):
         self._settle(lsn)
         self._closed = True
 
+    def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk, in pieces, and at the end what became of it.
+
+        They come over the connection that has the table locked: any other would have to wait behind an ALTER TABLE that
+        waits for this lock.
+        """
+        with self._conn.transaction():
+            if not same_file(self._conn, chunk["stored"], chunk["file"]):
+                return "nothing"
+            conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
+            if chunk["since"] is not None:
+                conditions.append(changed_since(chunk["since"]))
+            command = chunk_query(relation_from_json(chunk["relation"]), chunk, conditions)
+            for buf, starts in copy_pieces(self._conn, command, keep=True):
+                yield SegmentData(buf, starts.astype(np.uint32))
+        return "complete"
+
     def end_view(self) -> None:
         """Let go of the snapshot, and of the tables' locks."""
         self._conn.close()
@@ -164,22 +181,3 @@ class PostgresWindow(PostgresReadPoint):
     def alive(self) -> bool:
         """Tell whether it was closed: its rows have been read then."""
         return self._closed
-
-
-def window_rows(options: PostgresOptions, window: PostgresWindow, chunk: dict[str, Any]) -> Iterator[SegmentData]:
-    """Return the rows of a chunk as a window sees them, in pieces; none if its table has been altered or dropped."""
-    conn = connect(options)
-    try:
-        limit_waits(conn, options)
-        if not import_snapshot(conn, window.token):
-            raise ConnectError("The connection that holds a snapshot window's view was lost.")
-        if not same_file(conn, chunk["stored"], chunk["file"]):
-            return
-        conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
-        if chunk["since"] is not None:
-            conditions.append(changed_since(chunk["since"]))
-        command = chunk_query(relation_from_json(chunk["relation"]), chunk, conditions)
-        for buf, starts in copy_pieces(conn, command):
-            yield SegmentData(buf, starts.astype(np.uint32))
-    finally:
-        conn.close()
