@@ -427,3 +427,24 @@ def test_a_steady_trickle_does_not_delay_chunks(source: Source) -> None:
     assert {event["after"]["id"] for event in read_rows(rows, "t")} == set(range(1, 2001))
     # What comes all the time must not be waited for to stop: that takes most of half a second.
     assert statistics.median(took) < 0.2
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE t ADD extra integer", "TRUNCATE t"])
+def test_an_alteration_between_planning_and_reading_stops_nothing(source: Source, change: str) -> None:
+    query = small(source)
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    rows = until(query, running)
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    assert end["incremental"]["batch"]
+    altering = threading.Thread(target=source.execute, args=[change])
+    altering.start()
+    altering.join(10)
+    assert not altering.is_alive()
+    rows += query.run(end)
+    query.offset = end
+    rows += query.drain()
+    query.stop()
+    with psycopg.connect(source.conninfo) as conn:
+        present = {row[0] for row in conn.execute("SELECT id FROM t").fetchall()}
+    assert present <= set(ids(rows))
+    assert over(query.offset)
