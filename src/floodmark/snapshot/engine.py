@@ -11,7 +11,7 @@ from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
 from floodmark.snapshot.reports import TaskReports
-from floodmark.snapshot.signals import ExecuteSnapshot, expand
+from floodmark.snapshot.signals import ExecuteSnapshot, asked_tables
 from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_batch, take_units
 
 log = get_logger(__name__)
@@ -65,9 +65,8 @@ class SnapshotEngine:
         As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
         """
         self._point = point
-        tables = self._connector.tables()
-        names = expand(action.tables, sorted({table["published"] for table in tables}))
-        chosen = [table for name in names for table in tables if table["published"] == name]
+        asked = asked_tables(action, self._connector.tables())
+        chosen = [table for tables in asked.values() for table in tables]
         for table in chosen:
             statement = action.filter_of(table["published"])
             if statement:
