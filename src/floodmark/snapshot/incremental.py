@@ -143,9 +143,11 @@ class IncrementalState:
         return list(dict.fromkeys(run.name for run in self.runs if not run.finished))
 
     def drop(self, unwanted: Callable[[TableRun], bool]) -> list[str]:
-        """Forget tables; only while there is no batch. Return their names."""
+        """Forget tables, and their chunks of the batch. Return their names."""
         dropped = [run for run in self.runs if unwanted(run)]
-        self.runs = [run for run in self.runs if not unwanted(run)]
+        kept = [index for index, run in enumerate(self.runs) if not unwanted(run)]
+        self.runs = [self.runs[index] for index in kept]
+        self.batch = [Chunk(kept.index(chunk.run), chunk.range) for chunk in self.batch if chunk.run in kept]
         return list(dict.fromkeys(run.name for run in dropped))
 
     def settle_batch(self, reports: TaskReports) -> dict[int, str]:
