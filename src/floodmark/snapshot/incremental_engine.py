@@ -76,7 +76,7 @@ class IncrementalEngine:
     def queue(
         self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
     ) -> None:
-        """Queue a table; one that waits already is left as it is.
+        """Queue a table; one that waits already, for the same, is left as it is.
 
         Args:
             state: is changed.
@@ -84,7 +84,8 @@ class IncrementalEngine:
             surrogate: a column to read by instead of the key.
             condition: on the rows; empty: all.
         """
-        if any(run.oid == table["oid"] and not run.finished for run in state.runs):
+        asked = (table["oid"], surrogate, condition)
+        if any((run.oid, run.surrogate, run.condition) == asked and not run.begun for run in state.runs):
             return
         key = self._connector.key_of(table["oid"], surrogate)
         run = TableRun(table["published"], table["oid"], table["file"], key or {}, surrogate, condition, table["rows"])
