@@ -103,11 +103,11 @@ class SignalControl:
         dropped = state.drop(lambda run: stopped is None or run.name in stopped)
         if dropped:
             self._tell(self._notifications.aborted(state.name, dropped))
-        if not state.runs:
+        if not state.tables:
             state.paused = False
 
     def _pause(self, state: IncrementalState, paused: bool) -> None:
-        if not state.runs or state.paused == paused:
+        if not state.tables or state.paused == paused:
             return
         state.paused = paused
         make = self._notifications.paused if paused else self._notifications.resumed

@@ -141,6 +141,8 @@ class IncrementalEngine:
         left = [run for run in state.runs if not run.finished]
         if state.runs and not left:
             self._tell(self._notifications.completed(state.name))
+            # The tables of a paused snapshot can be gone.
+            state.paused = False
         state.runs = left
 
     def reach(self, state: IncrementalState, after: str) -> tuple[str, str]:
