@@ -18,18 +18,17 @@ import pytest
 import floodmark
 from floodmark.config.load import load_options
 from floodmark.errors import SignalError
-from floodmark.snapshot import signal_files
 from floodmark.snapshot import signals as signals_module
 from floodmark.snapshot.signals import Signal
-from floodmark.spark import captured
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS
 from tests.support.applying import apply, event
+from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
 from tests.support.recording import Recorder
 
 TABLES = ("a", "b", "c")
-ROWS = 8
+ROWS = 6
 MARKER = 1000
 LIMIT_S = 30
 CONTROL = "floodmark.snapshot.control"
@@ -340,10 +339,7 @@ def scene(
     shared.execute("TRUNCATE signals")
     recorder = Recorder()
     recorder.listen(monkeypatch, CONTROL, signals_module.__name__)
-    # Waiting for more to come into a micro-batch is most of the time of such small ones.
-    for name in ("IDLE_WAIT_S", "BACKLOG_WAIT_S", "PING_S"):
-        monkeypatch.setattr(captured, name, 0.01)
-    monkeypatch.setattr(signal_files, "GRACE_S", 0.05)
+    hurry(monkeypatch)
     made = Scene(shared, CHANNELS[request.param](shared, tmp_path), recorder)
     yield made
     made.query.stop()
