@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from floodmark.connectors.base import Connector, ReadPoint
@@ -113,6 +113,7 @@ class SnapshotEngine:
     def revive(self, state: SnapshotState) -> SnapshotState:
         """Return the state at a read point that is held, opening a new one if the last is lost."""
         found = self._found(state)
+        self._pass_over_gone(state, found)
         rewritten = any(
             table.oid in found and found[table.oid][1] != table.file
             for index, table in enumerate(state.tables)
@@ -125,6 +126,13 @@ class SnapshotEngine:
         self._point = point
         log.info("snapshot_goes_on", position=point.position)
         return rebase(state, point.position, point.token, point.token["visible"], self._found(state))
+
+    def _pass_over_gone(self, state: SnapshotState, found: Container[int]) -> None:
+        for table in state.tables:
+            if table.pending and table.oid not in found:
+                log.warning("table_is_gone", table=table.name, reason="it was dropped, or renamed to what isn't read")
+                table.pending, table.outcome = [], "SKIPPED"
+        state.batch = [(index, span) for index, span in state.batch if state.tables[index].oid in found]
 
     def holds(self, state: SnapshotState) -> bool:
         """Tell whether the state's read point is held by this process and can be read from."""

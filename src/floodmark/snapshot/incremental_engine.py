@@ -113,12 +113,15 @@ class IncrementalEngine:
     def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
         for index, error in self._settle_batch(state, reports).items():
             self._set_aside(state.runs[index], error)
+        if any(run.redo for run in state.runs):
+            # What could not be read may have been renamed to what the filters don't match.
+            self._captured = None
         files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
         for run in state.runs:
             if not run.outcome and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
         if self._captured is None:
-            # Which tables the filters match only changes with the options, so when the query is started again.
+            # Otherwise it only changes with the options, so when the query is started again.
             self._captured = {table["oid"] for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
         for run in state.runs:
@@ -283,6 +286,9 @@ class IncrementalEngine:
     def _follow(self, run: TableRun, file: str) -> None:
         """Take over what became of a table that was altered or rewritten."""
         run.file = file
+        if run.top is None:
+            # Rewritten since the read point, it may have looked empty.
+            run.begun = False
         key = self._connector.key_of(run.oid, run.surrogate)
         if key == run.key:
             return
