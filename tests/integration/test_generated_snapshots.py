@@ -25,7 +25,7 @@ from floodmark.embedded import EmbeddedPostgres
 from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches
 from tests.conftest import Source, drop_slots, make_source
-from tests.integration.test_incremental import SIGNALS, query_of, signal
+from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower
 from tests.support.inprocess import InProcess
 from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
@@ -81,7 +81,7 @@ class Laboratory:
             for step in itertools.islice(todo, 2):
                 sessions.step(step)
 
-        signal(self.source, "execute-snapshot", data_collections=[rf"public\.{sessions.table}"])
+        self.ask(sessions.table)
         self.inject = inject
         self._follow(follower, sessions, dict(crashes), rounds=len(script) + 10)
         self.inject = lambda: None
@@ -93,6 +93,10 @@ class Laboratory:
             ended = ended or any(row["table"] == "signals" and '"type":"log"' in row["value"] for row in rows)
             follower.apply(rows, sessions)
         follower.check(sessions)
+
+    def ask(self, table: str) -> None:
+        """Ask for a snapshot of a table."""
+        signal(self.source, "execute-snapshot", data_collections=[rf"public\.{table}"])
 
     def _follow(self, follower: Follower, sessions: Sessions, crashes: dict[int, str], rounds: int) -> None:
         """Run micro-batches until the snapshot is over, changing rows between all their steps."""
@@ -136,10 +140,14 @@ class Laboratory:
         self.query.stop()
         self.query = self._open(self.query.offset)
 
-    def _open(self, offset: dict[str, Any] | None) -> InProcess:
+    def options(self) -> dict[str, str]:
+        """Return the query's options."""
         options = {"skipped.operations": "none", "max.batch.rows": "16", "incremental.snapshot.chunk.size": "1"}
-        options["incremental.snapshot.read.points"] = self.way
-        return query_of(self.source, offset, **options)
+        options |= {"snapshot.mode": "no_data", "incremental.snapshot.read.points": self.way}
+        return {**self.source.options, "signal.data.collection": "public.signals", **options}
+
+    def _open(self, offset: dict[str, Any] | None) -> InProcess:
+        return InProcess(self.options(), offset)
 
     def close(self) -> None:
         self.query.stop()
@@ -148,7 +156,7 @@ class Laboratory:
 
 
 @contextmanager
-def opened(version: int, way: str, state: Path) -> Iterator[Laboratory]:
+def opened(version: int, way: str, state: Path, kind: type[Laboratory] = Laboratory) -> Iterator[Laboratory]:
     # The standby doesn't exist.
     server_settings = {
         "synchronous_standby_names": "nobody",
@@ -156,7 +164,7 @@ def opened(version: int, way: str, state: Path) -> Iterator[Laboratory]:
     }
     with EmbeddedPostgres(version, server_settings) as server:
         source = make_source(server, state)
-        made = Laboratory(source, way)
+        made = kind(source, way)
         with pytest.MonkeyPatch.context() as patch:
             for owner, names in HOOKS.items():
                 for name in names:
