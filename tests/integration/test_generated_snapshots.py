@@ -26,7 +26,7 @@ from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches
 from floodmark.spark import planner
 from tests.conftest import Source, drop_slots, make_source
-from tests.integration.test_incremental import SIGNALS, query_of, signal
+from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower
 from tests.support.inprocess import InProcess
 from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
@@ -82,9 +82,7 @@ class Laboratory:
             for step in itertools.islice(todo, 2):
                 sessions.step(step)
 
-        # A second lane begins by itself, since the table is new.
-        if self.way != "parallel":
-            signal(self.source, "execute-snapshot", data_collections=[rf"public\.{sessions.table}"])
+        self.ask(sessions.table)
         self.inject = inject
         self._follow(follower, sessions, dict(crashes), rounds=len(script) + 10)
         self.inject = lambda: None
@@ -96,6 +94,11 @@ class Laboratory:
             ended = ended or any(row["table"] == "signals" and '"type":"log"' in row["value"] for row in rows)
             follower.apply(rows, sessions)
         follower.check(sessions)
+
+    def ask(self, table: str) -> None:
+        """Ask for a snapshot of a table; a second lane begins by itself, since the table is new."""
+        if self.way != "parallel":
+            signal(self.source, "execute-snapshot", data_collections=[rf"public\.{table}"])
 
     def _follow(self, follower: Follower, sessions: Sessions, crashes: dict[int, str], rounds: int) -> None:
         """Run micro-batches until the snapshot is over, changing rows between all their steps."""
@@ -145,13 +148,18 @@ class Laboratory:
         self.query.stop()
         self.query = self._open(self.query.offset)
 
-    def _open(self, offset: dict[str, Any] | None) -> InProcess:
+    def options(self) -> dict[str, str]:
+        """Return the query's options."""
         options = {"skipped.operations": "none", "max.batch.rows": "16", "incremental.snapshot.chunk.size": "1"}
+        options |= {"snapshot.mode": "no_data", "signal.data.collection": "public.signals"}
         if self.way == "parallel":
             options["snapshot.new.tables"] = "parallel"
         else:
             options["incremental.snapshot.read.points"] = self.way
-        return query_of(self.source, offset, **options)
+        return {**self.source.options, **options}
+
+    def _open(self, offset: dict[str, Any] | None) -> InProcess:
+        return InProcess(self.options(), offset)
 
     def close(self) -> None:
         self.query.stop()
@@ -160,7 +168,7 @@ class Laboratory:
 
 
 @contextmanager
-def opened(version: int, way: str, state: Path) -> Iterator[Laboratory]:
+def opened(version: int, way: str, state: Path, kind: type[Laboratory] = Laboratory) -> Iterator[Laboratory]:
     # The standby doesn't exist.
     server_settings = {
         "synchronous_standby_names": "nobody",
@@ -168,7 +176,7 @@ def opened(version: int, way: str, state: Path) -> Iterator[Laboratory]:
     }
     with EmbeddedPostgres(version, server_settings) as server:
         source = make_source(server, state)
-        made = Laboratory(source, way)
+        made = kind(source, way)
         with pytest.MonkeyPatch.context() as patch:
             for owner, names in HOOKS.items():
                 for name in names:

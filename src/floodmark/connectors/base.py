@@ -217,8 +217,6 @@ class Connector(Protocol):
     def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
         """Return a table as a read point sees it, to be cut by its key.
 
-        While the point is held the table is neither altered nor emptied, if the source can see to that.
-
         Args:
             point: the read point.
             oid: the table.

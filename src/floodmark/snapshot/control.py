@@ -19,6 +19,7 @@ from floodmark.snapshot.signals import (
     StopSnapshot,
     WindowClosed,
     WindowOpened,
+    asked_tables,
     expand,
     parse_signal,
 )
@@ -88,28 +89,25 @@ class SignalControl:
         """Queue the tables of an incremental snapshot."""
         begins = not state.runs
         state.name = action.id
-        tables = self._engine.tables()
-        names = expand(action.tables, sorted({table["published"] for table in tables}))
-        for name in names:
-            parts = [table for table in tables if table["published"] == name]
+        asked = asked_tables(action, self._engine.tables())
+        for name, parts in asked.items():
             if not parts:
-                log.warning("signal_matches_no_table", signal=action.id, table=name)
                 state.runs.append(TableRun(name, 0, "", {}, None, "", 0, outcome="UNKNOWN_SCHEMA"))
             for part in parts:
                 self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "")
         if begins:
-            self._tell(self._notifications.started(action.id, names))
+            self._tell(self._notifications.started(action.id, list(asked)))
 
     def _stop(self, state: IncrementalState, action: StopSnapshot) -> None:
         stopped = set(expand(action.tables, state.tables)) if action.tables else None
         dropped = state.drop(lambda run: stopped is None or run.name in stopped)
         if dropped:
             self._tell(self._notifications.aborted(state.name, dropped))
-        if not state.runs:
+        if not state.tables:
             state.paused = False
 
     def _pause(self, state: IncrementalState, paused: bool) -> None:
-        if not state.runs or state.paused == paused:
+        if not state.tables or state.paused == paused:
             return
         state.paused = paused
         make = self._notifications.paused if paused else self._notifications.resumed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from floodmark.connectors.base import Connector, ReadPoint
@@ -11,7 +11,7 @@ from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
 from floodmark.snapshot.reports import Part, TaskReports
-from floodmark.snapshot.signals import ExecuteSnapshot, expand
+from floodmark.snapshot.signals import ExecuteSnapshot, asked_tables
 from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_batch, take_units
 
 log = get_logger(__name__)
@@ -68,9 +68,8 @@ class SnapshotEngine:
         As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
         """
         self._point = point
-        tables = self._connector.tables()
-        names = expand(action.tables, sorted({table["published"] for table in tables}))
-        chosen = [table for name in names for table in tables if table["published"] == name]
+        asked = asked_tables(action, self._connector.tables())
+        chosen = [table for tables in asked.values() for table in tables]
         for table in chosen:
             statement = action.filter_of(table["published"])
             if statement:
@@ -117,6 +116,7 @@ class SnapshotEngine:
     def revive(self, state: SnapshotState) -> SnapshotState:
         """Return the state at a read point that is held, opening a new one if the last is lost."""
         found = self._found(state)
+        self._pass_over_gone(state, found)
         rewritten = any(
             table.oid in found and found[table.oid][1] != table.file
             for index, table in enumerate(state.tables)
@@ -129,6 +129,13 @@ class SnapshotEngine:
         self._point = point
         log.info("snapshot_goes_on", position=point.position)
         return rebase(state, point.position, point.token, point.token["visible"], self._found(state))
+
+    def _pass_over_gone(self, state: SnapshotState, found: Container[int]) -> None:
+        for table in state.tables:
+            if table.pending and table.oid not in found:
+                log.warning("table_is_gone", table=table.name, reason="it was dropped, or renamed to what isn't read")
+                table.pending, table.outcome = [], "SKIPPED"
+        state.batch = [(index, span) for index, span in state.batch if state.tables[index].oid in found]
 
     def holds(self, state: SnapshotState) -> bool:
         """Tell whether the state's read point is held by this process and can be read from."""

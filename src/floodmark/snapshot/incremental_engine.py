@@ -76,7 +76,7 @@ class IncrementalEngine:
     def queue(
         self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
     ) -> None:
-        """Queue a table; one that waits already is left as it is.
+        """Queue a table; one that waits already, for the same, is left as it is.
 
         Args:
             state: is changed.
@@ -84,7 +84,8 @@ class IncrementalEngine:
             surrogate: a column to read by instead of the key.
             condition: on the rows; empty: all.
         """
-        if any(run.oid == table["oid"] and not run.finished for run in state.runs):
+        asked = (table["oid"], surrogate, condition)
+        if any((run.oid, run.surrogate, run.condition) == asked and not run.begun for run in state.runs):
             return
         if self._captured is not None:
             self._captured.add(table["oid"])
@@ -114,12 +115,15 @@ class IncrementalEngine:
     def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
         for index, error in self._settle_batch(state, reports).items():
             self._set_aside(state.runs[index], error)
+        if any(run.redo for run in state.runs):
+            # What could not be read may have been renamed to what the filters don't match.
+            self._captured = None
         files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
         for run in state.runs:
             if not run.outcome and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
         if self._captured is None:
-            # Which tables the filters match only changes with the options, so when the query is started again.
+            # Otherwise it only changes with the options, so when the query is started again.
             self._captured = {table["oid"] for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
         for run in state.runs:
@@ -142,6 +146,8 @@ class IncrementalEngine:
         left = [run for run in state.runs if not run.finished]
         if state.runs and not left:
             self._tell(self._notifications.completed(state.name))
+            # The tables of a paused snapshot can be gone.
+            state.paused = False
         state.runs = left
 
     def reach(self, state: IncrementalState, after: str) -> tuple[str, str]:
@@ -282,6 +288,9 @@ class IncrementalEngine:
     def _follow(self, run: TableRun, file: str) -> None:
         """Take over what became of a table that was altered or rewritten."""
         run.file = file
+        if run.top is None:
+            # Rewritten since the read point, it may have looked empty.
+            run.begun = False
         key = self._connector.key_of(run.oid, run.surrogate)
         if key == run.key:
             return

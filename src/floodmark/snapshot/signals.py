@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from floodmark.errors import SignalError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
 
 WINDOW_OPEN = "snapshot-window-open"
 WINDOW_CLOSE = "snapshot-window-close"
@@ -235,6 +238,25 @@ def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
         matching = [table for table in known if re.fullmatch(pattern, table)]
         found.update(dict.fromkeys(matching or [pattern]))
     return list(found)
+
+
+def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables that a snapshot is asked of, by the names that their events have, in the order of the patterns.
+
+    A name that nobody knows is logged, and stands there without a table.
+
+    Args:
+        action: what is asked for.
+        tables: all captured ones, as the connector describes them.
+    """
+    published: dict[str, list[dict[str, Any]]] = {}
+    for table in tables:
+        published.setdefault(table["published"], []).append(table)
+    asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published))}
+    for name, found in asked.items():
+        if not found:
+            log.warning("signal_matches_no_table", signal=action.id, table=name)
+    return asked
 
 
 def parse_signal(signal: Signal) -> Action:

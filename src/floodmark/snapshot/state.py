@@ -40,7 +40,7 @@ class TableState:
     statement: str = ""
     read: int = 0
     failures: int = 0
-    outcome: Literal["", "SUCCEEDED", "SQL_EXCEPTION"] = ""
+    outcome: Literal["", "SUCCEEDED", "SKIPPED", "SQL_EXCEPTION"] = ""
 
     def to_json(self) -> list[Any]:
         """Return the state as JSON data."""

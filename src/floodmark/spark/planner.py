@@ -422,12 +422,18 @@ class Planner:
         self._log.start(start.oldest)
         incremental = self._resume(start)
         self._incremental.release()
-        point = self._connector.fresh_point()
-        end = max(start.log, self._log.wait_for(start.log, point.position, rows))
-        if end < point.position or not self._connector.settle(point, start.log):
+        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
+        while True:
+            point = self._connector.fresh_point()
+            end = max(start.log, self._log.wait_for(start.log, point.position, rows))
+            if end >= point.position and self._connector.settle(point, start.log):
+                break
             point.release()
-            heeded = self._heed(start, end, incremental)
-            return following(start, log=end, **heeded)
+            if end > start.log or time.monotonic() > patient_until:
+                heeded = self._heed(start, end, incremental)
+                result = following(start, log=end, **heeded)
+                return start if result == following(start) and not self._told else result
+            time.sleep(UNSETTLED_WAIT_S)
         self._engine.release()
         state = self._engine.begin_blocking(point, start.blocking[0])
         end = max(start.log, point.position)

@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import ChunkOutcome
-from floodmark.connectors.postgres.catalog import quote
+from floodmark.connectors.postgres.catalog import literal, quote
 from floodmark.connectors.postgres.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.connection import LOCK_CURE, connect, limit_waits, run
 from floodmark.connectors.postgres.copy_text import split_rows
@@ -194,7 +194,20 @@ def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict
         conditions.append(changed_since(chunk["since"]))
     if not held:
         conditions.append("NOT " + changed_since(chunk["token"]["visible"]))
-    return chunk_query(relation, chunk, conditions) if same_file(conn, stored, chunk["file"]) else None
+    if not same_file(conn, stored, chunk["file"]) or not _has_columns(conn, relation, stored):
+        return None
+    return chunk_query(relation, chunk, conditions)
+
+
+def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, stored: dict[str, Any]) -> bool:
+    """Tell whether a locked table has the columns of now: the fingerprint is that of the transaction's snapshot."""
+    columns = ", ".join(quote(column.name) for column in relation.columns)
+    try:
+        looking = f"SELECT {columns} FROM ONLY {stored['name']} LIMIT 0"
+        run(conn, looking, "looking for the columns", expected=(psycopg.errors.UndefinedColumn,))
+    except psycopg.errors.UndefinedColumn:
+        return False
+    return True
 
 
 def _begin(conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> bool:
@@ -220,7 +233,7 @@ def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -
 
 
 def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: str) -> bool:
-    """Lock the table against changes of its structure; return False if it has been dropped or altered.
+    """Lock the table against changes of its structure; return False if it has been dropped, renamed or altered.
 
     A rewritten table has other pages and looks empty to older snapshots: the planner has its chunks read again.
     """
@@ -270,13 +283,15 @@ def copy_pieces(
 
 
 def _lock(conn: psycopg.Connection[TupleRow], stored: dict[str, Any]) -> bool:
-    """Lock the table against being altered; return False if it has been dropped."""
+    """Lock the table against being altered; return False if its name is no longer its own."""
     locking = f"LOCK TABLE ONLY {stored['name']} IN ACCESS SHARE MODE"
     try:
         run(conn, locking, "locking the table", LOCK_CURE, expected=(psycopg.errors.UndefinedTable,))
     except psycopg.errors.UndefinedTable:
         return False
-    return True
+    # This function knows the catalogs of now, whatever the transaction's snapshot sees.
+    named = run(conn, f"SELECT to_regclass({literal(stored['name'])})::oid::int8", "the table of a name")
+    return bool(named[0][0] == stored["oid"])
 
 
 def _copied(channel: CopyChannel) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:

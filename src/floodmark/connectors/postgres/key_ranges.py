@@ -47,7 +47,7 @@ class PostgresKeyRanges:
     """A ``KeyRanges``.
 
     Args:
-        point: the read point, in whose transaction the table is locked against being altered.
+        point: the read point.
         table: its name for SQL.
         key: as ``key_of`` returned it.
         condition: on the rows; empty: all.
@@ -58,14 +58,13 @@ class PostgresKeyRanges:
         self._table = table
         self._key = key
         self._and = f" AND ({condition})" if condition else ""
-        point.query(f"LOCK TABLE ONLY {table} IN ACCESS SHARE MODE", "locking a table")
 
     def last(self) -> list[str] | None:
         """Return the highest key."""
         names = [quote(name) for name in self._key["columns"]]
         order = ", ".join(f"{name} DESC" for name in names)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        rows = self._point.query(
+        rows = self._point.look(
             f"SELECT {_texts(self._key)} FROM ONLY {self._table} WHERE {present}{self._and} ORDER BY {order} LIMIT 1",
             "the highest key of a table",
         )
@@ -76,7 +75,7 @@ class PostgresKeyRanges:
     ) -> list[tuple[list[str], int]]:
         """Return the upper bounds of the next ranges, each with how many rows it has."""
         order = ", ".join(map(quote, self._key["columns"]))
-        rows = self._point.query(
+        rows = self._point.look(
             f"SELECT n, {_texts(self._key)} FROM (SELECT {order}, row_number() OVER (ORDER BY {order}) AS n, "
             f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {order} FROM ONLY {self._table} "
             f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {order} LIMIT {size * count}) "

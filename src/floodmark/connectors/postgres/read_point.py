@@ -109,6 +109,14 @@ class PostgresReadPoint:
         with self._conn.transaction():
             return run(self._conn, statement, doing, cure)
 
+    def look(self, statement: str, doing: str) -> list[TupleRow]:
+        """Run a statement that sees the snapshot, and keep no lock on what it reads.
+
+        Whoever waits to alter the table would wait for the snapshot's end, and the tasks that read it for him.
+        """
+        with self._conn.transaction(force_rollback=True):
+            return run(self._conn, statement, doing)
+
     def alive(self) -> bool:
         """Tell whether other connections can still import the snapshot."""
         try:
