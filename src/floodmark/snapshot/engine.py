@@ -113,8 +113,8 @@ class SnapshotEngine:
                 table.outcome = "SUCCEEDED"
                 self._tell(self._notifications.table_completed(table.name, names, table.read))
 
-    def revive(self, state: SnapshotState) -> SnapshotState:
-        """Return the state at a read point that is held, opening a new one if the last is lost."""
+    def usable(self, state: SnapshotState) -> bool:
+        """Tell whether the state can go on at its read point; tables that are gone are taken out of it."""
         found = self._found(state)
         self._pass_over_gone(state, found)
         rewritten = any(
@@ -122,10 +122,15 @@ class SnapshotEngine:
             for index, table in enumerate(state.tables)
             if table.pending or any(index == handed for handed, _ in state.batch)
         )
-        if self.holds(state) and not rewritten and not state.batch:
-            return state
+        return self.holds(state) and not rewritten and not state.batch
+
+    def revive(self, state: SnapshotState) -> SnapshotState:
+        """Return the state at a read point that is held, opening a new one if the last is lost."""
+        return state if self.usable(state) else self.move(state, self._connector.read_point())
+
+    def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
+        """Return the state at another read point."""
         self.release()
-        point = self._connector.read_point()
         self._point = point
         log.info("snapshot_goes_on", position=point.position)
         return rebase(state, point.position, point.token, point.token["visible"], self._found(state))

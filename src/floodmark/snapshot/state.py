@@ -154,6 +154,16 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
     return failed
 
 
+def defer_batch(state: SnapshotState) -> None:
+    """Put what was read without its read point, and so only in part, off to the next read point."""
+    view = len(state.views) - 1
+    for index, (first, last, _) in state.batch:
+        table = state.tables[index]
+        table.done = _without(table.done, (first, last, view))
+        table.pending = _merge([*table.pending, (first, last, view)])
+    state.batch = []
+
+
 def _without(spans: list[Span], hole: Span) -> list[Span]:
     """Return spans without the units of another."""
     cut = []

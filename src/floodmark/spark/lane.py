@@ -11,11 +11,11 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from floodmark.connectors.base import Connector
+from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.reports import TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot
-from floodmark.snapshot.state import SnapshotState
+from floodmark.snapshot.state import SnapshotState, defer_batch
 from floodmark.spark.captured import CapturedLog
 
 
@@ -76,10 +76,8 @@ class SecondLane:
         Returns:
             Where the main lane's micro-batch ends, and the lane: there, or not begun yet.
         """
-        point = self._connector.fresh_point()
-        end = max(after, self._log.wait_for(after, point.position, rows))
-        if end < point.position or not self._connector.settle(point, after):
-            point.release()
+        end, point = self._open(after, rows)
+        if point is None:
             return end, lane
         self.engine.release()
         state = self.engine.begin_blocking(point, lane.action)
@@ -88,6 +86,19 @@ class SecondLane:
         return max(after, point.position), replace(
             lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state
         )
+
+    def _open(self, after: str, rows: int | None) -> tuple[str, ReadPoint | None]:
+        """Open a read point, waiting for nobody's transactions.
+
+        Returns:
+            How far the log can be delivered, and the read point if that is far enough and the point has a place in it.
+        """
+        point = self._connector.fresh_point()
+        end = max(after, self._log.wait_for(after, point.position, rows))
+        if end >= point.position and self._connector.settle(point, after):
+            return end, point
+        point.release()
+        return end, None
 
     def step(self, lane: Lane, main: str, rows: int | None, reports: TaskReports) -> Lane | None:
         """Return the lane at the end of the next micro-batch; None: it ends where the main lane does.
@@ -101,8 +112,12 @@ class SecondLane:
         if lane.snapshot is not None:
             state = copy.deepcopy(lane.snapshot)
             self.engine.settle(state, reports)
-            if state.pending or state.batch:
-                state = self.engine.revive(state)
+            if (state.pending or state.batch) and not self.engine.usable(state):
+                reached, point = self._open(lane.position, rows)
+                if point is None:
+                    defer_batch(state)
+                    return replace(lane, position=reached, snapshot=state)
+                state = self.engine.move(state, point)
             if state.pending:
                 state.batch = []
                 if lane.position < state.position:

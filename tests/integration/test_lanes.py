@@ -1,0 +1,144 @@
+"""A second lane: new tables are read while the log of the others goes on, and catch up (DBZ-175)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from floodmark.spark import planner
+from tests.conftest import Source
+from tests.integration.test_incremental import query_of
+from tests.support.inprocess import InProcess
+
+ROWS = 2000
+OPTIONS = {
+    "publication_autocreate_mode": "filtered",
+    "snapshot_new_tables": "parallel",
+    "snapshot_chunk_bytes": "8192",
+    "snapshot_batch_target_ms": "200",
+    "notification_enabled_channels": "sink",
+    "notification_sink_topic_name": "told",
+}
+
+
+@pytest.fixture
+def shop(source: Source) -> Source:
+    source.execute("CREATE TABLE old (id integer PRIMARY KEY)", "CREATE TABLE new (id integer PRIMARY KEY, v text)")
+    source.execute(f"INSERT INTO new SELECT g, repeat('v', 300) FROM generate_series(1, {ROWS}) g")
+    return source
+
+
+def states(rows: list[dict[str, Any]]) -> dict[int, list[str | None]]:
+    """Return what each row of the table ``new`` was in turn: the first letter of ``v``, None if deleted."""
+    found: dict[int, list[str | None]] = {}
+    for row in rows:
+        if row["table"] == "new" and row["value"] is not None:
+            after = json.loads(row["value"])["after"]
+            key = json.loads(row["key"])["id"]
+            found.setdefault(key, []).append(None if after is None else after["v"][:1])
+    return found
+
+
+def at(offset: dict[str, Any]) -> str:
+    """Return what a second lane does."""
+    lane = offset["lane"]
+    if lane is None:
+        return "one lane"
+    return "begins" if not lane["position"] else "reads" if lane["snapshot"] else "catches up"
+
+
+def extended(source: Source) -> InProcess:
+    """Return a query that is started again with one more table."""
+    query = query_of(source, None, table_include_list="public.old", **OPTIONS)
+    query.drain()
+    query.stop()
+    return query_of(source, query.offset, table_include_list="public.old,public.new", **OPTIONS)
+
+
+def change(source: Source, step: int) -> None:
+    source.execute(
+        f"INSERT INTO old VALUES ({step})",
+        f"INSERT INTO new VALUES ({ROWS + step}, 'i')",
+        f"UPDATE new SET v = 'u' WHERE id % 50 = {step % 50}",
+        f"DELETE FROM new WHERE id = {step * 7}",
+    )
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_others_go_on_meanwhile(shop: Source, dies: bool) -> None:
+    query = extended(shop)
+    rows: list[dict[str, Any]] = []
+    phases: list[str] = []
+    seen_old: set[str] = set()
+    for step in range(1, 280):
+        change(shop, step)
+        batch = query.step()
+        phases.append(at(query.offset))
+        if any(row["table"] == "old" for row in batch):
+            seen_old.add(phases[-1])
+        if phases[-1] == "reads" and phases.count("reads") > 1:
+            assert {row["op"] for row in batch if row["table"] == "new"} <= {"r"} or dies
+        rows += batch
+        if dies and step % 10 == 0:
+            query.stop()
+            query = query_of(shop, query.offset, table_include_list="public.old,public.new", **OPTIONS)
+        if "reads" in phases and phases[-1] == "one lane":
+            break
+    rows += query.drain()
+    query.stop()
+    assert phases[-1] == "one lane"
+    assert "reads" in seen_old
+    found = states(rows)
+    with_rows = {key: history[-1] for key, history in found.items() if history[-1] is not None}
+    with psycopg.connect(shop.conninfo) as conn:
+        assert with_rows == dict(conn.execute("SELECT id, left(v, 1) FROM new").fetchall())
+    for history in found.values():
+        # Rows begin as they were or are inserted, may be updated and deleted, and never go back.
+        order = [("v", "i").index(s) if s in ("v", "i") else 2 if s == "u" else 3 for s in history]
+        assert [min(o, 1) if o < 2 else o for o in order] == sorted(min(o, 1) if o < 2 else o for o in order)
+    told = [json.loads(row["value"])["type"] for row in rows if row["topic"] == "told"]
+    assert (told[0], told[-1]) == ("STARTED", "COMPLETED")
+
+
+def test_a_table_that_is_created_while_the_query_runs(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "NEW_TABLES_S", 0.0)
+    source.execute("CREATE TABLE old (id integer PRIMARY KEY)")
+    query = query_of(source, None, table_include_list=r"public\..*", **OPTIONS)
+    query.drain()
+    query.restart()
+    query.step()
+    source.execute("CREATE TABLE new (id integer PRIMARY KEY, v text)", "INSERT INTO new VALUES (1, 'v')")
+    rows = query.step()
+    assert at(query.offset) != "one lane"
+    source.execute("INSERT INTO new VALUES (2, 'i')")
+    rows += query.drain()
+    source.execute("UPDATE new SET v = 'u' WHERE id = 1")
+    rows += query.drain()
+    query.stop()
+    assert at(query.offset) == "one lane"
+    found = states(rows)
+    assert found[1][-2:] == ["v", "u"]
+    assert found[2][-1] == "i"
+
+
+def test_the_source_keeps_the_log_that_the_lane_needs(shop: Source) -> None:
+    query = extended(shop)
+    while at(query.offset) != "reads":
+        query.step()
+    position = query.offset["lane"]["position"]
+    change(shop, 1)
+    while query.offset["log"] <= position:
+        query.step()
+    query.step()
+    with psycopg.connect(shop.conninfo) as conn:
+        confirmed = conn.execute(
+            "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s",
+            [shop.options["slot.name"]],
+        ).fetchone()
+    assert confirmed is not None
+    high, low = confirmed[0].split("/")
+    assert f"{int(high, 16):08X}{int(low, 16):08X}" <= position[:16]
+    query.stop()
