@@ -143,7 +143,9 @@ class Planner:
         for notification in self._told:
             for listener in self._listeners:
                 listener.notify(notification)
-        return replace(end, batch=uuid.uuid4().hex, notifications=tuple(self._told), aside=self._aside.tables)
+        # Each names all tables that wait, so with many tables they are most of the offset.
+        events = tuple(self._told) if "sink" in self._options.notification_enabled_channels else ()
+        return replace(end, batch=uuid.uuid4().hex, notifications=events, aside=self._aside.tables)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then tells again.

@@ -61,11 +61,11 @@ class PostgresKeyRanges:
 
     def last(self) -> list[str] | None:
         """Return the highest key."""
-        names = [quote(name) for name in self._key["columns"]]
-        order = ", ".join(f"{name} DESC" for name in names)
-        present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key["columns"])
+        order = ", ".join(f"{place} DESC" for place, _ in enumerate(self._key["columns"], 1))
         rows = self._point.look(
-            f"SELECT {_texts(self._key)} FROM ONLY {self._table} WHERE {present}{self._and} ORDER BY {order} LIMIT 1",
+            f"SELECT {_texts(self._key)} FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
+            f"WHERE {present}{self._and} ORDER BY {order} LIMIT 1) AS highest",
             "the highest key of a table",
         )
         return list(rows[0]) if rows else None
@@ -74,11 +74,12 @@ class PostgresKeyRanges:
         self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int
     ) -> list[tuple[list[str], int]]:
         """Return the upper bounds of the next ranges, each with how many rows it has."""
-        order = ", ".join(map(quote, self._key["columns"]))
+        order = ", ".join(f"k{number}" for number, _ in enumerate(self._key["columns"]))
+        places = ", ".join(str(place) for place, _ in enumerate(self._key["columns"], 1))
         rows = self._point.look(
             f"SELECT n, {_texts(self._key)} FROM (SELECT {order}, row_number() OVER (ORDER BY {order}) AS n, "
-            f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {order} FROM ONLY {self._table} "
-            f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {order} LIMIT {size * count}) "
+            f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
+            f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {places} LIMIT {size * count}) "
             f"AS keys) AS numbered WHERE n % {size} = 0 OR more IS NULL ORDER BY n",
             "the bounds of a table's chunks",
         )
@@ -104,6 +105,14 @@ def _values(values: Sequence[str]) -> str:
     return f"({', '.join(texts)})" if len(texts) > 1 else texts[0]
 
 
+def _named(key: dict[str, Any]) -> str:
+    """Return the key's columns with names of their own, whatever they are called in the table.
+
+    Beside them ORDER BY must say places: a name means what the query calls so, before a column of the table.
+    """
+    return ", ".join(f"{quote(name)} AS k{number}" for number, name in enumerate(key["columns"]))
+
+
 def _texts(key: dict[str, Any]) -> str:
-    # Without names of their own they would be called like the columns, and ORDER BY would mean the texts.
-    return ", ".join(f"{quote(name)}::text AS k{number}" for number, name in enumerate(key["columns"]))
+    """Return these as texts."""
+    return ", ".join(f"k{number}::text" for number, _ in enumerate(key["columns"]))

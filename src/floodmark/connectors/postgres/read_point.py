@@ -98,7 +98,8 @@ class PostgresReadPoint:
         Returns:
             False if there is none: take another read point.
         """
-        lsn = commits.cut(self.visible, doubtful, first_lsn(after), self.token["lsn"])
+        # The log may have been delivered up to behind the page's header, before which the point lies.
+        lsn = commits.cut(self.visible, doubtful, _reachable(first_lsn(after)), self.token["lsn"])
         if lsn is None:
             return False
         self._settle(lsn)
