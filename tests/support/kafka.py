@@ -33,6 +33,8 @@ log.dirs={data}
 num.partitions=1
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 """
 FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n"
 
