@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale, dat
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks, source_options
 from benchmarks.latency import RATE, Writer, new_slot, quantiles
 from benchmarks.query import Spec
-from benchmarks.workload import create_tables, fill
+from benchmarks.workload import create_tables, fill, slot_active
 from floodmark.embedded import EmbeddedPostgres
 
 SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
@@ -41,26 +42,38 @@ def run(scale: Scale, postgres: int) -> Result:
         connection.execute("VACUUM ANALYZE t")
         if scale.debezium:
             for chunk in (None, 10_000):
-                with Writer(server, update) as writer:
-                    result.legs.append(_debezium(server, connection, rows, chunk, writer))
+                with Writer(server, update):
+                    result.legs.append(_debezium(server, connection, rows, chunk))
         with Writer(server, update) as writer:
-            result.legs.append(_floodmark(server, connection, rows, writer))
+            result.legs.append(floodmark(server, connection, ["t"], rows, writer))
     result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
     return result
 
 
-def _signal(connection: Connection) -> float:
+def _signal(connection: Connection, tables: Sequence[str]) -> float:
     """Ask for the snapshot; return when, in seconds since the epoch."""
-    data = json.dumps({"data-collections": ["public.t"], "type": "incremental"})
+    data = json.dumps({"data-collections": [f"public.{table}" for table in tables], "type": "incremental"})
     connection.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [str(uuid.uuid4()), data])
     return time.time()
 
 
-def _floodmark(server: EmbeddedPostgres, connection: Connection, rows: int, writer: Writer) -> Leg:
+def floodmark(
+    server: EmbeddedPostgres, connection: Connection, tables: Sequence[str], rows: int, writer: Writer | None = None
+) -> Leg:
+    """Read tables incrementally.
+
+    Args:
+        server: with the publication and the signal table.
+        connection: to it.
+        tables: their names.
+        rows: how many they have together.
+        writer: changes rows meanwhile.
+    """
+    include = ",".join(f"public.{table}" for table in (*tables, "signals"))
     with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_incremental") as slot:
         scratch = Path(directory)
         output = scratch / "batches.jsonl"
-        options = source_options(server, INCLUDE, slot, scratch / "state")
+        options = source_options(server, include, slot, scratch / "state")
         options["signal.data.collection"] = "public.signals"
         spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
         with QueryProcess(spec, scratch / "query.log") as query:
@@ -72,9 +85,9 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, rows: int, writ
                 lines = _lines(output)
                 return bool(lines) and sum(line["reads"] for line in lines) >= reads
 
-            wait_until(lambda: delivered(0), START_TIMEOUT_S, "the query delivers its first batch")
-            writer.run_until(time.time() + BASE_S)
-            mark, begin = query.sampler.now(), _signal(connection)
+            wait_until(lambda: slot_active(connection, slot), START_TIMEOUT_S, "the query streams")
+            time.sleep(BASE_S)
+            mark, begin = query.sampler.now(), _signal(connection, tables)
             wait_until(lambda: delivered(rows), LEG_TIMEOUT_S, "the snapshot is through", 0.1)
             usage = query.sampler.usage(since=mark)
             query.end_input()
@@ -84,7 +97,8 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, rows: int, writ
     delays = [
         (line["received"] - moment) / 1000 for line in lines for moment in line["committed"] if moment >= begin * 1e6
     ]
-    figures = _figures(rows, end - begin, delays) | {
+    figures = {"rows/s": rows / (end - begin), "seconds": end - begin} | (quantiles(delays) if writer else {})
+    figures |= {
         "CPU s": usage.cpu_s,
         "peak MB": usage.peak_memory >> 20,
         "batches": sum(bool(line["reads"]) for line in lines),
@@ -92,7 +106,7 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, rows: int, writ
     return Leg("Floodmark, foreachBatch", figures, process_peaks(usage), durations(progress))
 
 
-def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None, writer: Writer) -> Leg:
+def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None) -> Leg:
     with tempfile.TemporaryDirectory() as directory, new_slot(connection, "debezium_incremental") as slot:
         events = Path(directory) / "events.jsonl"
         options = reference.debezium_options(server, INCLUDE, slot) | {
@@ -105,8 +119,8 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk
             options["incremental.snapshot.chunk.size"] = str(chunk)
         with Debezium(options, events, timestamps=True, leave_out='"op":"r"') as debezium:
             debezium.wait_records(1, START_TIMEOUT_S)
-            writer.run_until(time.time() + BASE_S)
-            mark, begin = debezium.sampler.now(), _signal(connection)
+            time.sleep(BASE_S)
+            mark, begin = debezium.sampler.now(), _signal(connection, ["t"])
             debezium.wait_for('"type":"COMPLETED"', LEG_TIMEOUT_S)
             usage = debezium.sampler.usage(since=mark)
             reads = debezium.left_out
@@ -122,12 +136,9 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk
             committed_ms = json.loads(record.value)["source"]["ts_us"] / 1000
             if begin * 1000 <= committed_ms and record.received_ms <= end * 1000:
                 delays.append(record.received_ms - committed_ms)
-    figures = _figures(rows, end - begin, delays) | {"CPU s": usage.cpu_s, "peak MB": usage.peak_memory >> 20}
+    figures = {"rows/s": rows / (end - begin), "seconds": end - begin} | quantiles(delays)
+    figures |= {"CPU s": usage.cpu_s, "peak MB": usage.peak_memory >> 20}
     return Leg(f"{reference.DEBEZIUM}, {'default' if chunk is None else f'chunks of {chunk:,}'}", figures)
-
-
-def _figures(rows: int, seconds: float, delays: list[float]) -> dict[str, float | int | str | None]:
-    return {"rows/s": rows / seconds, "seconds": seconds, **quantiles(delays)}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, snapshot
+from benchmarks import drain, growth, incremental, latency, memory, scale, snapshot
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "drain": drain.run,
     "snapshot": snapshot.run,
     "incremental": incremental.run,
+    "scale": scale.run,
     "latency": latency.run,
     "memory": memory.run,
     "growth": growth.run,
