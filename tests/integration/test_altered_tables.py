@@ -39,7 +39,7 @@ CHANGES = {
     "truncate": "TRUNCATE t",
     "drop": "DROP TABLE t",
 }
-SOME = ("add a column and rewrite", "drop a column", "change the key", "rename", "truncate", "drop")
+SOME = ("add a column and rewrite", "change the key", "rename", "truncate", "drop")
 NOW = {"rename": "renamed", "move": "elsewhere.t", "swap": "old"}
 
 

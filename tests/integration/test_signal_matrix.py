@@ -31,6 +31,7 @@ TABLES = ("a", "b", "c")
 ROWS = 6
 MARKER = 1000
 LIMIT_S = 30
+PROGRESS = ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
 CONTROL = "floodmark.snapshot.control"
 OPTIONS = {
     "table.include.list": ",".join(rf"public\.{name}" for name in TABLES),
@@ -118,8 +119,8 @@ class Model:
         reads: how often each row of a table is read.
         stopped: tables of which reading ended in the middle.
         told: of incremental snapshots: id and type, without the progress and ends of tables.
-        scans: of incremental snapshots: how reading of tables ended.
-        whole: types that are told of initial and blocking snapshots.
+        scans: how reading of tables ended.
+        whole: types that are told of initial and blocking snapshots, without these.
         logged: lines of the log: event and signal.
     """
 
@@ -158,12 +159,17 @@ class Model:
             self.logged.append(("signal_matches_no_table", name))
         if blocking:
             self.whole += ["STARTED", "COMPLETED"]
-            self.reads.update(table for table in tables if table in TABLES)
+            self.read_whole(*(table for table in tables if table in TABLES))
             return
         if not self.queue:
             self.told.append((name, "STARTED"))
         self.newest = name
         self.queue += tables
+
+    def read_whole(self, *tables: str) -> None:
+        """Take note that an initial or blocking snapshot reads tables."""
+        self.reads.update(table for table in tables if table in TABLES)
+        self.scans.update((table, "SUCCEEDED") for table in tables)
 
     def _stop(self, tables: list[str]) -> None:
         dropped = [name for name in self.queue if name in tables]
@@ -258,10 +264,8 @@ class Scene:
 
     def change(self, number: int) -> None:
         """Change rows of all tables, and add one to each."""
-        for name in TABLES:
-            self.source.execute(
-                f"UPDATE {name} SET v = {number} WHERE id IN (2, {ROWS})", f"INSERT INTO {name} VALUES ({number}, 0)"
-            )
+        changes = [f"UPDATE {name} SET v = {number} WHERE id IN (2, {ROWS})" for name in TABLES]
+        self.source.execute(*changes, *(f"INSERT INTO {name} VALUES ({number}, 0)" for name in TABLES))
 
 
 def idle(scene: Scene) -> None:
@@ -271,7 +275,7 @@ def idle(scene: Scene) -> None:
 def initial(scene: Scene) -> None:
     scene.open("initial")
     scene.model.whole += ["COMPLETED"]
-    scene.model.reads.update(TABLES)
+    scene.model.read_whole(*TABLES, "signals")
     assert scene.query.offset["snapshot"]["tables"][2][5], "nothing is left to be read"
 
 
@@ -408,12 +412,11 @@ def test_signals_of_a_micro_batch_that_died_are_taken_once(scene: Scene) -> None
 def check(scene: Scene) -> None:
     model = scene.model
     told = [json.loads(row["value"]) for row in scene.rows if row["topic"] == "told"]
-    tables = ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
-    whole = [one["type"] for one in told if one["aggregate_type"] == "Initial Snapshot" and one["type"] not in tables]
-    assert whole[1:] == model.whole
-    parts = [one for one in told if one["aggregate_type"] == "Incremental Snapshot"]
-    assert [(one["id"], one["type"]) for one in parts if one["type"] not in tables] == model.told
-    details = [one["additional_data"] for one in parts if one["type"] == "TABLE_SCAN_COMPLETED"]
+    whole = [one["type"] for one in told if one["aggregate_type"] == "Initial Snapshot"]
+    assert [kind for kind in whole[1:] if kind not in PROGRESS] == model.whole
+    course = [(one["id"], one["type"]) for one in told if one["aggregate_type"] == "Incremental Snapshot"]
+    assert [one for one in course if one[1] not in PROGRESS] == model.told
+    details = [one["additional_data"] for one in told if one["type"] == "TABLE_SCAN_COMPLETED"]
     scans = Counter((one["scanned_collection"].removeprefix("public."), one["status"]) for one in details)
     assert scans == model.scans
 
