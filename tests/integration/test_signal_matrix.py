@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ TABLES = ("a", "b", "c")
 ROWS = 6
 MARKER = 1000
 LIMIT_S = 30
+SERVERS = ["pg16", "pg18"]
 PROGRESS = ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
 CONTROL = "floodmark.snapshot.control"
 OPTIONS = {
@@ -328,7 +330,7 @@ ASKED: dict[str, list[tuple[str, dict[str, Any] | str | None]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=["pg16", "pg18"])
+@pytest.fixture(scope="module", params=SERVERS)
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     made = make_source(request.getfixturevalue(request.param), tmp_path_factory.mktemp("matrix") / "state")
     made.execute(SIGNALS)
@@ -349,8 +351,16 @@ def scene(
     made.query.stop()
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("state", STATES)
+def combinations() -> list[tuple[str, str, str, str]]:
+    """Return all combinations; those of polled channels, which no server is part of, on one server each."""
+    found = []
+    for number, (channel, state, asked) in enumerate(product(CHANNELS, STATES, ASKED)):
+        servers = SERVERS if channel == SourceChannel.name else [SERVERS[(number // len(ASKED) + number) % 2]]
+        found += [(server, channel, state, asked) for server in servers]
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("shared", "scene", "state", "asked"), combinations(), indirect=["shared", "scene"])
 def test_signals(scene: Scene, state: str, asked: str) -> None:
     STATES[state](scene)
     scene.change(MARKER)
