@@ -19,6 +19,8 @@ log = get_logger(__name__)
 
 MARKER = "incremental"
 RETRIES = 3
+FIRST_CHUNKS = 4
+MARGIN = 0.9
 FIXED_SHARE = 0.7
 MOST_FIXED = 0.5
 GROWTH = 3.0
@@ -58,11 +60,12 @@ class IncrementalEngine:
         self._tell = tell
         self._aside = aside
         self._isolate = isolate
-        self._target_s = target_s
+        # One that takes longer delays the log more than a shorter one saves.
+        self._target_s = MARGIN * target_s
         self._least = least
         self._most = max(most, least)
         self._tasks = tasks
-        self._rows = min(least * tasks, self._most)
+        self._rows = min(FIRST_CHUNKS * least * tasks, self._most)
         self._point: ReadPoint | None = None
         self._settled = False
         self._captured: set[int] | None = None
