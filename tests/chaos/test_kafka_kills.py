@@ -15,7 +15,7 @@ from tests.support.driver import Driver
 from tests.support.kafka import running_broker
 from tests.support.sink import read_sink
 
-KILLS = 3
+KILLS = 2
 SIGNALS = 2
 ROWS = 50
 

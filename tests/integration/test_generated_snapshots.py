@@ -32,7 +32,7 @@ from tests.support.inprocess import InProcess
 from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
 
 CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250"))
-WINDOW_CASES = CASES * 2 // 5
+OTHER_CASES = CASES // 5
 SESSIONS = 3
 HOOKS: dict[type, tuple[str, ...]] = {
     PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints", "window_rows"),
@@ -245,7 +245,7 @@ def test_convergence_and_no_time_travel(
 
 
 @pytest.mark.timeout(1800)
-@cases(WINDOW_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@cases(OTHER_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel_by_windows(
     windows: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
 ) -> None:
@@ -253,7 +253,7 @@ def test_convergence_and_no_time_travel_by_windows(
 
 
 @pytest.mark.timeout(1800)
-@cases(WINDOW_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@cases(OTHER_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel_by_a_second_lane(
     lanes: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import CapturingLogger
 
-from floodmark.embedded import free_port
+from floodmark.embedded import EmbeddedPostgres, free_port
 from floodmark.snapshot import signal_kafka
 from tests.conftest import Source
 from tests.integration.test_incremental import ids, over, until
@@ -27,6 +27,12 @@ READ_T = {"type": "execute-snapshot", "data": {"data-collections": ["public.t"]}
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
         yield found
+
+
+@pytest.fixture
+def server(pg18: EmbeddedPostgres) -> EmbeddedPostgres:
+    """The server of all these tests: how signals come by Kafka doesn't depend on it."""
+    return pg18
 
 
 @pytest.fixture
