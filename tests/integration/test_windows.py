@@ -82,7 +82,8 @@ def test_a_signal_reads_tables_and_marks_windows_as_debezium_does(source: Source
     )
     source.execute("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 10000) g")
     source.execute("INSERT INTO parts SELECT g % 3, chr(9) || g FROM generate_series(1, 5000) g")
-    query = windows_of(source, {"incremental.snapshot.watermarking.strategy": strategy})
+    # Few rows a micro-batch, so that there are several windows.
+    query = windows_of(source, {"incremental.snapshot.watermarking.strategy": strategy, "max.batch.rows": "3000"})
     assert query.drain() == []
     signal(source, "execute-snapshot", data_collections=["public.t", "public.parts"])
     rows = query.drain()
@@ -255,7 +256,7 @@ def test_an_alter_table_that_waits_for_a_window_holds_nothing_up(
             deadline = time.monotonic() + 10
             with psycopg.connect(source.conninfo, autocommit=True) as conn:
                 waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
-                while not conn.execute(waits).fetchone():
+                while altering.is_alive() and not conn.execute(waits).fetchone():
                     assert time.monotonic() < deadline
         monkeypatch.setattr(PostgresConnector, "window_rows", read)
         return read(self, *args)
@@ -340,7 +341,8 @@ def test_typed_rows(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_in_spark(spark: SparkSession, source: Source, tmp_path: Path) -> None:
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 3000) g")
-    base = {"snapshot.mode": "no_data", "signal.data.collection": "public.signals", **WINDOWS}
+    # A few windows even for small tables.
+    base = {"snapshot.mode": "no_data", "signal.data.collection": "public.signals", "max.batch.rows": "1000", **WINDOWS}
 
     def run() -> None:
         stream = spark.readStream.format("floodmark").options(**source.options, **base).load()
@@ -443,12 +445,12 @@ def test_a_snapshot_goes_on_in_the_other_way(source: Source, before: str, after:
     query.drain()
     query.restart()
     signal(source, "execute-snapshot", data_collections=["public.t"])
-    until(query, running)
+    rows = until(query, running)
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
     query.stop()
     query = windows_of(source, {**small, "incremental.snapshot.read.points": after}, query.offset)
     source.execute("UPDATE t SET v = 'new' WHERE id < 10")
-    rows = query.run(end)
+    rows += query.run(end)
     query.offset = end
     rows += query.drain()
     query.stop()
