@@ -10,6 +10,7 @@ from floodmark.log import get_logger
 
 log = get_logger(__name__)
 
+RETRIES = 3
 What = Literal["initial", "blocking", "incremental", "log"]
 
 
@@ -53,6 +54,19 @@ class TablesAside:
     def begin(self, tables: Iterable[AsideTable]) -> None:
         """Start from what an offset says."""
         self._tables = {table.oid: table for table in tables}
+
+    def failed(self, table: AsideTable, tries: int) -> bool:
+        """Take note that a table could not be read; return whether it is set aside for that.
+
+        Args:
+            table: as it would be set aside.
+            tries: how often in a row it has failed.
+        """
+        log.warning("table_cannot_be_read", table=table.name, error=table.error, tries=tries)
+        if tries <= RETRIES:
+            return False
+        self.add(table)
+        return True
 
     def add(self, table: AsideTable) -> None:
         """Set a table aside; one whose changes are left out stays so."""

@@ -17,7 +17,6 @@ from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_
 log = get_logger(__name__)
 
 FIRST_CHUNKS = 4
-RETRIES = 3
 
 
 class SnapshotEngine:
@@ -98,10 +97,9 @@ class SnapshotEngine:
         for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
             table = state.tables[index]
             table.failures += 1
-            log.warning("table_cannot_be_read", table=table.name, error=error, tries=table.failures)
-            if table.failures > RETRIES:
+            failed = AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", error)
+            if self._aside.failed(failed, table.failures):
                 table.pending, table.outcome = [], "SQL_EXCEPTION"
-                self._aside.add(AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", error))
                 self._tell(self._notifications.table_failed(table.name))
         self._tell_finished(state)
 

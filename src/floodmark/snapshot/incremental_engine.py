@@ -18,7 +18,6 @@ from floodmark.snapshot.reports import TaskReports
 log = get_logger(__name__)
 
 MARKER = "incremental"
-RETRIES = 3
 FIRST_CHUNKS = 4
 MARGIN = 0.9
 FIXED_SHARE = 0.7
@@ -215,11 +214,9 @@ class IncrementalEngine:
         """Try a table again with the next micro-batch, but not for ever; the others go on."""
         run.failures += 1
         run.error = error
-        log.warning("table_cannot_be_read", table=run.name, error=error, tries=run.failures)
-        if run.failures > RETRIES:
+        if self._aside.failed(AsideTable(run.name, run.oid, "incremental", error), run.failures):
             run.outcome = "SQL_EXCEPTION"
             run.redo = []
-            self._aside.add(AsideTable(run.name, run.oid, "incremental", error))
 
     def _progress(self, state: IncrementalState, run: TableRun) -> list[Notification]:
         if run.after is None:

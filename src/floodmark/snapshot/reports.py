@@ -66,6 +66,10 @@ class TaskReports:
             if known is None or _WORST.index(report.outcome) > _WORST.index(known.outcome):
                 self._chunks[key] = report
 
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self._chunks or self.log_failures)
+
     def of(self, part: Part, *chunk: int) -> Report:
         """Return what is known of a chunk; of one without a report, that nothing was read."""
         return self._chunks.get((part, chunk)) or Report(part, chunk, "nothing")

@@ -174,8 +174,9 @@ class Planner:
     def _read_reports(self, start: Offset) -> None:
         """Learn what the tasks of the last micro-batch have done; while nothing comes, it stays the last one."""
         if self._reports[0] != start.batch:
+            if not self._reports[0] or self._reports[1]:
+                self._box.keep_only(start.batch)
             self._reports = (start.batch, self._box.read(start.batch))
-            self._box.keep_only(start.batch)
         for failure in self._reports[1].log_failures:
             self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
 
