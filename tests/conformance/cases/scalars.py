@@ -1,32 +1,8 @@
-"""The cases whose events are recorded from Debezium: SQL to prepare, SQL to stream, and options.
-
-A case's setup runs before the connector starts, so that its rows come from the snapshot; its statements run
-one by one, each in a transaction of its own, once the connector streams.
-"""
+"""Cases of the scalar types: their values in snapshot and stream, and the modes of numbers and times."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True)
-class Case:
-    """One conformance case.
-
-    Args:
-        name: the golden file's name.
-        setup: SQL scripts that run before the connector starts.
-        statements: SQL statements that run while it streams.
-        options: connector options by Debezium's names.
-        schemas: whether keys and values carry their schemas.
-    """
-
-    name: str
-    setup: tuple[str, ...]
-    statements: tuple[str, ...]
-    options: dict[str, str] = field(default_factory=dict)
-    schemas: bool = False
-
+from tests.conformance.cases.case import Case
 
 AS_XML = """
 CREATE FUNCTION as_xml(text) RETURNS xml LANGUAGE internal IMMUTABLE STRICT AS 'xmltotext'
@@ -262,7 +238,7 @@ def both_ways(
     return snapshot, stream
 
 
-def _scalar_case(
+def scalar_case(
     name: str,
     rows: tuple[dict[str, str], ...],
     prefixes: tuple[str, ...] = ("c_",),
@@ -274,141 +250,6 @@ def _scalar_case(
     setup = (MOOD, AS_XML, create_scalars("scalars", columns), *snapshot)
     return Case(name, setup, stream, options or {})
 
-
-IDENTITY_COLUMNS = (
-    "a text NOT NULL, b integer NOT NULL, c text, d integer, e text NOT NULL DEFAULT 'dflt', f integer DEFAULT 5"
-)
-IDENTITY_SETUP = (
-    MOOD,
-    AS_XML,
-    f"CREATE TABLE id_default (id integer PRIMARY KEY, {IDENTITY_COLUMNS})",
-    f"CREATE TABLE id_full (id integer PRIMARY KEY, {IDENTITY_COLUMNS})",
-    f"CREATE TABLE id_index (id integer PRIMARY KEY, {IDENTITY_COLUMNS})",
-    f"CREATE TABLE id_nothing (id integer PRIMARY KEY, {IDENTITY_COLUMNS})",
-    f"CREATE TABLE key_composite (x text, n bigint, {IDENTITY_COLUMNS}, PRIMARY KEY (n, x))",
-    f"CREATE TABLE key_none (id integer, {IDENTITY_COLUMNS})",
-    f"CREATE TABLE key_none_full (id integer, {IDENTITY_COLUMNS})",
-    "CREATE TABLE key_unique_only (id integer NOT NULL UNIQUE, v text)",
-    "CREATE UNIQUE INDEX id_index_ab ON id_index (a, b)",
-    "ALTER TABLE id_full REPLICA IDENTITY FULL",
-    "ALTER TABLE id_index REPLICA IDENTITY USING INDEX id_index_ab",
-    "ALTER TABLE id_nothing REPLICA IDENTITY NOTHING",
-    "ALTER TABLE key_none_full REPLICA IDENTITY FULL",
-    "ALTER TABLE key_unique_only REPLICA IDENTITY FULL",
-    create_scalars("not_nulls", SCALAR_COLUMNS, " NOT NULL"),
-    insert("not_nulls", 1, ORDINARY),
-)
-IDENTITY_VALUES = "(id, a, b, c, d) VALUES (1, 'a', 10, 'c', 20)"
-IDENTITY_STATEMENTS = (
-    *(
-        statement.format(table=table)
-        for table in ("id_default", "id_full", "id_index", "key_none_full")
-        for statement in (
-            f"INSERT INTO {{table}} {IDENTITY_VALUES}",
-            "UPDATE {table} SET c = 'c2' WHERE id = 1",
-            "UPDATE {table} SET a = 'a2', c = NULL WHERE id = 1",
-            "UPDATE {table} SET id = 2 WHERE id = 1",
-            "DELETE FROM {table} WHERE id = 2",
-        )
-    ),
-    f"INSERT INTO id_nothing {IDENTITY_VALUES}",
-    f"INSERT INTO key_none {IDENTITY_VALUES}",
-    "INSERT INTO key_composite (x, n, a, b) VALUES ('k\"1', 9007199254740993, 'a', 10)",
-    "UPDATE key_composite SET x = 'k2'",
-    "DELETE FROM key_composite",
-    "INSERT INTO key_unique_only VALUES (1, 'v')",
-    "UPDATE key_unique_only SET id = 2",
-    "DELETE FROM key_unique_only",
-    "INSERT INTO id_default (id, a, b, f) VALUES (3, 'a', 1, NULL), (4, 'b', 2, 6), (5, 'c', 3, 7)",
-    "UPDATE id_default SET id = 6 - id + 100 WHERE id IN (4, 5)",
-    "UPDATE not_nulls SET id = 2",
-    "DELETE FROM not_nulls",
-)
-
-WIDE = "repeat('0123456789', 60)"
-TOAST_SETUP = (
-    *(
-        f"CREATE TABLE {table} (id integer PRIMARY KEY, n integer, t text, tn text NOT NULL, b bytea,"
-        f" j jsonb, a text[], i int[]) WITH (toast_tuple_target = 128)"
-        for table in ("toast_default", "toast_full")
-    ),
-    *(
-        f"ALTER TABLE {table} ALTER {column} SET STORAGE EXTERNAL"
-        for table in ("toast_default", "toast_full")
-        for column in ("t", "tn", "b", "j", "a", "i")
-    ),
-    "ALTER TABLE toast_full REPLICA IDENTITY FULL",
-)
-TOAST_STATEMENTS = tuple(
-    statement.format(table=table)
-    for table in ("toast_default", "toast_full")
-    for statement in (
-        f"INSERT INTO {{table}} VALUES (1, 1, {WIDE}, {WIDE}, convert_to({WIDE}, 'UTF8'), to_jsonb({WIDE}),"
-        f" ARRAY[{WIDE}], array_fill(7, ARRAY[150]))",
-        "UPDATE {table} SET n = 2",
-        "UPDATE {table} SET t = 'short'",
-        "UPDATE {table} SET id = 2",
-        "DELETE FROM {table}",
-    )
-)
-
-TRUNCATE_SETUP = (
-    "CREATE TABLE t1 (id integer PRIMARY KEY)",
-    "CREATE TABLE t2 (id integer PRIMARY KEY)",
-    "CREATE TABLE t3 (id integer REFERENCES t1)",
-)
-TRUNCATE_STATEMENTS = (
-    "INSERT INTO t1 VALUES (1)",
-    "TRUNCATE t2",
-    "TRUNCATE t1, t2, t3 RESTART IDENTITY",
-    "TRUNCATE t1 CASCADE",
-    "INSERT INTO t1 VALUES (2)",
-)
-
-SCHEMA_CHANGE_STATEMENTS = (
-    "INSERT INTO s VALUES (1, 'a')",
-    "ALTER TABLE s ADD n integer",
-    "INSERT INTO s VALUES (2, 'b', 2)",
-    "UPDATE s SET a = 'a2' WHERE id = 1",
-    "ALTER TABLE s ADD d text NOT NULL DEFAULT 'new'",
-    "UPDATE s SET n = 1 WHERE id = 1",
-    "DELETE FROM s WHERE id = 1",
-    "ALTER TABLE s DROP a",
-    "UPDATE s SET n = 22 WHERE id = 2",
-    "ALTER TABLE s ALTER n TYPE numeric(8,3)",
-    "UPDATE s SET d = 'x' WHERE id = 2",
-    "ALTER TABLE s RENAME d TO e",
-    "INSERT INTO s VALUES (3, 3.5, 'y')",
-    "ALTER TABLE s DROP CONSTRAINT s_pkey, ADD PRIMARY KEY (id, e)",
-    "UPDATE s SET n = 4 WHERE id = 3",
-    "DELETE FROM s WHERE id = 3",
-)
-
-SCHEMAS_SETUP = (
-    MOOD,
-    AS_XML,
-    create_scalars("scalars", SCALAR_COLUMNS),
-    insert("scalars", 1, ORDINARY),
-    "CREATE TABLE id_default (id integer PRIMARY KEY, a text NOT NULL, b integer NOT NULL, c text,"
-    " e text NOT NULL DEFAULT 'dflt', f integer DEFAULT 5, g numeric(6,2) DEFAULT 1.5,"
-    " h date DEFAULT '2024-01-01', i boolean NOT NULL DEFAULT true, j timestamptz DEFAULT now())",
-    "CREATE TABLE key_none (id integer, v text)",
-    "CREATE TABLE t (id integer PRIMARY KEY)",
-)
-SCHEMAS_STATEMENTS = (
-    insert("scalars", 101, {}),
-    "INSERT INTO id_default (id, a, b, j) VALUES (1, 'a', 10, '2024-01-01 00:00:00.5+00')",
-    "UPDATE id_default SET id = 2",
-    "DELETE FROM id_default",
-    "INSERT INTO key_none VALUES (1, 'v')",
-    "TRUNCATE t",
-)
-
-MARKERS_SETUP = (
-    *(f"CREATE TABLE {table} (id integer PRIMARY KEY)" for table in ("a", "b", "c", "d")),
-    *(f"INSERT INTO {table} VALUES (1), (2), (3)" for table in ("a", "c")),
-    "INSERT INTO b VALUES (1)",
-)
 
 PRECISION_COLUMNS = {
     **{f"time_{n}": f"time({n})" for n in range(0, 7, 3)},
@@ -448,26 +289,16 @@ PRECISION_ROW = {
 NUMERIC_PREFIXES = ("c_numeric", "c_money")
 TIME_PREFIXES = ("c_date", "c_time", "c_interval")
 
-CASES: tuple[Case, ...] = (
-    _scalar_case("scalars", ROWS),
-    Case("identity", IDENTITY_SETUP, IDENTITY_STATEMENTS),
-    Case("toast", TOAST_SETUP, TOAST_STATEMENTS),
-    Case("truncate", TRUNCATE_SETUP, TRUNCATE_STATEMENTS, {"skipped.operations": "none"}),
-    Case(
-        "schema_change",
-        ("CREATE TABLE s (id integer PRIMARY KEY, a text)",),
-        SCHEMA_CHANGE_STATEMENTS,
-    ),
-    Case("schemas_enabled", SCHEMAS_SETUP, SCHEMAS_STATEMENTS, {"skipped.operations": "none"}, schemas=True),
-    _scalar_case("decimal_string", ROWS, NUMERIC_PREFIXES, {"decimal.handling.mode": "string"}),
-    _scalar_case("decimal_double", ROWS, NUMERIC_PREFIXES, {"decimal.handling.mode": "double"}),
-    _scalar_case("time_specials", TIME_SPECIALS, TIME_PREFIXES),
+CASES = (
+    scalar_case("scalars", ROWS),
+    scalar_case("decimal_string", ROWS, NUMERIC_PREFIXES, {"decimal.handling.mode": "string"}),
+    scalar_case("decimal_double", ROWS, NUMERIC_PREFIXES, {"decimal.handling.mode": "double"}),
+    scalar_case("time_specials", TIME_SPECIALS, TIME_PREFIXES),
     Case(
         "precision",
         (create_scalars("p", PRECISION_COLUMNS), insert("p", 1, PRECISION_ROW, PRECISION_COLUMNS)),
         (insert("p", 101, PRECISION_ROW, PRECISION_COLUMNS),),
         schemas=True,
     ),
-    Case("snapshot_markers", MARKERS_SETUP, ("INSERT INTO b VALUES (3)",)),
-    _scalar_case("time_connect", (ORDINARY, {}, HIGH, LOW, *TIMES), TIME_PREFIXES, {"time.precision.mode": "connect"}),
+    scalar_case("time_connect", (ORDINARY, {}, HIGH, LOW, *TIMES), TIME_PREFIXES, {"time.precision.mode": "connect"}),
 )

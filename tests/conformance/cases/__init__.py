@@ -1,0 +1,14 @@
+"""The cases whose events are recorded from Debezium: SQL to prepare, SQL to stream, and options.
+
+A case's setup runs before the connector starts, so that its rows come from the snapshot; its statements run
+one by one, each in a transaction of its own, once the connector streams. Each module holds the cases of one theme.
+"""
+
+from __future__ import annotations
+
+from tests.conformance.cases import identity, scalars, schemas
+from tests.conformance.cases.case import Case
+
+CASES: tuple[Case, ...] = tuple(case for theme in (scalars, identity, schemas) for case in theme.CASES)
+
+__all__ = ["CASES", "Case"]
