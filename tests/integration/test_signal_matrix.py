@@ -26,6 +26,7 @@ from tests.integration.test_incremental import SIGNALS
 from tests.support.applying import apply, event
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
+from tests.support.kafka import Broker
 from tests.support.recording import Recorder
 
 TABLES = ("a", "b", "c")
@@ -108,7 +109,26 @@ class InProcessChannel(Channel):
                 file.write(json.dumps(signal.to_json()))
 
 
-CHANNELS: dict[str, type[Channel]] = {kind.name: kind for kind in (SourceChannel, FileChannel, InProcessChannel)}
+class KafkaChannel(Channel):
+    name = "kafka"
+    broker: Broker
+
+    @property
+    def options(self) -> dict[str, str]:
+        place = {"signal.kafka.bootstrap.servers": self.broker.servers, "signal.kafka.topic": self._topic}
+        return {**super().options, **place}
+
+    @property
+    def _topic(self) -> str:
+        # The broker is shared, so each test has a topic of its own.
+        return f"{self.source.dbname}-{self.directory.name}"
+
+    def send(self, signal: Signal) -> None:
+        self.broker.send(self._topic, self.source.options["topic.prefix"], json.dumps(signal.to_json()))
+
+
+KINDS: tuple[type[Channel], ...] = (SourceChannel, FileChannel, InProcessChannel, KafkaChannel)
+CHANNELS = {kind.name: kind for kind in KINDS}
 
 
 @dataclass
@@ -346,7 +366,10 @@ def scene(
     recorder = Recorder()
     recorder.listen(monkeypatch, CONTROL, signals_module.__name__)
     hurry(monkeypatch)
-    made = Scene(shared, CHANNELS[request.param](shared, tmp_path), recorder)
+    channel = CHANNELS[request.param](shared, tmp_path)
+    if isinstance(channel, KafkaChannel):
+        channel.broker = request.getfixturevalue("broker")
+    made = Scene(shared, channel, recorder)
     yield made
     made.query.stop()
 
