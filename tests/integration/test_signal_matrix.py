@@ -19,6 +19,7 @@ import pytest
 import floodmark
 from floodmark.config.load import load_options
 from floodmark.errors import SignalError
+from floodmark.snapshot import signal_kafka
 from floodmark.snapshot import signals as signals_module
 from floodmark.snapshot.signals import Signal
 from tests.conftest import Source, drop_slots, make_source
@@ -112,6 +113,22 @@ class InProcessChannel(Channel):
 class KafkaChannel(Channel):
     name = "kafka"
     broker: Broker
+    records = 0
+
+    def listen(self, patch: pytest.MonkeyPatch) -> None:
+        """Let each look wait until all that was sent has come: the snapshots are too short to wait for it."""
+        self.broker.create(self._topic)
+        poll = signal_kafka.KafkaChannel.poll
+
+        def patient(channel: signal_kafka.KafkaChannel) -> list[Signal]:
+            deadline = time.monotonic() + LIMIT_S
+            found = poll(channel)
+            while (channel._read_up_to or 0) < self.records:
+                assert time.monotonic() < deadline
+                found = poll(channel)
+            return found
+
+        patch.setattr(signal_kafka.KafkaChannel, "poll", patient)
 
     @property
     def options(self) -> dict[str, str]:
@@ -125,6 +142,7 @@ class KafkaChannel(Channel):
 
     def send(self, signal: Signal) -> None:
         self.broker.send(self._topic, self.source.options["topic.prefix"], json.dumps(signal.to_json()))
+        self.records += 1
 
 
 KINDS: tuple[type[Channel], ...] = (SourceChannel, FileChannel, InProcessChannel, KafkaChannel)
@@ -369,6 +387,7 @@ def scene(
     channel = CHANNELS[request.param](shared, tmp_path)
     if isinstance(channel, KafkaChannel):
         channel.broker = request.getfixturevalue("broker")
+        channel.listen(monkeypatch)
     made = Scene(shared, channel, recorder)
     yield made
     made.query.stop()
