@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from floodmark.embedded import EmbeddedPostgres
+from tests.support.kafka import Broker, running_broker
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -64,6 +65,13 @@ def pg16() -> Iterator[EmbeddedPostgres]:
 def pg18() -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres(18, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return a Kafka broker that all tests share: each uses topics of its own."""
+    with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
+        yield found
 
 
 @pytest.fixture(params=["pg16", "pg18"])
