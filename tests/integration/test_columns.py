@@ -206,3 +206,47 @@ def test_wrong_converters(source: Source) -> None:
 
     assert "Option 'mail.type' has the value 'domain'" in fails(**{"mail.type": "domain"})
     assert "The converter 'mail' refuses its options" in fails(**{"mail.columns": "("})
+
+
+def test_what_options_of_columns_would_not_do(source: Source) -> None:
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY, a text, b uuid)",
+        "CREATE TABLE u (id integer PRIMARY KEY, a text)",
+        "ALTER TABLE u REPLICA IDENTITY FULL",
+    )
+
+    def told(**given: str) -> list[tuple[str, str]]:
+        named = {name.replace("_", "."): value for name, value in given.items()}
+        found = check_source(load_options({**source.options, **named}))
+        return [(one.status, one.finding) for one in found if one.check == "columns"]
+
+    assert told() == []
+    assert told(column_exclude_list=".*a", message_key_columns="public.u:a") == [
+        ("ok", "all options of columns match some")
+    ]
+    assert told(column_exclude_list="public.t.x,public.t.a", message_key_columns="public.t:a,b;v:c") == [
+        ("warning", "No captured column matches public.t.x of column.exclude.list."),
+        ("warning", "No captured column matches v.c of message.key.columns."),
+        ("warning", "Deletes from public.t do not hold a, b of its message.key.columns."),
+    ]
+    masks = {"column.mask.with.3.chars": ".*", "column.exclude.list": ".*id"}
+    found = check_source(load_options({**source.options, **masks}))
+    text = "Masks are for text alone, so the values of public.t.b are not hidden."
+    assert [one.finding for one in found if one.check == "columns"] == [text]
+
+
+def test_an_incremental_snapshot_by_the_key_of_the_events(source: Source) -> None:
+    source.execute(
+        SIGNALS,
+        "CREATE TABLE t (a integer, v text)",
+        "INSERT INTO t SELECT g / 7, 'v' || g FROM generate_series(1, 5000) g",
+        "INSERT INTO t VALUES (NULL, 'none'), (NULL, 'neither')",
+    )
+    query = query_of(source, message_key_columns=r"public\.t:a")
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    rows = [row for row in query.drain() if row["op"] == "r"]
+    query.stop()
+    values = sorted(json.loads(row["value"])["after"]["v"] for row in rows)
+    assert values == sorted([*(f"v{g}" for g in range(1, 5001)), "none", "neither"])
+    assert {row["key"] for row in rows} == {*(f'{{"a":{g}}}' for g in range(5000 // 7 + 1)), '{"a":null}'}

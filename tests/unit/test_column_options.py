@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from floodmark.config.columns import in_small_letters
 from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.column_plan import Field, plan_columns
@@ -137,7 +138,7 @@ def test_columns_that_are_left_out_stay_in_the_key() -> None:
     plan = plan_columns(relation("id", "a", "b"), given)
     assert plan.row == (Field(1, "a", True),)
     assert plan.key == (Field(0, "id", True),)
-    assert [field.index for field in plan_columns(relation("id", "a", "b", table="u"), given).key] == [1]
+    assert [field.column for field in plan_columns(relation("id", "a", "b", table="u"), given).key] == [1]
 
 
 def test_keys_come_in_the_order_of_the_option() -> None:
@@ -192,3 +193,17 @@ def test_topics() -> None:
     assert table_topic(given, "public", "shard_12") == "p.shard$"
     assert table_topic(given, "other", "shard_12") == "p.other.shard_12"
     assert table_key_fields(given, "public", "shard_12") == (("__dbz__physicalTableIdentifier", "p.public.shard_12"),)
+
+
+def test_salts_survive_small_letters() -> None:
+    given = {
+        "column.mask.hash.SHA-256.with.salt.Ab.C": "a",
+        "column.mask.hash.v2.MD5.with.salt.xY": "b",
+        "column.mask.hash.v2.md5.with.salt.named": "c",
+        "column.mask.salt.Named": "Zz",
+    }
+    passed = {name.lower(): value for name, value in in_small_letters({**BASE, **given}).items()}
+    found = load_options(passed)
+    salts = [found.salt_of(rule).get_secret_value() for rule in (*found.column_hash, *found.column_hash_v2)]
+    assert salts == ["Ab.C", "xY", "Zz"]
+    assert [rule.columns[0].pattern for rule in found.column_hash_v2] == ["b", "c"]

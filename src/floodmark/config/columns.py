@@ -15,6 +15,7 @@ from floodmark.config.model import (
     Patterns,
     SecretFamily,
     Words,
+    family_prefix,
     matches,
     option,
     patterns_in,
@@ -37,6 +38,7 @@ _ALGORITHMS = {
 }
 """Java's names of the algorithms, in small letters, and Python's."""
 
+_HASH = re.compile(r"(column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.)(.+)", re.IGNORECASE)
 _KEY_RULE = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 
@@ -303,6 +305,21 @@ class ColumnOptions(Options):
             for key, value in self.converter_options.items()
             if key.startswith(prefix)
         }
+
+
+def in_small_letters(given: Mapping[str, str]) -> dict[str, str]:
+    """Return options whose names mean the same in small letters, as Spark passes them on: with salts by name."""
+    result: dict[str, str] = {}
+    for key, value in given.items():
+        parts = _HASH.fullmatch(key)
+        prefix = family_prefix(SALT)
+        if parts is None or any(name.lower() == prefix + parts[2].lower() for name in given):
+            result[key] = value
+            continue
+        name = f"salt_{len(result)}"
+        result[parts[1] + name] = value
+        result[prefix + name] = parts[2]
+    return result
 
 
 def python_regex(java: str) -> str:

@@ -13,14 +13,16 @@ from floodmark.config.columns import Adjustment
 MAX_TOPIC = 249
 _LETTERS = frozenset(string.ascii_letters)
 _DIGITS = frozenset(string.digits)
+_UNICODE_TOPIC = _LETTERS | _DIGITS | frozenset(".-")
+_TOPIC = _UNICODE_TOPIC | frozenset("_")
 
 Replacement = Callable[[str], str]
 
 
 def legal_topic(name: str, unicode: bool) -> str:
     """Return a topic's name with ``_`` for what Kafka does not allow, or with ``_uXXXX`` for that and ``_``."""
-    allowed = _LETTERS | _DIGITS | frozenset(".-") | (frozenset() if unicode else frozenset("_"))
-    return _replaced(name, allowed, _escape if unicode else _underscore)[:MAX_TOPIC]
+    legal = _replaced(name, _UNICODE_TOPIC, _escape) if unicode else _replaced(name, _TOPIC, _underscore)
+    return legal[:MAX_TOPIC]
 
 
 def adjusted_schema_name(name: str, mode: Adjustment) -> str:
@@ -46,6 +48,8 @@ def _adjusted(name: str, mode: Adjustment, more: frozenset[str]) -> str:
 
 
 def _replaced(text: str, allowed: frozenset[str], replacement: Replacement) -> str:
+    if allowed.issuperset(text):
+        return text
     return "".join(char if char in allowed else "".join(map(replacement, _units(char))) for char in text)
 
 

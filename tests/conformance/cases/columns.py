@@ -169,6 +169,17 @@ IDENTITY_STATEMENTS = (
     "DELETE FROM four",
 )
 
+LARGE_KEY_SETUP = (
+    "CREATE TABLE big (id integer, k text, v text, PRIMARY KEY (id, k))",
+    "ALTER TABLE big ALTER k SET STORAGE EXTERNAL, ALTER v SET STORAGE EXTERNAL",
+)
+LARGE_KEY_STATEMENTS = (
+    "INSERT INTO big VALUES (1, repeat('k', 1200), repeat('v', 1200))",
+    "UPDATE big SET id = 2",
+    "UPDATE big SET v = repeat('w', 1200)",
+    "DELETE FROM big",
+)
+
 CASES = (
     Case("column_include", FILTER_SETUP, FILTER_STATEMENTS, {"column.include.list": INCLUDE}, schemas=True),
     Case("column_exclude", FILTER_SETUP, FILTER_STATEMENTS, {"column.exclude.list": EXCLUDE}, schemas=True),
@@ -188,6 +199,7 @@ CASES = (
         {"datatype.propagate.source.type": r".*\.VARCHAR,public\.scalars\.FLOAT4,.*\.mood"},
         schemas=True,
     ),
+    Case("key_large", LARGE_KEY_SETUP, LARGE_KEY_STATEMENTS),
     Case(
         "identity_autoset",
         IDENTITY_SETUP,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from floodmark.config.columns import LengthRule
 from floodmark.config.model import matches
@@ -24,18 +25,17 @@ from floodmark.events.names import adjusted_field_name
 from floodmark.events.topics import table_key_fields
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A field of a row or of a key.
 
     Attributes:
-        index: of the relation's column.
+        column: the index of the relation's column.
         name: in events.
         optional: whether it may be null.
         transform: what becomes of its values; None: nothing.
     """
 
-    index: int
+    column: int
     name: str
     optional: bool
     transform: Transform | None = None
@@ -63,16 +63,23 @@ def plan_columns(relation: Relation, options: PostgresOptions) -> ColumnPlan:
         SourceStateError: two columns get the same name.
     """
     indices = {column.name: index for index, column in enumerate(relation.columns)}
+    every, hides, mode = options.has_all_columns, _transforms(options), options.field_name_adjustment_mode
     row = [
-        _row_field(relation, index, options)
+        Field(
+            index,
+            adjusted_field_name(column.name, mode),
+            column.optional and column.name not in relation.key,
+            _transform(relation, column, options) if hides else None,
+        )
         for index, column in enumerate(relation.columns)
-        if options.has_all_columns or options.has_column(_full_name(relation, column))
+        if every or options.has_column(_full_name(relation, column))
     ]
-    shown = {field.index for field in row}
+    shown = {field.column for field in row}
     names = event_key(relation.schema, relation.table, list(indices), relation.key, options)
     key = [_key_field(relation, indices[name], options, indices[name] in shown) for name in names]
-    for fields in (row, key):
-        _check_names(relation, fields)
+    if mode != "none":
+        _check_names(relation, row)
+        _check_names(relation, key)
     constants = table_key_fields(options, relation.schema, relation.table)
     return ColumnPlan(tuple(row), tuple(key), constants)
 
@@ -119,7 +126,7 @@ def codec_of(relation: Relation, column: Column, options: PostgresOptions) -> Co
 def shown_codec(relation: Relation, column: Column, options: PostgresOptions) -> Codec:
     """Return the codec of a column's values as rows show them."""
     codec = codec_of(relation, column, options)
-    transform = _transform(relation, column, options)
+    transform = _transform(relation, column, options) if _transforms(options) else None
     return codec if transform is None else transform.shown(codec)
 
 
@@ -136,37 +143,27 @@ def shows_as_stored(relation: Relation, column: Column, options: PostgresOptions
     """Tell whether rows show a column's values as the table has them."""
     if options.converters:
         return False
-    return _transform(relation, column, options) is None
-
-
-def _row_field(relation: Relation, index: int, options: PostgresOptions) -> Field:
-    column = relation.columns[index]
-    optional = column.optional and column.name not in relation.key
-    return Field(index, _field_name(column, options), optional, _transform(relation, column, options))
+    return not _transforms(options) or _transform(relation, column, options) is None
 
 
 def _key_field(relation: Relation, index: int, options: PostgresOptions, shown: bool) -> Field:
     column = relation.columns[index]
     # As in Debezium: nothing is known of a column that the filters leave out.
     optional = not shown or (column.optional and column.name not in relation.key)
-    return Field(index, _field_name(column, options), optional)
-
-
-def _field_name(column: Column, options: PostgresOptions) -> str:
-    return adjusted_field_name(column.name, options.field_name_adjustment_mode)
+    return Field(index, adjusted_field_name(column.name, options.field_name_adjustment_mode), optional)
 
 
 def _check_names(relation: Relation, fields: Sequence[Field]) -> None:
     seen: dict[str, int] = {}
     for field in fields:
         if field.name in seen:
-            first, second = (relation.columns[index].name for index in (seen[field.name], field.index))
+            first, second = (relation.columns[index].name for index in (seen[field.name], field.column))
             raise SourceStateError(
                 f"The columns '{first}' and '{second}' of {relation.schema}.{relation.table} both get the name "
                 f"'{field.name}' by 'field.name.adjustment.mode'.",
                 "Set it to avro_unicode or none, or rename one of them.",
             )
-        seen[field.name] = field.index
+        seen[field.name] = field.column
 
 
 def _full_name(relation: Relation, column: Column) -> str:
@@ -175,8 +172,6 @@ def _full_name(relation: Relation, column: Column) -> str:
 
 def _transform(relation: Relation, column: Column, options: PostgresOptions) -> Transform | None:
     """Return what becomes of a column's values: the strictest of what matches it."""
-    if not _transforms(options):
-        return None
     name = _full_name(relation, column)
     kind = source_type(column, relation.types)
     mask = _first(options.column_mask, name)

@@ -19,7 +19,7 @@ from floodmark.connectors.postgres.column_plan import as_read
 from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.connection import MIN_VERSION, connect, limit_waits, run, server_version
 from floodmark.connectors.postgres.conversions import load_converters
-from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of
+from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of, message_key_of
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.publication import ensure_publication
@@ -223,7 +223,11 @@ class PostgresConnector:
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
         """Return the columns that a table is cut by; None if there are none."""
-        return key_of(self._ordinary(), oid, surrogate)
+        found = key_of(self._ordinary(), oid, surrogate)
+        # Rows read between marks are put beside the log by the table's own key, so there it must have one.
+        if found is None and surrogate is None and self._options.message_key_columns and self._marks is None:
+            found = message_key_of(self._ordinary(), oid, self._options)
+        return found
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return what changes when tables are rewritten or altered; tables that are gone are left out."""

@@ -247,7 +247,7 @@ class PostgresDecoder:
         same = np.flatnonzero(stayed)
         if len(same):
             part = rows if len(same) == len(rows) else rows.select(same)
-            before = version.encode_old(take_columns(old, same), complete) if complete else None
+            before = version.encode_old(take_columns(old, same), complete)
             yield self._event(part, "u", before, version.encode(take_columns(new, same)))
         index = np.flatnonzero(moved)
         if not len(index):

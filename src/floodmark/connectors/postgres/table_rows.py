@@ -76,7 +76,7 @@ class RowVersion(TableVersion):
         super().__init__(relation, options)
         self._type = row
         self._shown = {
-            self.names[field.index]: (field.index, codec) for field, codec in zip(self._row, self.codecs, strict=True)
+            self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
         }
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,7 @@ from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 
 
-@dataclass(frozen=True)
-class _Slot:
+class _Slot(NamedTuple):
     """A column of a relation as it is encoded for a row or for a key."""
 
     column: int
@@ -48,23 +47,23 @@ class TableVersion:
         self.key_indices = [self.names.index(name) for name in relation.key]
         bare = [codec_of(relation, column, options) for column in columns]
         self.codecs = [
-            bare[field.index] if field.transform is None else field.transform.shown(bare[field.index])
+            bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
             for field in plan.row
         ]
         self._slots = [
-            _Slot(field.index, codec, columns[field.index].optional)
+            _Slot(field.column, codec, columns[field.column].optional)
             for field, codec in zip(plan.row, self.codecs, strict=True)
         ]
         # A key's column is encoded for itself if the row does not have it, or not as it is.
-        shared = {field.index: place for place, field in enumerate(plan.row) if field.transform is None}
+        shared = {field.column: place for place, field in enumerate(plan.row) if field.transform is None}
         self._key: list[int] = []
         for field in plan.key:
-            place = shared.get(field.index)
+            place = shared.get(field.column)
             if place is None:
                 place = len(self._slots)
-                self._slots.append(_Slot(field.index, bare[field.index], columns[field.index].optional))
+                self._slots.append(_Slot(field.column, bare[field.column], columns[field.column].optional))
             self._key.append(place)
-        self._key_columns = [field.index for field in plan.key]
+        self._key_columns = [field.column for field in plan.key]
         self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
         topic = table_topic(options, relation.schema, relation.table)
         self.builder = EnvelopeBuilder(
@@ -76,7 +75,7 @@ class TableVersion:
             ],
             [*(field.name for field in plan.key), *(name for name, _ in plan.constants)],
             [
-                *(field_schema(bare[field.index].schema, field.optional, field.name) for field in plan.key),
+                *(field_schema(bare[field.column].schema, field.optional, field.name) for field in plan.key),
                 *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
             ],
             SOURCE_SCHEMA,
@@ -175,7 +174,7 @@ class TableVersion:
         rows = len(old[0].text) if old else 0
         changed = np.zeros(rows, bool)
         for field in self._row:
-            before, after = old[field.index].text, new[field.index].text
+            before, after = old[field.column].text, new[field.column].text
             if field.transform is not None:
                 before, after = field.transform.compared(before), field.transform.compared(after)
             if before is not None and after is not None:
