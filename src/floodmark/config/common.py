@@ -10,7 +10,8 @@ from pydantic import model_validator
 
 from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
 from floodmark.config.signal_consumer import refuse_java_names
-from floodmark.config.snapshot import MIB, SnapshotOptions
+from floodmark.config.snapshot import MIB
+from floodmark.config.stream import StreamOptions
 
 OPERATIONS = ("c", "u", "d", "t")
 SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
@@ -18,7 +19,7 @@ NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class CommonOptions(SnapshotOptions):
+class CommonOptions(StreamOptions):
     """Options of the events, of the state directory and of the micro-batches."""
 
     connector: str = option("connector", ..., "Which database to capture.", "connector.class")
@@ -28,13 +29,6 @@ class CommonOptions(SnapshotOptions):
         "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
         OWN,
     )
-    topic_prefix: str = option(
-        "topic.prefix",
-        ...,
-        "Name of this source: first part of every topic, `source.name` in every event.",
-        pattern=r"^[A-Za-z0-9._\-]+$",
-    )
-    topic_delimiter: str = option("topic.delimiter", ".", "What joins the parts of a topic's name.")
     table_include_list: Patterns = option(
         "table.include.list",
         (),
@@ -195,6 +189,13 @@ class CommonOptions(SnapshotOptions):
     )
     errors_retry_delay_max_ms: int = option(
         "errors.retry.delay.max.ms", 10_000, "Longest wait before a reconnect.", ge=1
+    )
+    retriable_restart_wait_ms: int | None = option(
+        "retriable.restart.connector.wait.ms",
+        None,
+        "Wait before every reconnect, instead of `errors.retry.delay.*`.",
+        "same; its default is 10000",
+        ge=1,
     )
 
     @model_validator(mode="after")

@@ -7,11 +7,11 @@ from typing import Literal, Self
 
 from pydantic import SecretStr, model_validator
 
-from floodmark.config.common import CommonOptions
 from floodmark.config.model import OWN, option
+from floodmark.config.replication import ReplicationOptions
 
 
-class PostgresOptions(CommonOptions):
+class PostgresOptions(ReplicationOptions):
     """Options of ``connector=postgres``."""
 
     hostname: str = option("database.hostname", ..., "Host name or address of the server.")

@@ -16,7 +16,9 @@ from pydantic.fields import FieldInfo
 from floodmark.config.common import CommonOptions
 from floodmark.config.load import BATCH_MODELS, MODELS
 from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
+from floodmark.config.replication import ReplicationOptions
 from floodmark.config.snapshot import SnapshotOptions
+from floodmark.config.stream import StreamOptions
 
 TITLES = {"postgres": "PostgreSQL"}
 HEADER = "| option | type | default | meaning | Debezium |\n| --- | --- | --- | --- | --- |"
@@ -39,14 +41,17 @@ and the others have no effect.
 
 def render() -> str:
     """Return the whole page."""
-    snapshots = set(SnapshotOptions.model_fields)
-    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, snapshots)]
+    snapshots, streams = set(SnapshotOptions.model_fields), set(StreamOptions.model_fields)
+    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, streams)]
+    parts += ["\n## Topics, transactions, heartbeats, failures\n", _table(StreamOptions, snapshots)]
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
     for name, model in MODELS.items():
         parts += [
             f"\n## {TITLES.get(name, name)}: `connector={name}`\n",
-            _table(model, set(CommonOptions.model_fields)),
+            _table(model, set(ReplicationOptions.model_fields)),
+            f"\n## {TITLES.get(name, name)}: the log\n",
+            _table(ReplicationOptions, set(CommonOptions.model_fields)),
             f"\n## {TITLES.get(name, name)}: batch reads\n",
             BATCH,
             _table(BATCH_MODELS[name], set(model.model_fields)),

@@ -52,6 +52,7 @@ class TableVersion:
         before: Sequence[Fragment] | None,
         after: Sequence[Fragment] | None,
         source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
         """Return the output columns that hold the rows.
 
@@ -61,10 +62,11 @@ class TableVersion:
             before: the old rows, as ``encode`` or ``encode_old`` returned them.
             after: the new rows, as ``encode`` returned them.
             source: pieces of the source block's text.
+            transaction: pieces of the transaction block's text; None: there is none.
         """
         row = after if after is not None else before
         keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
-        return {"key": keys, "value": self.builder.values(operation, rows, before, after, source)}
+        return {"key": keys, "value": self.builder.values(operation, rows, before, after, source, transaction)}
 
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
         """Return the JSON of new rows; values that the log lacks become the placeholder."""
