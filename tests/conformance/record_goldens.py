@@ -82,8 +82,9 @@ def without_marks(records: list[Record]) -> list[Record]:
 
 
 def _payload(text: str | None) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(text or "null")
-    return value.get("payload", value)
+    value = json.loads(text or "null")
+    payload: dict[str, Any] = value.get("payload", value)
+    return payload
 
 
 def save(case: Case, records: list[Record]) -> None:

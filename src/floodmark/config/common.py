@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -83,6 +83,18 @@ class CommonOptions(StreamOptions):
         False,
         "Whether keys and values carry their Connect schema.",
         "key.converter.schemas.enable, value.converter.schemas.enable",
+    )
+    key_converter_schemas_enable: bool | None = option(
+        "key.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `value.converter.schemas.enable`.",
+        "same; true by default",
+    )
+    value_converter_schemas_enable: bool | None = option(
+        "value.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
+        "same; true by default",
     )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
@@ -197,6 +209,20 @@ class CommonOptions(StreamOptions):
         "same; its default is 10000",
         ge=1,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
+        names = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
+        values = {name: str(given[name]).lower() for name in names if name in given}
+        if not set(values) & set(names[:2]):
+            return given
+        if len(set(values.values())) > 1 or not (set(names[:2]) <= set(values) or names[2] in values):
+            raise ValueError(
+                "Options 'key.converter.schemas.enable' and 'value.converter.schemas.enable' must be given together "
+                "and be equal: keys and values both carry their schema, or neither. Set schemas.enable instead."
+            )
+        return {**given, "schemas.enable": next(iter(values.values()))}
 
     @model_validator(mode="after")
     def _check_filters(self) -> Self:

@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import SecretStr, model_validator
 
+from floodmark.config.debezium import accept
 from floodmark.config.model import OWN, option
 from floodmark.config.replication import ReplicationOptions
 
@@ -82,6 +83,11 @@ class PostgresOptions(ReplicationOptions):
         False,
         "Whether columns of types without a mapping are sent as binary text.",
     )
+
+    @classmethod
+    def accepts(cls, key: str, value: str) -> bool:
+        """Tell whether an option is one of Debezium's that is accepted without effect."""
+        return accept(key, value)
 
     @property
     def owner(self) -> str:

@@ -43,15 +43,15 @@ class ReplicationOptions(CommonOptions):
         "Parameters for pgoutput, as `name=value;…`. Only `origin=none` (PostgreSQL 16 and later) changes anything: "
         "changes that another server replicated to this one are left out.",
     )
-    lsn_flush_mode: Literal["connector", "manual", "connector_and_driver"] | None = option(
+    lsn_flush_mode: Literal["connector", "manual", "connector_and_driver"] = option(
         "lsn.flush.mode",
-        None,
-        "Who tells the server what it may discard. `connector` (the default): Floodmark, what finished micro-batches "
-        "delivered. `manual`: the user. `connector_and_driver`: as `connector`, with a heartbeat every ten minutes if "
+        "connector",
+        "Who tells the server what it may discard. `connector`: Floodmark, what finished micro-batches delivered. "
+        "`manual`: the user. `connector_and_driver`: as `connector`, with a heartbeat every ten minutes if "
         "`heartbeat.interval.ms` is 0.",
     )
     flush_lsn_source: bool | None = option(
-        "flush.lsn.source", None, "Older form of `lsn.flush.mode`: `false` is `manual`."
+        "flush.lsn.source", None, "Older form of `lsn.flush.mode`, which comes first: `false` is `manual`."
     )
     offset_mismatch_strategy: Literal["no_validation", "trust_offset", "trust_slot", "trust_greater_lsn"] = option(
         "offset.mismatch.strategy",
@@ -111,7 +111,7 @@ class ReplicationOptions(CommonOptions):
     @property
     def flushes(self) -> bool:
         """Whether the server is told what it may discard."""
-        if self.lsn_flush_mode is not None:
+        if "lsn_flush_mode" in self.model_fields_set:
             return self.lsn_flush_mode != "manual"
         return self.flush_lsn_source is not False
 

@@ -70,7 +70,8 @@ class LogicalMessages:
         """Tell which become events, shape (messages,)."""
         coded = self.prefix.dictionary_encode()
         known = np.array([_included(options, prefix) for prefix in coded.dictionary.to_pylist()], bool)
-        return known[np.asarray(coded.indices)]
+        wanted: NDArray[np.bool_] = known[np.asarray(coded.indices)]
+        return wanted
 
     def take(self, index: NDArray[np.int64]) -> LogicalMessages:
         """Return some of them."""
