@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from floodmark.events.connect_schema import envelope as envelope_schema
-from floodmark.events.connect_schema import struct
-from floodmark.events.json_text import Fragment, Joiner, dumps
+from floodmark.events.connect_schema import schema_text, struct
+from floodmark.events.json_text import Fragment, Joiner
 
 
 class EnvelopeBuilder:
@@ -41,8 +41,8 @@ class EnvelopeBuilder:
         if with_schemas:
             by_name = dict(zip(fields, schemas, strict=True))
             key_schema = struct([by_name[name] for name in key], False, f"{topic}.Key")
-            self._key_start = f'{{"schema":{dumps(key_schema)},"payload":'
-            self._value_start = f'{{"schema":{dumps(envelope_schema(topic, schemas, source_schema))},"payload":'
+            self._key_start = f'{{"schema":{schema_text(key_schema)},"payload":'
+            self._value_start = f'{{"schema":{schema_text(envelope_schema(topic, schemas, source_schema))},"payload":'
             self._end = "}"
 
     def keys(self, row: Mapping[str, Fragment], rows: int, bare: bool = False) -> pa.StringArray:

@@ -6,9 +6,11 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import identity, scalars, schemas
-from tests.conformance.cases.case import Case
+from tests.conformance.cases import arrays, defaults, identity, modes, scalars, schemas, special
+from tests.conformance.cases.case import DDL, Case
 
-CASES: tuple[Case, ...] = tuple(case for theme in (scalars, identity, schemas) for case in theme.CASES)
+THEMES = (scalars, identity, schemas, defaults, arrays, special, modes)
 
-__all__ = ["CASES", "Case"]
+CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
+
+__all__ = ["CASES", "DDL", "Case"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,46 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.relation import Relation
+from floodmark.connectors.postgres.relation import Column, Relation
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.types.codec import Codec
+from floodmark.connectors.postgres.types.defaults import default_json
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.events.connect_schema import field_schema
+from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed
 from floodmark.events.topics import table_topic
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A column that events hold.
+
+    Attributes:
+        index: its place in the relation.
+        default: its default as JSON.
+    """
+
+    index: int
+    column: Column
+    codec: Codec
+    default: str | None
+
+    def schema(self, key: Sequence[str]) -> dict[str, Any]:
+        """Return its schema as a field."""
+        members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
+        optional = self.codec.always_optional or (self.column.optional and self.column.name not in key)
+        return field_schema(members, optional, self.column.name)
+
+    def encode(self, text: pa.StringArray) -> Fragment:
+        """Return values as JSON; those that are null become the default, as in Kafka's JSON converter."""
+        fragment = self.codec.encode(text)
+        if self.default is None or not fragment.text.null_count:
+            return fragment
+        default = self.default[1:-1] if fragment.quoted else self.default
+        return Fragment(fragment.text.fill_null(default), fragment.quoted)
 
 
 class TableVersion:
@@ -33,12 +64,17 @@ class TableVersion:
         self.codecs = [codec_for(c.type_oid, c.modifier, relation.types, options) for c in columns]
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in relation.key]
-        schemas = [
-            field_schema(codec.schema, column.optional and column.name not in relation.key, column.name)
-            for codec, column in zip(self.codecs, columns, strict=True)
+        # A key without one of its columns would stand for several rows.
+        self._shown = [
+            _Shown(index, column, codec, default_json(column, codec, relation.types))
+            for index, (column, codec) in enumerate(zip(columns, self.codecs, strict=True))
+            if codec.known or column.name in relation.key
         ]
+        shown_names = [one.column.name for one in self._shown]
+        self._keys = {name: shown_names.index(name) for name in relation.key}
+        schemas = [one.schema(relation.key) for one in self._shown]
         topic = table_topic(options.topic_prefix, relation.schema, relation.table, options.topic_delimiter)
-        self.builder = EnvelopeBuilder(topic, self.names, schemas, relation.key, SOURCE_SCHEMA, options.schemas_enable)
+        self.builder = EnvelopeBuilder(topic, shown_names, schemas, relation.key, SOURCE_SCHEMA, options.schemas_enable)
 
     @property
     def tombstones(self) -> bool:
@@ -69,10 +105,11 @@ class TableVersion:
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
         """Return the JSON of new rows; values that the log lacks become the placeholder."""
         fragments = []
-        for codec, column in zip(self.codecs, columns, strict=True):
-            fragment = codec.encode(column.text)
+        for one in self._shown:
+            column = columns[one.index]
+            fragment = one.encode(column.text)
             if column.unchanged is not None:
-                text = pc.if_else(pa.array(column.unchanged), codec.unavailable, closed(fragment))
+                text = pc.if_else(pa.array(column.unchanged), one.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
             fragments.append(fragment)
         return fragments
@@ -83,21 +120,21 @@ class TableVersion:
         Args:
             columns: as the log holds them.
             complete: whether all columns are in the log; otherwise what is missing from NOT NULL
-                columns becomes the type's zero, as in Debezium.
+                columns becomes their default, else the type's zero, as in Debezium.
         """
         if complete:
             return self.encode(columns)
         result = []
-        for codec, info, column in zip(self.codecs, self.relation.columns, columns, strict=True):
-            fragment = codec.encode(column.text)
-            if fragment.text.null_count and not info.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), codec.zero, closed(fragment)))
+        for one in self._shown:
+            fragment = one.encode(columns[one.index].text)
+            if fragment.text.null_count and not one.column.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), one.codec.zero, closed(fragment)))
             result.append(fragment)
         return result
 
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
-        return self.builder.keys({self.names[i]: row[i] for i in self.key_indices}, rows, bare)
+        return self.builder.keys({name: row[i] for name, i in self._keys.items()}, rows, bare)
 
     def key_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
         """Tell for each row whether both keys are known and differ, shape (rows,)."""
