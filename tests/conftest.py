@@ -13,13 +13,21 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
 from tests.support.contrib import contrib_server
+from tests.support.kafka import Broker, running_broker
 
 SETTINGS = {"max_replication_slots": "200", "max_wal_senders": "100"}
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Create the user that servers run as, before several processes do it at the same time."""
+    if not hasattr(session.config, "workerinput"):
+        for version in VERSIONS:
+            EmbeddedPostgres(version).close()
 
 
 @dataclass
@@ -79,6 +87,13 @@ def contrib16() -> Iterator[EmbeddedPostgres]:
 def contrib18() -> Iterator[EmbeddedPostgres]:
     with contrib_server(18, SETTINGS) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return a Kafka broker that all tests share: each uses topics of its own."""
+    with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
+        yield found
 
 
 @pytest.fixture(params=["pg16", "pg18"])

@@ -16,18 +16,21 @@ INFINITE_DATES = {2147483647, -2147483648, "+5881580-07-11Z", "-5877641-06-23Z"}
 RIGHT_DATES = {-141432, -735160, "1582-10-10Z", "-0043-03-15Z"}
 """1582-10-10 and 44-03-15 BC in the proleptic Gregorian calendar."""
 
+TOLD_OTHERWISE = {"c_numeric", "c_serial", "c_smallserial", "c_bigserial"}
+"""Columns whose type snapshots tell otherwise than streams."""
+
 ODD_ELEMENTS: dict[str, list[Any]] = {
     "a_date": [2147483647, -735160, -141432, -719162],
     "a_time": [47655123456, 86400000000, 86399999999],
     "a_timetz": ["11:14:15.123456Z", "12:00:00.1Z"],
-    "a_timestamp": [9223372036825200000, -63517953600000000, -12218860800000000, 253402300799999999],
+    "a_timestamp": [9223372036825200000, -63517780800000000, -12219724800000000, 253402300799999999],
     "a_timestamptz": ["infinity", "-infinity", "-0043-03-15T12:00:00.000000Z", "1582-10-10T00:00:00.000000Z"],
     "a_numeric": [None, {"scale": 0, "value": "AQ=="}],
     "a_numeric_10_2": [None, "ZA=="],
 }
 """The elements of odd arrays (case ``arrays_odd``), which are those of scalars: Debezium's are cut or shifted."""
 
-BIT_ARRAYS = {"a_bit_1": [True, False], "a_bit_5": ["Fg==", ""]}
+BIT_ARRAYS: dict[str, list[Any]] = {"a_bit_1": [True, False], "a_bit_5": ["Fg==", ""]}
 
 
 def expected_difference(case: str, got: str, want: str) -> list[str]:
@@ -67,7 +70,13 @@ def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], th
         return want is None and got == "a name"
     if NEGATIVE_SCALE in (field, _schema_field(mine, path)):
         return True
-    if case.startswith("arrays"):
+    if payload["op"] == "r" and case in ("propagate_columns", "truncate_scalars"):
+        return _schema_field(mine, path) in TOLD_OTHERWISE
+    if case == "generated":
+        return bool(payload["op"] == "r") and path.endswith("fields>" if "payload" in path else "fields")
+    if case.startswith("placeholder_binary_base64"):
+        return field == "b" and want is None and isinstance(got, str)
+    if case.startswith(("arrays", "extensions_toast")):
         return odd_array(case, path, field, got, want, mine)
     return False
 
@@ -93,7 +102,7 @@ def odd_array(case: str, path: str, field: str, got: Any, want: Any, mine: dict[
         return isinstance(got, list) and (want is None or str(want).startswith("[Ljava.lang."))
     # One with a null element, whose schema has no place for it, or one that the log lacks.
     null_element = isinstance(got, list) and got[-1:] == [None]
-    return want is None and (null_element or (case.startswith("arrays_toast") and isinstance(got, list)))
+    return want is None and (null_element or ("toast" in case and isinstance(got, list)))
 
 
 def _schema_field(event: dict[str, Any], path: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
 from tests.conformance.cases import CASES, DDL, Case
 from tests.conformance.differences import OTHER_KEYS, expected_difference
 from tests.conformance.golden import Golden, load, masked
@@ -16,7 +16,7 @@ from tests.conftest import drop_slots, make_source
 from tests.support.inprocess import InProcess
 
 
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_events_equal_debeziums(case: Case, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server: EmbeddedPostgres = request.getfixturevalue(f"{'contrib' if case.extensions else 'pg'}{version}")

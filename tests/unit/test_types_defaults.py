@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.connectors.postgres.relation import Column, TypeInfo
-from floodmark.connectors.postgres.types.defaults import default_json
+from floodmark.connectors.postgres.types.defaults import default_text, one_json
 from floodmark.connectors.postgres.types.registry import codec_for
 from tests.unit.test_types_helpers import OIDS, numeric_modifier, options
 
@@ -13,8 +13,9 @@ MOOD = {20000: TypeInfo("mood", "e", labels=("happy", "it's")), 20001: TypeInfo(
 
 
 def default(oid: int, expression: str, modifier: int = -1, **given: str) -> str | None:
-    column = Column("c", oid, modifier, False, True, expression)
-    return default_json(column, codec_for(oid, modifier, MOOD, options(**given)), MOOD)
+    codec = codec_for(oid, modifier, MOOD, options(**given))
+    text = default_text(Column("c", oid, modifier, False, True, expression), codec, MOOD)
+    return None if text is None else one_json(codec, text)
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,8 @@ class PostgresDecoder:
 
     def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
         old, new = self._both(rows)
-        yield from self._changed(rows, old, new, complete=False)
+        # The new row lacks a large key that stayed as it was.
+        yield from self._changed(rows, old, with_old_values(new, old), complete=False)
 
     def _both(self, rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
         """Split updates that hold an old and a new row."""
@@ -239,11 +240,14 @@ class PostgresDecoder:
     ) -> Iterator[EventGroup]:
         """Make updates, and delete, tombstone and create where the key changed."""
         version = rows.version
-        moved = version.key_changed(old, new)
-        same = np.flatnonzero(~moved)
+        moved = version.key_changed(old, new, complete)
+        stayed = ~moved
+        if complete and self._options.skip_messages_without_change:
+            stayed &= version.row_changed(old, new)
+        same = np.flatnonzero(stayed)
         if len(same):
             part = rows if len(same) == len(rows) else rows.select(same)
-            before = version.encode_old(take_columns(old, same), complete) if complete else None
+            before = version.encode_old(take_columns(old, same), complete)
             yield self._event(part, "u", before, version.encode(take_columns(new, same)))
         index = np.flatnonzero(moved)
         if not len(index):

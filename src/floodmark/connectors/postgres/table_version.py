@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,69 +12,97 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.relation import Column, Relation
+from floodmark.connectors.postgres.column_plan import Field, codec_of, plan_columns
+from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.types.arrays import as_mask, valid
 from floodmark.connectors.postgres.types.codec import Codec
-from floodmark.connectors.postgres.types.defaults import default_json
-from floodmark.connectors.postgres.types.registry import codec_for
+from floodmark.connectors.postgres.types.defaults import default_text, one_json
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
-from floodmark.events.json_text import Fragment, closed
+from floodmark.events.json_text import Fragment, closed, string
+from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A column that events hold.
+class _Slot(NamedTuple):
+    """A column of a relation as it is encoded for a row or for a key.
 
     Attributes:
-        index: its place in the relation.
-        default: its default as JSON.
+        column: the index of the relation's column.
+        default: JSON of the column's default, which stands for null, as in Kafka's JSON converter.
+        lacking: JSON that stands for a value that the log lacks and that is not NULL.
     """
 
-    index: int
-    column: Column
+    column: int
     codec: Codec
+    optional: bool
     default: str | None
-
-    def schema(self, key: Sequence[str]) -> dict[str, Any]:
-        """Return its schema as a field."""
-        members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
-        optional = self.codec.always_optional or (self.column.optional and self.column.name not in key)
-        return field_schema(members, optional, self.column.name)
+    lacking: str
 
     def encode(self, text: pa.StringArray) -> Fragment:
-        """Return values as JSON; those that are null become the default, as in Kafka's JSON converter."""
+        """Return values as JSON."""
         fragment = self.codec.encode(text)
         if self.default is None or not fragment.text.null_count:
             return fragment
         default = self.default[1:-1] if fragment.quoted else self.default
         return Fragment(fragment.text.fill_null(default), fragment.quoted)
 
+    def schema(self, field: Field) -> dict[str, Any]:
+        """Return the schema of the field that shows the column."""
+        members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
+        return field_schema(members, field.optional or self.codec.always_optional, field.name)
+
 
 class TableVersion:
     """A relation version with its codecs and its envelope builder."""
+
+    holds_unknown = False
+    """Whether rows hold columns of types without a mapping in any case."""
 
     def __init__(self, relation: Relation, options: PostgresOptions) -> None:
         self.relation = relation
         columns = relation.columns
         self._tombstones = options.tombstones_on_delete
-        self.codecs = [codec_for(c.type_oid, c.modifier, relation.types, options) for c in columns]
+        plan = plan_columns(relation, options)
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in relation.key]
-        # A key without one of its columns would stand for several rows.
-        self._shown = [
-            _Shown(index, column, codec, default_json(column, codec, relation.types))
-            for index, (column, codec) in enumerate(zip(columns, self.codecs, strict=True))
-            if codec.known or column.name in relation.key
+        bare = [codec_of(relation, column, options) for column in columns]
+        self._row = [field for field in plan.row if self.holds_unknown or bare[field.column].known]
+        self.codecs = [
+            bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
+            for field in self._row
         ]
-        shown_names = [one.column.name for one in self._shown]
-        self._keys = {name: shown_names.index(name) for name in relation.key}
-        schemas = [one.schema(relation.key) for one in self._shown]
-        topic = table_topic(options.topic_prefix, relation.schema, relation.table, options.topic_delimiter)
-        self.builder = EnvelopeBuilder(topic, shown_names, schemas, relation.key, SOURCE_SCHEMA, options.schemas_enable)
+        self._slots = [
+            _slot(relation, field.column, bare[field.column], codec)
+            for field, codec in zip(self._row, self.codecs, strict=True)
+        ]
+        # A key's column is encoded for itself if the row does not have it, or not as it is.
+        shared = {field.column: place for place, field in enumerate(self._row) if field.transform is None}
+        self._key: list[int] = []
+        for field in plan.key:
+            place = shared.get(field.column)
+            if place is None:
+                place = len(self._slots)
+                self._slots.append(_slot(relation, field.column, bare[field.column], bare[field.column]))
+            self._key.append(place)
+        self._key_columns = [field.column for field in plan.key]
+        self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
+        topic = table_topic(options, relation.schema, relation.table)
+        self.builder = EnvelopeBuilder(
+            adjusted_schema_name(topic, options.schema_name_adjustment_mode),
+            [field.name for field in self._row],
+            [slot.schema(field) for field, slot in zip(self._row, self._slots, strict=False)],
+            [*(field.name for field in plan.key), *(name for name, _ in plan.constants)],
+            [
+                *(self._slots[place].schema(field) for field, place in zip(plan.key, self._key, strict=True)),
+                *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
+            ],
+            SOURCE_SCHEMA,
+            options.schemas_enable,
+        )
 
     @property
     def tombstones(self) -> bool:
@@ -100,16 +128,21 @@ class TableVersion:
         """
         row = after if after is not None else before
         keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
-        return {"key": keys, "value": self.builder.values(operation, rows, before, after, source)}
+        width = len(self._row)
+        old, new = (None if fields is None else fields[:width] for fields in (before, after))
+        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source)}
 
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
-        """Return the JSON of new rows; values that the log lacks become the placeholder."""
+        """Return the JSON of new rows, then what their keys need beside it.
+
+        Values that the log lacks become the placeholder.
+        """
         fragments = []
-        for one in self._shown:
-            column = columns[one.index]
-            fragment = one.encode(column.text)
+        for slot in self._slots:
+            column = columns[slot.column]
+            fragment = slot.encode(column.text)
             if column.unchanged is not None:
-                text = pc.if_else(pa.array(column.unchanged), one.codec.unavailable, closed(fragment))
+                text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
             fragments.append(fragment)
         return fragments
@@ -125,27 +158,76 @@ class TableVersion:
         if complete:
             return self.encode(columns)
         result = []
-        for one in self._shown:
-            fragment = one.encode(columns[one.index].text)
-            if fragment.text.null_count and not one.column.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), one.codec.zero, closed(fragment)))
+        for slot in self._slots:
+            text = columns[slot.column].text
+            fragment = slot.encode(text)
+            if text.null_count and not slot.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(text), slot.lacking, closed(fragment)))
             result.append(fragment)
         return result
 
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
-        return self.builder.keys({name: row[i] for name, i in self._keys.items()}, rows, bare)
+        every_row = np.zeros(rows, np.int64)
+        constants = [fragment.take(every_row) for fragment in self._constants]
+        return self.builder.keys([*(row[place] for place in self._key), *constants], rows, bare)
 
-    def key_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
-        """Tell for each row whether both keys are known and differ, shape (rows,)."""
+    def key_changed(
+        self, old: Sequence[TextColumn], new: Sequence[TextColumn], complete: bool = False
+    ) -> NDArray[np.bool_]:
+        """Tell for each row whether both keys are known and differ, shape (rows,).
+
+        Args:
+            old: the old rows.
+            new: the new rows.
+            complete: whether all columns of the old rows are known; otherwise null means that it isn't.
+        """
         rows = len(old[0].text) if old else 0
         changed = np.zeros(rows, bool)
         known = np.ones(rows, bool)
-        for i in self.key_indices:
+        for i in self._key_columns:
             before, after = old[i].text, new[i].text
-            known &= np.asarray(before.is_valid()) & np.asarray(after.is_valid())
-            changed |= np.asarray(pc.not_equal(before, after).fill_null(False))
+            changed |= _differ(before, after)
+            if not complete:
+                known &= valid(before) & valid(after)
         return changed & known
+
+    def row_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
+        """Tell for each row whether events show the new row otherwise than the old one, shape (rows,)."""
+        rows = len(old[0].text) if old else 0
+        changed = np.zeros(rows, bool)
+        for field in self._row:
+            before, after = old[field.column].text, new[field.column].text
+            if field.transform is not None:
+                before, after = field.transform.compared(before), field.transform.compared(after)
+            if before is not None and after is not None:
+                changed |= _differ(before, after)
+        return changed
+
+
+def _slot(relation: Relation, index: int, bare: Codec, shown: Codec) -> _Slot:
+    """Return a column's slot.
+
+    Args:
+        relation: the table.
+        index: of the column.
+        bare: the codec of its values.
+        shown: the codec of what rows show of them.
+    """
+    column = relation.columns[index]
+    text = default_text(column, bare, relation.types)
+    if text is None:
+        return _Slot(index, shown, column.optional, None, shown.zero)
+    default, lacking = (one_json(codec, text) for codec in (bare, shown))
+    return _Slot(index, shown, column.optional, default, shown.zero if lacking is None else lacking)
+
+
+def _differ(before: pa.StringArray, after: pa.StringArray) -> NDArray[np.bool_]:
+    """Tell for each row whether two texts differ; two nulls don't, shape (rows,)."""
+    differ = as_mask(pc.not_equal(before, after))
+    if before.null_count or after.null_count:
+        differ = differ | (valid(before) != valid(after))
+    return differ
 
 
 class VersionMaker(Protocol):

@@ -34,27 +34,28 @@ Reader = Callable[[str, int], str | None]
 """Makes the server's text of a type's value from a constant and the column's modifier; None if it is none."""
 
 
-def default_json(column: Column, codec: Codec, types: Mapping[int, TypeInfo]) -> str | None:
-    """Return a column's default as JSON, or None.
+def default_text(column: Column, codec: Codec, types: Mapping[int, TypeInfo]) -> str | None:
+    """Return a column's default as the server would print the value, or None.
 
     Args:
         column: with its expression.
         codec: the column's.
-        types: what the catalog says of the types that are not built in.
+        types: what the catalog says of the columns' types.
     """
     if column.default is None or codec.schema["type"] == "struct":
         return None
     info = types.get(column.type_oid)
     if info is not None and info.kind == "e":
-        value = _label(column.default)
-    elif column.type_oid in _KINDS:
-        value = _value(column.default, column.type_oid, column.modifier)
-    else:
-        value = None
-    if value is None:
-        return None
-    text = closed(codec.encode(pa.array([value], pa.string())))[0].as_py()
-    return None if text == "null" else str(text)
+        return _label(column.default)
+    if column.type_oid in _KINDS:
+        return _value(column.default, column.type_oid, column.modifier)
+    return None
+
+
+def one_json(codec: Codec, text: str) -> str | None:
+    """Return one value as JSON; None if it is null."""
+    fragment = codec.encode(pa.array([text], pa.string()))
+    return None if fragment.text.null_count else str(closed(fragment)[0].as_py())
 
 
 def _value(expression: str, oid: int, modifier: int) -> str | None:
@@ -98,7 +99,7 @@ def _integer(bits: int) -> Reader:
     return read
 
 
-def _floating(kind: type[np.floating]) -> Reader:  # type: ignore[type-arg]
+def _floating(kind: type[np.floating]) -> Reader:
     names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
     def read(constant: str, _modifier: int) -> str | None:
