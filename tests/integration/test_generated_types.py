@@ -203,7 +203,7 @@ class Table:
         texts = (
             f"to_jsonb({name}::text::text[])"
             if column.array
-            else f"CASE WHEN {name} IS NULL THEN NULL ELSE to_jsonb(format('%s', {name})) END"
+            else f"CASE WHEN num_nulls({name}) = 0 THEN to_jsonb(format('%s', {name})) END"
             for name, column in zip(self._names(), self.shape.columns, strict=True)
         )
         return f"jsonb_build_array({', '.join(texts)})"

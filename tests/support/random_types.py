@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,6 +21,7 @@ Check = Callable[[Any, str, Options], bool]
 
 EPOCH = datetime(1970, 1, 1)
 US = timedelta(microseconds=1)
+DIGITS = Context(prec=500)
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def decimal(scale: int | None) -> Check:
             return type(value) is float and value == float(text)
         if scale is None:
             own = int(value["scale"])
-            return own >= 0 and Decimal(unscaled(value["value"])).scaleb(-own) == number
-        return Decimal(unscaled(value)).scaleb(-scale) == number
+            return own >= 0 and Decimal(unscaled(value["value"])).scaleb(-own, DIGITS) == number
+        return Decimal(unscaled(value)).scaleb(-scale, DIGITS) == number
 
     return check
 
@@ -235,7 +236,7 @@ def between(low: int, high: int) -> st.SearchStrategy[str]:
 
 def fixed(precision: int, scale: int) -> st.SearchStrategy[str]:
     limit = 10**precision - 1
-    return st.integers(-limit, limit).map(lambda number: f"{Decimal(number).scaleb(-scale):f}")
+    return st.integers(-limit, limit).map(lambda number: f"{Decimal(number).scaleb(-scale, DIGITS):f}")
 
 
 def ranges(low: int, high: int) -> st.SearchStrategy[str]:
