@@ -13,11 +13,18 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
 from tests.support.kafka import Broker, running_broker
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Create the user that servers run as, before several processes do it at the same time."""
+    if not hasattr(session.config, "workerinput"):
+        for version in VERSIONS:
+            EmbeddedPostgres(version).close()
 
 
 @dataclass
