@@ -207,6 +207,10 @@ def test_wrong_converters(source: Source) -> None:
         return str(caught.value)
 
     assert "Option 'mail.type' has the value 'domain'" in fails(**{"mail.type": "domain"})
+    checked = {**source.options, **CONVERTERS}
+    for wanted, status in (("domains", "ok"), ("domain", "error")):
+        found = check_source(load_options({**checked, "mail.type": wanted}))
+        assert [one.status for one in found if one.check == "converters"] == [status]
     assert "The converter 'mail' refuses its options" in fails(**{"mail.columns": "("})
 
 
