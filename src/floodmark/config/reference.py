@@ -43,7 +43,11 @@ def render() -> str:
     """Return the whole page."""
     snapshots, streams = set(SnapshotOptions.model_fields), set(StreamOptions.model_fields)
     parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, streams)]
-    parts += ["\n## Topics, transactions, heartbeats, failures\n", _table(StreamOptions, snapshots)]
+    parts += [
+        "\n## Topics, transactions, heartbeats, failures\n",
+        "What they do in detail: [Beside rows](stream.md).\n",
+    ]
+    parts.append(_table(StreamOptions, snapshots))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
     for name, model in MODELS.items():
