@@ -124,9 +124,13 @@ def test_a_slot_that_fell_too_far_behind_is_told_with_the_cure(
         write_much(source)
         assert time.monotonic() < deadline
     with pytest.raises(LogGoneError, match=r"invalidated.*max_slot_wal_keep_size.*Ways out.*when_needed"):
-        while time.monotonic() < deadline:
-            query.step()
+        step_until(query, deadline)
     query.stop()
+
+
+def step_until(query: InProcess, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        query.step()
 
 
 def lost(source: Source) -> str:
