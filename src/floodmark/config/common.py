@@ -103,6 +103,12 @@ class CommonOptions(ColumnOptions, SnapshotOptions):
         "Whether keys and values carry their Connect schema.",
         "key.converter.schemas.enable, value.converter.schemas.enable",
     )
+    replace_null_with_default: bool = option(
+        "replace.null.with.default",
+        True,
+        "Whether a null in a column with a default is written as the default.",
+        "key.converter.replace.null.with.default, value.converter.replace.null.with.default",
+    )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
         "__debezium_unavailable_value",
