@@ -16,6 +16,7 @@ INFINITE_DATES = {2147483647, -2147483648, "+5881580-07-11Z", "-5877641-06-23Z"}
 RIGHT_DATES = {-141432, -735160, "1582-10-10Z", "-0043-03-15Z"}
 """1582-10-10 and 44-03-15 BC in the proleptic Gregorian calendar."""
 
+TYPES_TOLD = {"propagate_columns", "truncate_scalars", "truncate_strings"}
 TOLD_OTHERWISE = {"c_numeric", "c_serial", "c_smallserial", "c_bigserial"}
 """Columns whose type snapshots tell otherwise than streams."""
 
@@ -58,20 +59,29 @@ def compare(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
         yield path, a, b
 
 
+def counts_messages(case: str, path: str, want: Any) -> bool:
+    """Messages are one data collection; Debezium names each by the hash of a Java object, so each is the first."""
+    if not case.startswith("messages_transactions"):
+        return False
+    return path.endswith(".transaction.data_collection_order") or "LogicalDecodingMessageId@" in json.dumps(want)
+
+
 def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
     """Tell whether a difference is one that docs/differences.md lists."""
     payload = theirs.get("payload", theirs)
     field = path.rsplit(".", 1)[-1]
     if path.endswith(".source.snapshot"):
         return bool(payload["op"] == "r" and got == "true")
+    if counts_messages(case, path, want):
+        return True
     if case.startswith(("time_", "scalars")) and field == "c_date":
         return odd_date(got, want, payload)
     if field == "name" and case == "precision":
         return want is None and got == "a name"
     if NEGATIVE_SCALE in (field, _schema_field(mine, path)):
         return True
-    if payload["op"] == "r" and case in ("propagate_columns", "truncate_scalars"):
-        return _schema_field(mine, path) in TOLD_OTHERWISE
+    if payload["op"] == "r" and case in TYPES_TOLD and (_schema_field(mine, path) or field) in TOLD_OTHERWISE:
+        return True
     if case == "generated":
         return bool(payload["op"] == "r") and path.endswith("fields>" if "payload" in path else "fields")
     if case.startswith("placeholder_binary_base64"):

@@ -13,7 +13,8 @@ from floodmark.connectors.postgres.relation import Column, Relation, TypeInfo
 from floodmark.connectors.postgres.table_rows import RowVersion
 from floodmark.connectors.postgres.table_version import TableVersion
 from floodmark.connectors.postgres.tuples import TextColumn
-from tests.unit.test_types_helpers import REQUIRED, options, strings
+from tests.support.options import REQUIRED
+from tests.unit.test_types_helpers import options, strings
 
 INT, TEXT, LSN = 23, 25, 3220
 TYPES = {LSN: TypeInfo("pg_lsn", "b")}
@@ -69,7 +70,7 @@ def test_defaults_stand_for_nulls() -> None:
 
 def test_nulls_can_stay_nulls() -> None:
     table = relation(Column("a", INT, -1, False, True, "5"), Column("b", INT, -1, False, False, "6"))
-    version = TableVersion(table, options(replace_null_with_default="false", schemas_enable="true"))
+    version = TableVersion(table, options(value_converter_replace_null_with_default="false", schemas_enable="true"))
     _, value = event(version, version.encode(texts(None, "1")))
     assert value["payload"]["after"] == {"a": None, "b": 1}
     assert [field["default"] for field in value["schema"]["fields"][0]["fields"]] == [5, 6]

@@ -6,10 +6,22 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import arrays, columns, defaults, identity, masks, modes, naming, scalars, schemas, special
+from tests.conformance.cases import (
+    arrays,
+    columns,
+    defaults,
+    identity,
+    masks,
+    modes,
+    naming,
+    scalars,
+    schemas,
+    special,
+    stream,
+)
 from tests.conformance.cases.case import DDL, Case
 
-THEMES = (scalars, identity, schemas, columns, masks, naming, defaults, arrays, special, modes)
+THEMES = (scalars, identity, schemas, columns, masks, naming, stream, defaults, arrays, special, modes)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
 

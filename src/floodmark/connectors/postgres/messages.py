@@ -5,7 +5,7 @@ Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Pr
 """
 
 WAL_DATA, KEEPALIVE = ord("w"), ord("k")
-BEGIN, COMMIT, RELATION = ord("B"), ord("C"), ord("R")
+BEGIN, COMMIT, ORIGIN, RELATION = ord("B"), ord("C"), ord("O"), ord("R")
 INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = (ord(c) for c in "IUDTM")
 
 CHANGES = (INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE)
@@ -14,9 +14,13 @@ CHANGES = (INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE)
 # Offsets from the start of a CopyData frame.
 FRAME_KIND = 5
 WAL_LSN = 6
+SENT = 22
 KEEPALIVE_END = 6
 KEEPALIVE_REPLY = 22
 PAYLOAD = 30
 
 PG_EPOCH_US = 946_684_800_000_000
 """2000-01-01, PostgreSQL's epoch, in microseconds since 1970."""
+
+OWN_PREFIX = "floodmark"
+"""The prefix of the logical decoding messages that Floodmark itself writes; they are nobody's event."""

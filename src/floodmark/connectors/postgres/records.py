@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
@@ -19,14 +20,18 @@ from floodmark.connectors.postgres.messages import (
     COMMIT,
     DELETE,
     INSERT,
+    MESSAGE,
+    ORIGIN,
     PAYLOAD,
     PG_EPOCH_US,
+    SENT,
     TRUNCATE,
     UPDATE,
     WAL_LSN,
 )
 from floodmark.connectors.postgres.relation import Relation, from_header
-from floodmark.connectors.postgres.source_block import Transactions
+from floodmark.connectors.postgres.source_block import NO_XID, Transactions
+from floodmark.connectors.postgres.tuples import terminated
 from floodmark.errors import DecodeError
 
 _COUNTED = np.zeros(256, bool)
@@ -77,6 +82,13 @@ class Changes:
             self.from_record,
         )
 
+    def raw(self, index: int) -> bytes:
+        """Return the bytes of one change's message."""
+        at = int(self.at[index])
+        frame = at - PAYLOAD
+        end = frame + 1 + int.from_bytes(bytes(self.payload[frame + 1 : frame + 5]), "big")
+        return bytes(self.payload[at:end])
+
     def relation_at(self, oid: int, record: int) -> Relation:
         """Return the version of a table that is in force at a record."""
         versions = [
@@ -95,28 +107,49 @@ def find_changes(data: SegmentData, after: str, upto: str) -> Changes:
     Raises:
         DecodeError: a record isn't what the protocol says.
     """
+    return within(all_changes(data), after, upto)
+
+
+def within(changes: Changes, after: str, upto: str) -> Changes:
+    """Return those changes that lie in ``(after, upto]``."""
+    inside = in_range(changes.transactions.lsn[changes.transaction], changes.ordinal, after, upto)
+    return changes if inside.all() else changes.select(np.flatnonzero(inside))
+
+
+def in_range(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], after: str, upto: str) -> NDArray[np.bool_]:
+    """Tell which positions lie in ``(after, upto]``, shape (positions,)."""
+    low, low_n = parse_position(after)
+    high, high_n = parse_position(upto)
+    inside: NDArray[np.bool_] = ((lsn > low) | ((lsn == low) & (ordinal > low_n))) & (
+        (lsn < high) | ((lsn == high) & (ordinal <= high_n))
+    )
+    return inside
+
+
+def all_changes(data: SegmentData) -> Changes:
+    """Return the changes of a segment.
+
+    Raises:
+        DecodeError: a record isn't what the protocol says.
+    """
     payload = data.payload
     starts = data.starts.astype(np.int64)
     if len(starts) and int(starts[-1]) + PAYLOAD >= len(payload):
         raise DecodeError("A log record goes past its segment.")
     kinds = payload[starts + PAYLOAD]
-    transactions, owner = _transactions(data, starts, kinds)
+    transactions, begun = _transactions(data, starts, kinds)
+    owner = np.cumsum(begun) - (0 if data.header["transaction"] is not None else 1)
     counted = _COUNTED[kinds]
     running = np.cumsum(counted)
-    begins = np.flatnonzero(kinds == BEGIN)
+    # Of a message outside of a transaction itself is the first change.
+    begins = np.flatnonzero(begun)
     before = np.zeros(len(transactions.lsn), np.int64)
-    before[len(before) - len(begins) :] = running[begins]
+    before[len(before) - len(begins) :] = running[begins] - counted[begins]
     index = np.flatnonzero(counted)
-    if len(index) and not len(transactions.lsn):
-        raise DecodeError("A change stands outside of a transaction.")
     tx = owner[index]
+    if len(tx) and tx[0] < 0:
+        raise DecodeError("A change stands outside of a transaction.")
     ordinal = running[index] - before[tx] + transactions.first_change[tx]
-    lsn = transactions.lsn[tx]
-    low, low_n = parse_position(after)
-    high, high_n = parse_position(upto)
-    inside = ((lsn > low) | ((lsn == low) & (ordinal > low_n))) & ((lsn < high) | ((lsn == high) & (ordinal <= high_n)))
-    if not inside.all():
-        index, tx, ordinal = index[inside], tx[inside], ordinal[inside]
     at = starts[index] + PAYLOAD
     relations, from_record = [], []
     for entry in data.header["relations"]:
@@ -140,18 +173,38 @@ def find_changes(data: SegmentData, after: str, upto: str) -> Changes:
     )
 
 
+def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Tell which records are logical decoding messages outside of a transaction.
+
+    Args:
+        payload: shape (bytes,).
+        starts: where the records' frames start, shape (records,).
+        kinds: their type bytes, shape (records,).
+    """
+    result: NDArray[np.bool_] = kinds == MESSAGE
+    if result.any():
+        result[result] = payload[starts[result] + PAYLOAD + 1] & 1 == 0
+    return result
+
+
 def _transactions(
     data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
-) -> tuple[Transactions, NDArray[np.int64]]:
-    """Return the segment's transactions, and the index of each record's one."""
+) -> tuple[Transactions, NDArray[np.bool_]]:
+    """Return the segment's transactions, and which records begin one."""
     payload = data.payload
-    begins = starts[kinds == BEGIN] + PAYLOAD
-    commits = starts[kinds == COMMIT] + PAYLOAD
+    alone = outside(payload, starts, kinds)
+    begun = (kinds == BEGIN) | alone
+    begins = starts[begun] + PAYLOAD
+    single = alone[begun]
     int64, uint32 = be_view(payload, ">i8"), be_view(payload, ">u4")
-    lsn = int64[begins + 1].astype(np.int64)
-    commit_us = int64[begins + 9].astype(np.int64) + PG_EPOCH_US
-    xid = uint32[begins + 17].astype(np.int64)
+    # A message's LSN is the end of its record: what comes next lies there or after it.
+    lsn = np.where(single, int64[begins + 2] - 1, int64[begins + 1]).astype(np.int64)
+    commit_us = int64[np.where(single, begins, begins + 9)].astype(np.int64) + PG_EPOCH_US
+    xid = np.where(single, NO_XID, uint32[np.where(single, begins, begins + 17)].astype(np.int64))
     first = np.zeros(len(begins), np.int64)
+    if single.any():
+        sent = int64[starts[begun] + SENT].astype(np.int64) + PG_EPOCH_US
+        commit_us = _times_before(commit_us, single, data.header.get("last_commit_us"), sent)
     opened = data.header["transaction"]
     if opened is not None:
         lsn = np.concatenate([[opened["lsn"]], lsn])
@@ -159,10 +212,55 @@ def _transactions(
         xid = np.concatenate([[opened["xid"]], xid])
         first = np.concatenate([[opened["changes"]], first])
     ended = data.header["last_commit"]
-    ends = np.concatenate([[-1 if ended is None else ended], int64[commits + 10].astype(np.int64)])
-    last_commit = ends[: len(lsn)]
-    owner = np.cumsum(kinds == BEGIN) - (0 if opened is not None else 1)
-    return Transactions(lsn, commit_us, xid, last_commit, first), owner
+    finished = (kinds == COMMIT) | alone
+    last = starts[finished] + PAYLOAD
+    ends = int64[np.where(alone[finished], last + 2, last + 10)].astype(np.int64)
+    ends = np.concatenate([[-1 if ended is None else ended], ends])
+    last_commit = ends[: len(lsn)].copy()
+    own = np.flatnonzero(single) + (opened is not None)
+    last_commit[own] = ends[own + 1]
+    origin, origin_lsn = _origins(data, starts, kinds, begun)
+    return Transactions(lsn, commit_us, xid, last_commit, first, origin, origin_lsn), begun
+
+
+def _times_before(
+    commit_us: NDArray[np.int64], single: NDArray[np.bool_], known: int | None, sent: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give messages outside of a transaction the time of the transaction before; as in Debezium, they have none.
+
+    Args:
+        commit_us: of the transactions, shape (transactions,).
+        single: which of them are such messages.
+        known: the time of the last transaction before the segment, if there was one.
+        sent: when the server sent the records, for messages before all transactions.
+    """
+    latest = np.maximum.accumulate(np.where(single, -1, np.arange(len(single))))
+    before = sent if known is None else np.full(len(single), known, np.int64)
+    return np.where(latest >= 0, commit_us[latest], before)
+
+
+def _origins(
+    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8], begun: NDArray[np.bool_]
+) -> tuple[pa.StringArray | None, NDArray[np.int64] | None]:
+    """Return name and LSN of each transaction's replication origin; None if no transaction has one."""
+    opened = data.header["transaction"]
+    carried = opened.get("origin") if opened is not None else None
+    records = np.flatnonzero(kinds == ORIGIN)
+    if not len(records) and carried is None:
+        return None, None
+    extra = int(opened is not None)
+    rows = int(begun.sum()) + extra
+    lsn = np.zeros(rows, np.int64)
+    index = np.full(rows, -1, np.int64)
+    at = starts[records] + PAYLOAD
+    names, _ = terminated(data.payload, at + 9)
+    owner = np.cumsum(begun)[records] - 1 + extra
+    index[owner] = np.arange(len(records))
+    lsn[owner] = be_view(data.payload, ">i8")[at + 1]
+    if carried is not None and index[0] < 0:
+        names = pa.concat_arrays([names, pa.array([carried[0]], pa.string())])
+        index[0], lsn[0] = len(names) - 1, carried[1]
+    return names.take(pa.array(index, mask=index < 0)), lsn
 
 
 def _versions(

@@ -106,6 +106,25 @@ def split_tuples(
     return result, position
 
 
+def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """Return the texts that begin at ``at`` and end before a zero byte, and where each one's zero byte stands.
+
+    Takes as many passes as the longest text has bytes: they are names.
+
+    Raises:
+        DecodeError: a text goes past the buffer.
+    """
+    ends = at.copy()
+    try:
+        running = np.flatnonzero(buf[ends] != 0)
+        while len(running):
+            ends[running] += 1
+            running = running[buf[ends[running]] != 0]
+    except IndexError:
+        raise DecodeError("A name is cut off.") from None
+    return slices(buf, at, ends - at, None), ends
+
+
 def _check_end(position: NDArray[np.int64], size: int) -> None:
     if len(position) and int(position.max()) > size:
         raise DecodeError("A tuple is cut off.")
