@@ -29,7 +29,7 @@ MODEL = {str(field.alias): field for field in PostgresOptions.model_fields.value
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_each_option_has_a_state(name: str) -> None:
-    assert debezium.find(states(), name) is not None
+    assert debezium.find({known: None for known in states() if not known.startswith("<")}, name) is not None
 
 
 def test_no_option_has_two_states() -> None:
@@ -76,7 +76,6 @@ def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> N
         ("transforms.unwrap.type", "x", ("transforms.unwrap.type",)),
         ("key.converter", "io.confluent.connect.avro.AvroConverter", ("AvroConverter", "JsonConverter")),
         ("connector.class", "io.debezium.connector.mysql.MySqlConnector", ("PostgresConnector",)),
-        ("table.ignore.builtin", "false", ("table.ignore.builtin", "true")),
         ("max.queue.sizes", "1", ("Unknown option",)),
         ("hartbeat.interval.ms", "1", ("Unknown option", "heartbeat.interval.ms")),
         ("key.converter.schemas.enable", "true", ("together", "schemas.enable")),

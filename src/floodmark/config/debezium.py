@@ -91,7 +91,6 @@ ACCEPTED: Mapping[str, Foreign] = {
     "snapshot.max.threads.multiplier.<table>": Foreign(_THREADS),
     "sourceinfo.struct.maker": Foreign(_JAVA, ("io.debezium.connector.postgresql.PostgresSourceInfoStructMaker",)),
     "statistics.metrics.enabled": Foreign(_JVM),
-    "table.ignore.builtin": Foreign("tables of the system are never captured", ("true",)),
     "task.management.timeout.ms": Foreign(_CONNECT),
     "tasks.max": Foreign("one task reads the log, and Spark decodes it in as many as it has cores"),
     "topic.creation.<option>": Foreign("the sink creates topics"),

@@ -17,6 +17,10 @@ from floodmark.config.postgres import PostgresOptions
 
 NO_EFFECT = "No effect: "
 DIFFERS = {
+    "<converter>.<option>": "`<converter>.type` is an entry point, not a Java class",
+    "column.mask.hash.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
+    "column.mask.hash.v2.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
+    "converters": "Python's, by entry point",
     "database.sslmode": "as in libpq",
     "extended.headers.enabled": "the headers are not there",
     "key.converter.schemas.enable": "false if not given, and it must equal `value.converter.schemas.enable`",
@@ -26,39 +30,14 @@ DIFFERS = {
     "signal.consumer.<option>": "names of librdkafka",
     "signal.enabled.channels": "`jmx` has no effect",
     "snapshot.max.threads": "if not given, as many as Spark has cores",
+    "skip.messages.without.change": "never leaves out a change of the key",
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
 """What differs of options that work."""
 NAMED_OTHERWISE = ("connector", "connect.timeout.ms", "schemas.enable")
 """Options that stand for some of Debezium's with other names, or of other databases."""
-NOT_YET = (
-    "column.exclude.list",
-    "column.include.list",
-    "column.mask.hash.<algorithm>.with.salt.<salt>",
-    "column.mask.hash.v2.<algorithm>.with.salt.<salt>",
-    "column.mask.with.<length>.chars",
-    "column.propagate.source.type",
-    "column.truncate.to.<length>.chars",
-    "converters",
-    "datatype.propagate.source.type",
-    "field.name.adjustment.mode",
-    "guardrail.collections.limit.action",
-    "guardrail.collections.max",
-    "hstore.handling.mode",
-    "message.key.columns",
-    "replica.identity.autoset.values",
-    "schema.name.adjustment.mode",
-    "skip.messages.without.change",
-    "topic.cache.size",
-    "topic.key.enforce.uniqueness",
-    "topic.key.field.name",
-    "topic.key.field.regex",
-    "topic.key.field.replacement",
-    "topic.naming.strategy",
-    "topic.regex",
-    "topic.replacement",
-)
+NOT_YET = ("hstore.handling.mode",)
 """Options that would have an effect, and are not there."""
 INTRODUCTION = """# Debezium's options
 

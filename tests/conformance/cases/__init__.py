@@ -6,9 +6,11 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import identity, scalars, schemas, stream
+from tests.conformance.cases import columns, identity, masks, naming, scalars, schemas, stream
 from tests.conformance.cases.case import Case
 
-CASES: tuple[Case, ...] = tuple(case for theme in (scalars, identity, schemas, stream) for case in theme.CASES)
+CASES: tuple[Case, ...] = tuple(
+    case for theme in (scalars, identity, schemas, columns, masks, naming, stream) for case in theme.CASES
+)
 
 __all__ = ["CASES", "Case"]
