@@ -8,28 +8,33 @@ from typing import Any
 
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
-from tests.conformance.cases import CASES, Case
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from tests.conformance.cases import CASES, DDL, Case
 from tests.conformance.differences import OTHER_KEYS, expected_difference
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
 from tests.conftest import drop_slots, make_source
 from tests.support.inprocess import InProcess
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_events_equal_debeziums(case: Case, server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_events_equal_debeziums(case: Case, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    server: EmbeddedPostgres = request.getfixturevalue(f"{'contrib' if case.extensions else 'pg'}{version}")
     source = make_source(server, tmp_path / "state", **{**case.options, "topic.prefix": "golden"})
     if case.schemas:
         source.options["schemas.enable"] = "true"
     source.execute(*case.setup)
     query = InProcess(source.options)
-    snapshot = query.drain()
-    source.execute(*case.statements)
-    streamed = query.drain()
+    delivered = query.drain()
+    for statement in case.statements:
+        if statement.startswith(DDL):
+            delivered += query.drain()
+        source.execute(statement)
+    delivered += query.drain()
     query.stop()
     drop_slots(source)
 
-    mine = settled([event for event in map(_event, snapshot + streamed) if event.topic not in OTHER_KEYS])
+    mine = settled([event for event in map(_event, delivered) if event.topic not in OTHER_KEYS])
     theirs = [golden for golden in load(case.name) if golden.topic not in OTHER_KEYS]
     assert list(map(_place, mine)) == list(map(_place, theirs))
     wrong = []

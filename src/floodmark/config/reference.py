@@ -43,12 +43,15 @@ and the others have no effect.
 
 def render() -> str:
     """Return the whole page."""
-    snapshots, streams = set(SnapshotOptions.model_fields), set(StreamOptions.model_fields)
-    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, {*streams, *ColumnOptions.model_fields})]
-    parts += ["\n## Topics, transactions, heartbeats, failures\n", "In detail: [What a stream holds](stream.md).\n"]
-    parts.append(_table(StreamOptions, snapshots))
+    columns, streams = set(ColumnOptions.model_fields), set(StreamOptions.model_fields)
+    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, {*columns, *streams})]
     parts += ["\n## Columns, keys and names\n", "What they mean in detail: [Columns](columns.md).\n"]
     parts.append(_table(ColumnOptions, set()))
+    parts += [
+        "\n## Topics, transactions, heartbeats, failures\n",
+        "What they do in detail: [Beside rows](stream.md).\n",
+    ]
+    parts.append(_table(StreamOptions, set(SnapshotOptions.model_fields)))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
     for name, model in MODELS.items():

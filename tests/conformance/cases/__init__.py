@@ -6,11 +6,23 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import columns, identity, masks, naming, scalars, schemas, stream
-from tests.conformance.cases.case import Case
-
-CASES: tuple[Case, ...] = tuple(
-    case for theme in (scalars, identity, schemas, columns, masks, naming, stream) for case in theme.CASES
+from tests.conformance.cases import (
+    arrays,
+    columns,
+    defaults,
+    identity,
+    masks,
+    modes,
+    naming,
+    scalars,
+    schemas,
+    special,
+    stream,
 )
+from tests.conformance.cases.case import DDL, Case
 
-__all__ = ["CASES", "Case"]
+THEMES = (scalars, identity, schemas, columns, masks, naming, stream, defaults, arrays, special, modes)
+
+CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
+
+__all__ = ["CASES", "DDL", "Case"]
