@@ -25,14 +25,13 @@ from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.transaction_events import TransactionEvents, block_pieces
-from floodmark.connectors.postgres.tuples import TextColumn, split_tuples
+from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, old_and_new, split_tuples
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d"}
-OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
 
 # Sub-order of the events made from one change.
 DELETED, TOMBSTONE, CREATED = 0, 1, 2
@@ -266,22 +265,13 @@ class PostgresDecoder:
         yield self._event(rows, "u", None, rows.version.encode(new))
 
     def _updates_with_old(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = self._both(rows)
+        old, new = old_and_new(rows.changes.payload, rows.changes.at, len(rows.version.names))
         yield from self._changed(rows, old, with_old_values(new, old), complete=True)
 
     def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = self._both(rows)
+        old, new = old_and_new(rows.changes.payload, rows.changes.at, len(rows.version.names))
         # The new row lacks a large key that stayed as it was.
         yield from self._changed(rows, old, with_old_values(new, old), complete=False)
-
-    def _both(self, rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
-        """Split updates that hold an old and a new row."""
-        payload, columns = rows.changes.payload, len(rows.version.names)
-        old, end = split_tuples(payload, rows.changes.at + 6, columns)
-        if (payload[np.minimum(end, len(payload) - 1)] != NEW_ROW).any():
-            raise DecodeError("An Update message lacks its new tuple.")
-        new, _ = split_tuples(payload, end + 1, columns)
-        return old, new
 
     def _changed(
         self, rows: _Rows, old: list[TextColumn], new: list[TextColumn], complete: bool

@@ -15,6 +15,7 @@ from floodmark.connectors.postgres.frames import be_view
 from floodmark.errors import DecodeError
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
+OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
 
 
 @dataclass
@@ -104,6 +105,26 @@ def split_tuples(
     except IndexError:
         raise DecodeError("A tuple is cut off.") from None
     return result, position
+
+
+def old_and_new(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int
+) -> tuple[list[TextColumn], list[TextColumn]]:
+    """Split Update messages that hold an old and a new row.
+
+    Args:
+        buf: shape (bytes,).
+        at: where the messages begin, ascending, shape (rows,).
+        columns: how many columns the relation has.
+
+    Raises:
+        DecodeError: a message isn't what the protocol says.
+    """
+    old, end = split_tuples(buf, at + 6, columns)
+    if (buf[np.minimum(end, len(buf) - 1)] != NEW_ROW).any():
+        raise DecodeError("An Update message lacks its new tuple.")
+    new, _ = split_tuples(buf, end + 1, columns)
+    return old, new
 
 
 def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:

@@ -19,12 +19,11 @@ from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPD
 from floodmark.connectors.postgres.records import Changes, find_changes, truncated
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.table_version import VersionMaker, take_columns, with_old_values
-from floodmark.connectors.postgres.tuples import TextColumn, split_tuples
+from floodmark.connectors.postgres.tuples import NEW_ROW, TextColumn, old_and_new, split_tuples
 from floodmark.connectors.postgres.visibility import Visibility
-from floodmark.errors import DecodeError, SourceStateError
+from floodmark.errors import SourceStateError
 from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
 
-NEW_ROW = ord("N")
 Columns = list[TextColumn]
 
 
@@ -110,10 +109,7 @@ class TableChanges:
     ) -> None:
         """Add updates that hold the old row, or its key."""
         width = len(relation.columns)
-        old, end = split_tuples(payload, at + 6, width)
-        if (payload[np.minimum(end, len(payload) - 1)] != NEW_ROW).any():
-            raise DecodeError("An Update message lacks its new tuple.")
-        new, _ = split_tuples(payload, end + 1, width)
+        old, new = old_and_new(payload, at, width)
         # The new row lacks a large key that stayed as it was.
         new = with_old_values(new, old)
         before, after = self._keys(relation, old), self._keys(relation, new)
