@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
@@ -26,10 +27,11 @@ def test_events_equal_debeziums(case: Case, version: int, request: pytest.Fixtur
     source.execute(*case.setup)
     query = InProcess(source.options)
     delivered = query.drain()
-    for statement in case.statements:
-        if statement.startswith(DDL):
-            delivered += query.drain()
-        source.execute(statement)
+    with psycopg.connect(source.conninfo, autocommit=True) as session:
+        for statement in case.statements:
+            if statement.startswith(DDL):
+                delivered += query.drain()
+            session.execute(statement.encode())
     delivered += query.drain()
     query.stop()
     drop_slots(source)
