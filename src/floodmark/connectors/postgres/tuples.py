@@ -15,6 +15,7 @@ from floodmark.connectors.postgres.frames import be_view
 from floodmark.errors import DecodeError
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
+LONGEST_NAME = 128
 OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
 
 
@@ -130,17 +131,21 @@ def old_and_new(
 def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Return the texts that begin at ``at`` and end before a zero byte, and where each one's zero byte stands.
 
-    Takes as many passes as the longest text has bytes: they are names.
-
     Raises:
         DecodeError: a text goes past the buffer.
     """
     ends = at.copy()
     try:
+        # Names are short: a few passes over what is still open cost less than one over the whole buffer.
         running = np.flatnonzero(buf[ends] != 0)
-        while len(running):
+        for _ in range(LONGEST_NAME):
+            if not len(running):
+                break
             ends[running] += 1
             running = running[buf[ends[running]] != 0]
+        if len(running):
+            zeros = np.flatnonzero(buf == 0)
+            ends[running] = zeros[np.searchsorted(zeros, ends[running])]
     except IndexError:
         raise DecodeError("A name is cut off.") from None
     return slices(buf, at, ends - at, None), ends
