@@ -64,6 +64,8 @@ def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], th
         return want is None and got == "a name"
     if NEGATIVE_SCALE in (field, _schema_field(mine, path)):
         return True
+    if case == "altered_types" and path.endswith(".parameters.allowed"):
+        return bool(want == "sad,happy")
     if path.endswith("<fields>"):
         return "default" in want and [name for name in want if name != "default"] == got
     return field in DEFAULTED.get(case, ()) and is_default(path, got, want, payload)

@@ -22,7 +22,7 @@ from tests.conformance.debezium.debezium import Debezium, Record, postgres_optio
 GOLDENS = Path(__file__).with_name("goldens")
 PREFIX = "golden"
 SYNC = "floodmark.sync"
-DDL = ("CREATE", "ALTER", "DROP")
+DDL = ("CREATE", "ALTER", "DROP", "BEGIN")
 TIMEOUT_S = 60.0
 RUN_HEADERS = "__debezium.context."
 

@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import TableFailure
+from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.records import Changes, find_changes, truncated
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource, text_of
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
-from floodmark.connectors.postgres.tuples import TextColumn, split_tuples
+from floodmark.connectors.postgres.tuples import NEW_TUPLE, TextColumn, last_tuples, tuple_pairs
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment, fixed_width, hex_digits
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
-OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
+OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), NEW_TUPLE
 
 # Sub-order of the events made from one change.
 DELETED, TOMBSTONE, CREATED = 0, 1, 2
@@ -102,7 +103,7 @@ class _Isolation:
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
             if len(tables) == 1:
-                self._set_aside(int(tables[0]), exc)
+                self._set_aside(int(tables[0]), _located(make, rows, exc))
                 return []
         alone = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
         return [group for one in alone for group in self.run(make, one)]
@@ -115,6 +116,30 @@ class _Isolation:
             self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", relation.oid, describe(error)))
         self.oids.add(relation.oid)
         self.aside |= [other.oid in self.oids for other in self._relations]
+
+
+def _located(make: Callable[[_Rows], Iterator[EventGroup]], rows: _Rows, error: Exception) -> DecodeError:
+    """Return the error of the first change that can't be decoded, with its place.
+
+    Args:
+        make: fails for the rows.
+        rows: changes of one table.
+        error: why.
+    """
+    good, bad = 0, len(rows)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            list(make(rows.select(np.arange(middle))))
+            good = middle
+        except Exception as exc:
+            bad, error = middle, exc
+    changes = rows.changes
+    relation = changes.relations[int(changes.relation[good])]
+    lsn = int(changes.transactions.lsn[changes.transaction[good]])
+    place = position(lsn, int(changes.ordinal[good]))
+    name = f"{relation.schema}.{relation.table}"
+    return DecodeError(f"The change of {name} at {place} cannot be decoded: {describe(error)}")
 
 
 class PostgresDecoder:
@@ -194,8 +219,7 @@ class PostgresDecoder:
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
         _expect(rows.changes, 5, NEW_ROW)
-        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
-        yield self._event(rows, "c", None, rows.version.encode(new))
+        yield self._event(rows, "c", None, rows.version.encode(_only_tuples(rows)))
 
     def _updates(self, rows: _Rows) -> Iterator[EventGroup]:
         kinds = rows.changes.payload[rows.changes.at + 5]
@@ -214,25 +238,15 @@ class PostgresDecoder:
             raise DecodeError("An Update message holds an unknown kind of tuple.")
 
     def _updates_without_old(self, rows: _Rows) -> Iterator[EventGroup]:
-        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
-        yield self._event(rows, "u", None, rows.version.encode(new))
+        yield self._event(rows, "u", None, rows.version.encode(_only_tuples(rows)))
 
     def _updates_with_old(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = self._both(rows)
+        old, new = _both_tuples(rows)
         yield from self._changed(rows, old, with_old_values(new, old), complete=True)
 
     def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = self._both(rows)
+        old, new = _both_tuples(rows)
         yield from self._changed(rows, old, new, complete=False)
-
-    def _both(self, rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
-        """Split updates that hold an old and a new row."""
-        payload, columns = rows.changes.payload, len(rows.version.names)
-        old, end = split_tuples(payload, rows.changes.at + 6, columns)
-        if (payload[np.minimum(end, len(payload) - 1)] != NEW_ROW).any():
-            raise DecodeError("An Update message lacks its new tuple.")
-        new, _ = split_tuples(payload, end + 1, columns)
-        return old, new
 
     def _changed(
         self, rows: _Rows, old: list[TextColumn], new: list[TextColumn], complete: bool
@@ -243,7 +257,7 @@ class PostgresDecoder:
         same = np.flatnonzero(~moved)
         if len(same):
             part = rows if len(same) == len(rows) else rows.select(same)
-            before = version.encode_old(take_columns(old, same), complete) if complete else None
+            before = version.encode_old(take_columns(old, same), complete)
             yield self._event(part, "u", before, version.encode(take_columns(new, same)))
         index = np.flatnonzero(moved)
         if not len(index):
@@ -269,8 +283,7 @@ class PostgresDecoder:
             if not len(index):
                 continue
             part = rows if len(index) == len(rows) else rows.select(index)
-            old, _ = split_tuples(part.changes.payload, part.changes.at + 6, len(part.version.names))
-            before = part.version.encode_old(old, kind == OLD_ROW)
+            before = part.version.encode_old(_only_tuples(part), kind == OLD_ROW)
             group = self._event(part, "d", before, None, DELETED)
             yield group
             if part.version.tombstones:
@@ -322,6 +335,18 @@ class PostgresDecoder:
                 "source_ts": pa.array(tx.commit_us).take(index).cast(pa.timestamp("us", tz="UTC")),
             },
         )
+
+
+def _only_tuples(rows: _Rows) -> list[TextColumn]:
+    """Split messages that hold one tuple."""
+    changes = rows.changes
+    return last_tuples(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
+
+
+def _both_tuples(rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
+    """Split updates that hold an old and a new tuple."""
+    changes = rows.changes
+    return tuple_pairs(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
 
 
 def _expect(changes: Changes, offset: int, kind: int) -> None:

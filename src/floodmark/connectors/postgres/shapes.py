@@ -70,7 +70,7 @@ class Shapes:
             if not options.captures(relation.schema, relation.table):
                 continue
             # A schema holds the topic's name, so with schemas no two tables look alike.
-            own = relation.oid if options.schemas_enable else 0
+            own = (relation.schema, relation.table) if options.schemas_enable else ()
             look = (relation.columns, relation.key, tuple(sorted(relation.types.items())), own)
             if look not in known:
                 known[look] = len(self.first)

@@ -15,7 +15,9 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
+from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import field_schema
 from floodmark.events.envelope import EnvelopeBuilder
@@ -69,8 +71,8 @@ class TableVersion:
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
         """Return the JSON of new rows; values that the log lacks become the placeholder."""
         fragments = []
-        for codec, column in zip(self.codecs, columns, strict=True):
-            fragment = codec.encode(column.text)
+        for name, codec, column in zip(self.names, self.codecs, columns, strict=True):
+            fragment = _encoded(name, codec, column.text)
             if column.unchanged is not None:
                 text = pc.if_else(pa.array(column.unchanged), codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
@@ -89,7 +91,7 @@ class TableVersion:
             return self.encode(columns)
         result = []
         for codec, info, column in zip(self.codecs, self.relation.columns, columns, strict=True):
-            fragment = codec.encode(column.text)
+            fragment = _encoded(info.name, codec, column.text)
             if fragment.text.null_count and not info.optional:
                 fragment = Fragment(pc.if_else(pc.is_null(fragment.text), codec.zero, closed(fragment)))
             result.append(fragment)
@@ -109,6 +111,14 @@ class TableVersion:
             known &= np.asarray(before.is_valid()) & np.asarray(after.is_valid())
             changed |= np.asarray(pc.not_equal(before, after).fill_null(False))
         return changed & known
+
+
+def _encoded(name: str, codec: Codec, text: pa.StringArray) -> Fragment:
+    try:
+        return codec.encode(text)
+    except Exception as exc:
+        # Whatever it is, the text isn't what the server writes for the type.
+        raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
 
 
 class VersionMaker(Protocol):

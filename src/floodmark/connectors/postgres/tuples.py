@@ -15,6 +15,7 @@ from floodmark.connectors.postgres.frames import be_view
 from floodmark.errors import DecodeError
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
+NEW_TUPLE = ord("N")
 
 
 @dataclass
@@ -58,7 +59,7 @@ def slices(
 
 
 def split_tuples(
-    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> tuple[list[TextColumn], NDArray[np.int64]]:
     """Split the tuples that begin at ``at`` into their columns.
 
@@ -66,14 +67,14 @@ def split_tuples(
         buf: shape (bytes,).
         at: where each tuple's column count stands, ascending, shape (rows,).
         columns: how many columns the relation has.
+        ends: where each message ends, shape (rows,).
 
     Returns:
         The columns; where each tuple ends.
 
     Raises:
-        DecodeError: a tuple has another number of columns, an unknown kind of value or goes past the buffer.
+        DecodeError: a tuple has another number of columns, an unknown kind of value or goes past its message.
     """
-    size = len(buf)
     try:
         counts = be_view(buf, ">u2")[at]
         if (counts != columns).any():
@@ -88,7 +89,7 @@ def split_tuples(
                 lengths = lengths32[position + 1].astype(np.int64)
                 begin = position + 5
                 position = begin + lengths
-                _check_end(position, size)
+                _check_end(position, ends)
                 result.append(TextColumn(slices(buf, begin, lengths, None)))
                 continue
             unchanged = kinds == UNCHANGED
@@ -99,13 +100,33 @@ def split_tuples(
             lengths[text] = lengths32[position[text] + 1]
             begin = np.where(text, position + 5, position + 1)
             position = begin + lengths
-            _check_end(position, size)
+            _check_end(position, ends)
             result.append(TextColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
     except IndexError:
         raise DecodeError("A tuple is cut off.") from None
     return result, position
 
 
-def _check_end(position: NDArray[np.int64], size: int) -> None:
-    if len(position) and int(position.max()) > size:
+def last_tuples(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
+) -> list[TextColumn]:
+    """Split tuples with which their messages end; arguments and errors are those of ``split_tuples``."""
+    result, position = split_tuples(buf, at, columns, ends)
+    if (position != ends).any():
+        raise DecodeError("A message goes on after its last tuple.")
+    return result
+
+
+def tuple_pairs(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
+) -> tuple[list[TextColumn], list[TextColumn]]:
+    """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
+    old, after = split_tuples(buf, at, columns, ends)
+    if (after == ends).any() or (buf[after] != NEW_TUPLE).any():
+        raise DecodeError("An Update message lacks its new tuple.")
+    return old, last_tuples(buf, after + 1, columns, ends)
+
+
+def _check_end(position: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+    if (position > ends).any():
         raise DecodeError("A tuple is cut off.")
