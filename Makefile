@@ -40,8 +40,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Two processes: much of the time goes into waiting for servers and for Spark to start.
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest tests/unit

@@ -8,14 +8,13 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.conformance.debezium.debezium import Debezium
 
 from benchmarks import reference
 from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale, database, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks, source_options
-from benchmarks.latency import RATE, Writer, new_slot, quantiles
+from benchmarks.latency import RATE, Writer, new_slot, quantiles, read_lines
 from benchmarks.query import Spec
 from benchmarks.workload import create_tables, fill, slot_active
 from floodmark.embedded import EmbeddedPostgres
@@ -23,8 +22,8 @@ from floodmark.embedded import EmbeddedPostgres
 SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
 INCLUDE = "public.t,public.signals"
 NOTIFICATIONS = "notifications"
-BASE_S = 10.0
-"""How long the changes are measured before the snapshot."""
+WARM_UP_S = 10.0
+"""How long the changes run before the snapshot begins."""
 
 
 def run(scale: Scale, postgres: int) -> Result:
@@ -82,17 +81,17 @@ def floodmark(
 
             def delivered(reads: int) -> bool:
                 query.check()
-                lines = _lines(output)
+                lines = read_lines(output)
                 return bool(lines) and sum(line["reads"] for line in lines) >= reads
 
             wait_until(lambda: slot_active(connection, slot), START_TIMEOUT_S, "the query streams")
-            time.sleep(BASE_S)
+            time.sleep(WARM_UP_S)
             mark, begin = query.sampler.now(), _signal(connection, tables)
             wait_until(lambda: delivered(rows), LEG_TIMEOUT_S, "the snapshot is through", 0.1)
             usage = query.sampler.usage(since=mark)
             query.end_input()
             progress = query.wait("finished", 60)["progress"]
-        lines = _lines(output)
+        lines = read_lines(output)
     end = next(line for line in reversed(lines) if line["reads"])["received"] / 1e6
     delays = [
         (line["received"] - moment) / 1000 for line in lines for moment in line["committed"] if moment >= begin * 1e6
@@ -119,7 +118,7 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk
             options["incremental.snapshot.chunk.size"] = str(chunk)
         with Debezium(options, events, timestamps=True, leave_out='"op":"r"') as debezium:
             debezium.wait_records(1, START_TIMEOUT_S)
-            time.sleep(BASE_S)
+            time.sleep(WARM_UP_S)
             mark, begin = debezium.sampler.now(), _signal(connection, ["t"])
             debezium.wait_for('"type":"COMPLETED"', LEG_TIMEOUT_S)
             usage = debezium.sampler.usage(since=mark)
@@ -139,10 +138,3 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk
     figures = {"rows/s": rows / (end - begin), "seconds": end - begin} | quantiles(delays)
     figures |= {"CPU s": usage.cpu_s, "peak MB": usage.peak_memory >> 20}
     return Leg(f"{reference.DEBEZIUM}, {'default' if chunk is None else f'chunks of {chunk:,}'}", figures)
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -109,7 +109,7 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -
             wait_until(lambda: _last_commit(events) > end, 60, "the query is through", 0.2)
             query.end_input()
             query.wait("finished", 60)
-        measured = [line for line in _lines(events) if begin <= line["committed"] / 1e6 <= end]
+        measured = [line for line in read_lines(events) if begin <= line["committed"] / 1e6 <= end]
     figures = quantiles((line["received"] - line["committed"]) / 1000 for line in measured)
     drift = max(abs(line["committed"] - _micros(line["written"])) / 1000 for line in measured)
     batches = len({line["batch"] for line in measured})
@@ -181,13 +181,16 @@ def quantiles(delays_ms: Iterable[float]) -> dict[str, float | int | str | None]
     }
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the JSON lines that a query has written in full so far."""
+    if not path.exists():
+        return []
     text = path.read_text(encoding="utf-8")
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def _last_commit(path: Path) -> float:
-    return float(max(line["committed"] for line in _lines(path))) / 1e6
+    return float(max(line["committed"] for line in read_lines(path))) / 1e6
 
 
 def _micros(text: str) -> int:

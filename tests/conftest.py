@@ -13,10 +13,18 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from tests.support.kafka import Broker, running_broker
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Create the user that servers run as, before several processes do it at the same time."""
+    if not hasattr(session.config, "workerinput"):
+        for version in VERSIONS:
+            EmbeddedPostgres(version).close()
 
 
 @dataclass
@@ -64,6 +72,13 @@ def pg16() -> Iterator[EmbeddedPostgres]:
 def pg18() -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres(18, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return a Kafka broker that all tests share: each uses topics of its own."""
+    with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
+        yield found
 
 
 @pytest.fixture(params=["pg16", "pg18"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,6 @@ from tests.support.kafka import Broker, running_broker
 
 ALL = [1, 2, 3, 4, 5]
 READ_T = {"type": "execute-snapshot", "data": {"data-collections": ["public.t"]}}
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
-        yield found
 
 
 @pytest.fixture

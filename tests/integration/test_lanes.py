@@ -73,7 +73,7 @@ def test_the_others_go_on_meanwhile(shop: Source, dies: bool) -> None:
     rows: list[dict[str, Any]] = []
     phases: list[str] = []
     seen_old: set[str] = set()
-    for step in range(1, 280):
+    for step in range(1, 1000):
         change(shop, step)
         batch = query.step()
         phases.append(at(query.offset))
@@ -82,7 +82,8 @@ def test_the_others_go_on_meanwhile(shop: Source, dies: bool) -> None:
         if phases[-1] == "reads" and phases.count("reads") > 1:
             assert {row["op"] for row in batch if row["table"] == "new"} <= {"r"} or dies
         rows += batch
-        if dies and step % 10 == 0:
+        # Each death costs what is under way, so with a slow machine the lane would never end.
+        if dies and step % 10 == 0 and step <= 100:
             query.stop()
             query = query_of(shop, query.offset, table_include_list="public.old,public.new", **OPTIONS)
         if "reads" in phases and phases[-1] == "one lane":

@@ -19,6 +19,7 @@ import pytest
 import floodmark
 from floodmark.config.load import load_options
 from floodmark.errors import SignalError
+from floodmark.snapshot import signal_kafka
 from floodmark.snapshot import signals as signals_module
 from floodmark.snapshot.signals import Signal
 from tests.conftest import Source, drop_slots, make_source
@@ -26,6 +27,7 @@ from tests.integration.test_incremental import SIGNALS
 from tests.support.applying import apply, event
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
+from tests.support.kafka import Broker
 from tests.support.recording import Recorder
 
 TABLES = ("a", "b", "c")
@@ -108,7 +110,43 @@ class InProcessChannel(Channel):
                 file.write(json.dumps(signal.to_json()))
 
 
-CHANNELS: dict[str, type[Channel]] = {kind.name: kind for kind in (SourceChannel, FileChannel, InProcessChannel)}
+class KafkaChannel(Channel):
+    name = "kafka"
+    broker: Broker
+    records = 0
+
+    def listen(self, patch: pytest.MonkeyPatch) -> None:
+        """Let each look wait until all that was sent has come: the snapshots are too short to wait for it."""
+        self.broker.create(self._topic)
+        poll = signal_kafka.KafkaChannel.poll
+
+        def patient(channel: signal_kafka.KafkaChannel) -> list[Signal]:
+            deadline = time.monotonic() + LIMIT_S
+            found = poll(channel)
+            while (channel._read_up_to or 0) < self.records:
+                assert time.monotonic() < deadline
+                found = poll(channel)
+            return found
+
+        patch.setattr(signal_kafka.KafkaChannel, "poll", patient)
+
+    @property
+    def options(self) -> dict[str, str]:
+        place = {"signal.kafka.bootstrap.servers": self.broker.servers, "signal.kafka.topic": self._topic}
+        return {**super().options, **place}
+
+    @property
+    def _topic(self) -> str:
+        # The broker is shared, so each test has a topic of its own.
+        return f"{self.source.dbname}-{self.directory.name}"
+
+    def send(self, signal: Signal) -> None:
+        self.broker.send(self._topic, self.source.options["topic.prefix"], json.dumps(signal.to_json()))
+        self.records += 1
+
+
+KINDS: tuple[type[Channel], ...] = (SourceChannel, FileChannel, InProcessChannel, KafkaChannel)
+CHANNELS = {kind.name: kind for kind in KINDS}
 
 
 @dataclass
@@ -346,7 +384,11 @@ def scene(
     recorder = Recorder()
     recorder.listen(monkeypatch, CONTROL, signals_module.__name__)
     hurry(monkeypatch)
-    made = Scene(shared, CHANNELS[request.param](shared, tmp_path), recorder)
+    channel = CHANNELS[request.param](shared, tmp_path)
+    if isinstance(channel, KafkaChannel):
+        channel.broker = request.getfixturevalue("broker")
+        channel.listen(monkeypatch)
+    made = Scene(shared, channel, recorder)
     yield made
     made.query.stop()
 

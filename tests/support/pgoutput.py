@@ -128,15 +128,20 @@ def decoded(raw: bytes) -> str:
         raise BrokenError("not UTF-8") from None
 
 
-def read_relation(raw: bytes) -> tuple[int, list[tuple[str, bool]]]:
-    """Return the OID and the columns of a Relation message, each with whether it is part of the identity."""
+Table = tuple[str, list[tuple[str, bool]]]
+"""Replica identity, and the columns, each with whether it is part of the identity."""
+
+
+def read_relation(raw: bytes) -> tuple[int, Table]:
+    """Return the OID and the table of a Relation message."""
     cursor = _Cursor(raw)
     if cursor.take(1) != b"R":
         raise BrokenError("no Relation message")
     oid = cursor.number(4)
     cursor.string()
     cursor.string()
-    if cursor.take(1) not in (b"d", b"n", b"f", b"i"):
+    identity = cursor.take(1).decode("latin-1")
+    if identity not in ("d", "n", "f", "i"):
         raise BrokenError("unknown identity")
     columns = []
     for _ in range(cursor.number(2)):
@@ -144,7 +149,7 @@ def read_relation(raw: bytes) -> tuple[int, list[tuple[str, bool]]]:
         columns.append((cursor.string(), marked))
         cursor.take(8)
     cursor.end()
-    return oid, columns
+    return oid, (identity, columns)
 
 
 Event = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
@@ -171,12 +176,12 @@ def read_frames(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def read_events(data: bytes, relations: dict[int, list[tuple[str, bool]]]) -> list[Event]:
+def read_events(data: bytes, relations: dict[int, Table]) -> list[Event]:
     """Return the events of frames that hold whole transactions.
 
     Args:
         data: the frames.
-        relations: the columns of tables that were announced before.
+        relations: the tables that were announced before.
     """
     known = dict(relations)
     events: list[Event] = []
@@ -200,8 +205,8 @@ def read_events(data: bytes, relations: dict[int, list[tuple[str, bool]]]) -> li
             cursor.take(16)
             lsn = None
         elif kind == "R":
-            oid, columns = read_relation(message)
-            known[oid] = columns
+            oid, table = read_relation(message)
+            known[oid] = table
             continue
         elif kind in "IUD":
             events += _row_events(kind, cursor, known)
@@ -225,12 +230,13 @@ def read_events(data: bytes, relations: dict[int, list[tuple[str, bool]]]) -> li
     return events
 
 
-def _row_events(kind: str, cursor: _Cursor, known: dict[int, list[tuple[str, bool]]]) -> list[Event]:
+def _row_events(kind: str, cursor: _Cursor, known: dict[int, Table]) -> list[Event]:
     oid = cursor.number(4)
     if oid not in known:
         raise BrokenError("unknown relation")
-    names = [name for name, _ in known[oid]]
-    key = [i for i, (_, marked) in enumerate(known[oid]) if marked]
+    identity, columns = known[oid]
+    names = [name for name, _ in columns]
+    key = [i for i, (_, marked) in enumerate(columns) if marked and identity in "di"]
     tuples = []
     while cursor.at < len(cursor.data):
         letter = cursor.take(1).decode("latin-1")
@@ -247,12 +253,11 @@ def _row_events(kind: str, cursor: _Cursor, known: dict[int, list[tuple[str, boo
     if kind == "D":
         return [("d", _named(names, old), None)]
     assert new is not None
-    if letters == "ON":
-        assert old is not None
+    if old is not None:
         new = [a if a is not KEEP or b in (None, KEEP) else b for a, b in zip(new, old, strict=True)]
     if old is not None and key:
-        both = [(old[i], new[i]) for i in key]
-        if all(isinstance(a, str) and isinstance(b, str) for a, b in both) and any(a != b for a, b in both):
+        both = [tuple(None if row[i] is KEEP else row[i] for row in (old, new)) for i in key]
+        if any(a != b for a, b in both) and (letters == "ON" or all(None not in pair for pair in both)):
             return [("d", _named(names, old), None), ("c", None, _named(names, new))]
     return [("u", _named(names, old), _named(names, new))]
 

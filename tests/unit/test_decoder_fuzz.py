@@ -32,6 +32,7 @@ from floodmark.connectors.postgres.relation import Relation, parse_relation
 from floodmark.connectors.postgres.stream import PostgresStream
 from floodmark.connectors.postgres.table_version import EventVersions, TableVersion
 from floodmark.errors import DecodeError, FloodmarkError
+from tests.support.options import REQUIRED
 from tests.support.pgoutput import (
     FIRST_LSN,
     KEEP,
@@ -44,7 +45,6 @@ from tests.support.pgoutput import (
     read_relation,
     relation_message,
 )
-from tests.unit.test_types_helpers import REQUIRED
 
 INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
 SEED = int(os.environ.get("FLOODMARK_FUZZ_SEED", "1"))
@@ -259,7 +259,7 @@ def test_broken_messages(decoder: PostgresDecoder) -> None:
 def right_events(data: SegmentData, base: Base) -> list[Event] | None:
     """Return what a segment's events are, or None if it is broken."""
     payload = bytes(data.payload)
-    known = {oid: columns for oid, columns in KNOWN.items() if base.announced[oid] < 0}
+    known = {oid: table for oid, table in KNOWN.items() if base.announced[oid] < 0}
     try:
         found = read_frames(payload)
         events = read_events(payload, known)
@@ -321,7 +321,10 @@ def test_broken_relations() -> None:
         except BrokenError:
             expected = None
         relation = watch(partial(parse_relation, bytes(raw)))
-        got = relation and (relation.oid, [(column.name, column.identity) for column in relation.columns])
+        got = relation and (
+            relation.oid,
+            (relation.replica_identity, [(column.name, column.identity) for column in relation.columns]),
+        )
         assert got == expected, f"input {number}: {bytes(raw)!r}"
     watch.check()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.events.json_text import escape
+from floodmark.events.json_text import closed, dumps, escape, string
 
 ANY = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from('"\\\x00\x1f\x20\x7f\ud7ff\ue000\uffff😀')))
 MIXED = st.lists(st.none() | ANY)
@@ -78,3 +78,8 @@ def test_hexadecimal_digits_are_upper_case() -> None:
     text = escape(pa.array([everything], pa.string()))[0].as_py()
     assert not re.search(r"\\u[0-9A-F]*[a-f]", text)
     assert "\\u001F" in text
+
+
+def test_constants_are_escaped_as_values_are() -> None:
+    texts = ["😀 a", "\x1f", "\\u001f", "\\\x0b", 'é"\n', "\ufffd\U0010ffff"]
+    assert [dumps(text) for text in texts] == closed(string(pa.array(texts))).to_pylist()

@@ -24,16 +24,9 @@ from floodmark.snapshot.notifications import (
     Notification,
     notification_batch,
 )
+from tests.support.options import REQUIRED
 
-REQUIRED = {
-    "connector": "postgres",
-    "database.hostname": "db",
-    "database.user": "cdc",
-    "database.dbname": "shop",
-    "topic.prefix": "shop",
-    "state.dir": "/state",
-    "notification.sink.topic.name": "notifications",
-}
+WITH_SINK = {**REQUIRED, "notification.sink.topic.name": "notifications"}
 TEXT = st.text(st.characters(codec="utf-8"))
 
 
@@ -68,7 +61,7 @@ def test_what_debezium_was_not_seen_to_send() -> None:
 
 @pytest.mark.parametrize("with_schemas", [False, True])
 def test_batch_has_the_columns_of_events(with_schemas: bool) -> None:
-    options = load_options({**REQUIRED, "schemas.enable": str(with_schemas)})
+    options = load_options({**WITH_SINK, "schemas.enable": str(with_schemas)})
     make = InitialSnapshotNotifications("shop")
     made = [make.started(), make.completed()]
     batch = notification_batch(made, options, "p1")
@@ -105,7 +98,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_channels_get_every_notification(log: CapturingLogger, received: list[dict[str, Any]]) -> None:
     names = "log,sink,jmx,listeners:fail,listeners:take"
     made = InitialSnapshotNotifications("shop").started()
-    for channel in channels.notification_channels(load_options({**REQUIRED, "notification.enabled.channels": names})):
+    for channel in channels.notification_channels(load_options({**WITH_SINK, "notification.enabled.channels": names})):
         channel.notify(made)
     assert received == [made.to_json()]
     assert [(call.method_name, call.args[0]) for call in log.calls] == [
@@ -123,6 +116,6 @@ def test_a_function_that_is_missing_is_named(
     (tmp_path / "broken_listener.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("no_such_module:take", "listeners:nothing", "listeners:text", "broken_listener:take"):
-        options = load_options({**REQUIRED, "notification.enabled.channels": name})
+        options = load_options({**WITH_SINK, "notification.enabled.channels": name})
         with pytest.raises(ConfigError, match=name):
             channels.notification_channels(options)

@@ -9,19 +9,11 @@ import pytest
 
 from floodmark.config.pipeline import Pipeline, load_pipeline, parse_pipeline
 from floodmark.errors import ConfigError
-
-SOURCE = {
-    "connector": "postgres",
-    "database.hostname": "db",
-    "database.user": "cdc",
-    "database.dbname": "shop",
-    "topic.prefix": "shop",
-    "state.dir": "/state",
-}
+from tests.support.options import REQUIRED
 
 
 def content(**changes: Any) -> dict[str, Any]:
-    return {"source": SOURCE, "sink": {"type": "noop"}, "checkpoint": "/checkpoint", **changes}
+    return {"source": REQUIRED, "sink": {"type": "noop"}, "checkpoint": "/checkpoint", **changes}
 
 
 def problem(**changes: Any) -> str:
@@ -39,7 +31,7 @@ def write(directory: Path, text: str) -> Path:
 
 
 def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
-    source = "\n".join(f"  {key}: {value}" for key, value in SOURCE.items())
+    source = "\n".join(f"  {key}: {value}" for key, value in REQUIRED.items())
     pipeline = load_pipeline(write(tmp_path, f"source:\n{source}\nsink: {{type: noop}}\ncheckpoint: /c\n"), {})
     assert pipeline.title == "shop"
     assert pipeline.master == "local[*]"
@@ -49,7 +41,7 @@ def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
 
 
 def test_scalars_stay_the_text_in_the_file(tmp_path: Path) -> None:
-    source = "\n".join(f"  {key}: {value}" for key, value in SOURCE.items())
+    source = "\n".join(f"  {key}: {value}" for key, value in REQUIRED.items())
     text = f"""
 source:
 {source}
@@ -68,7 +60,7 @@ checkpoint: /c
 
 
 def test_variables_come_from_the_environment() -> None:
-    source = {**SOURCE, "database.password": "${SECRET}x", "database.user": "$${SECRET}"}
+    source = {**REQUIRED, "database.password": "${SECRET}x", "database.user": "$${SECRET}"}
     pipeline = parse_pipeline(
         content(source=source, spark={"spark.app.name": "${NAME}"}), {"SECRET": "a: #b", "NAME": "n"}
     )
@@ -79,7 +71,7 @@ def test_variables_come_from_the_environment() -> None:
 
 
 def test_missing_variable_is_named() -> None:
-    message = problem(source={**SOURCE, "database.password": "${NOT_THERE}"})
+    message = problem(source={**REQUIRED, "database.password": "${NOT_THERE}"})
     assert "source.database.password" in message
     assert "NOT_THERE" in message
 
@@ -105,14 +97,14 @@ def test_missing_variable_is_named() -> None:
         ({"trigger": {"processingTime": "soon"}}, "it must be an interval such as '10 seconds'."),
         ({"trigger": {"once": "true", "availableNow": "true"}}, "exclude each other"),
         ({"spark": {"master": "local"}}, "'master' is not a Spark property"),
-        ({"source": {**SOURCE, "slot.nam": "x"}}, "Unknown option 'slot.nam'. Did you mean 'slot.name'?"),
+        ({"source": {**REQUIRED, "slot.nam": "x"}}, "Unknown option 'slot.nam'. Did you mean 'slot.name'?"),
         (
-            {"source": {**SOURCE, "database.port": "x"}},
+            {"source": {**REQUIRED, "database.port": "x"}},
             "Option 'database.port' has the value 'x', which is not allowed",
         ),
-        ({"source": {**SOURCE, "table.include.list": "a("}}, "is not a regular expression"),
+        ({"source": {**REQUIRED, "table.include.list": "a("}}, "is not a regular expression"),
         ({"source": {"connector": "postgers"}}, "Did you mean 'postgres'?"),
-        ({"source": {**SOURCE, "a": ["b", {}]}}, "Key 'source' must be a list of plain values."),
+        ({"source": {**REQUIRED, "a": ["b", {}]}}, "Key 'source' must be a list of plain values."),
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], expected: str) -> None:
@@ -123,12 +115,12 @@ def test_mistakes_are_named(changes: dict[str, Any], expected: str) -> None:
 
 def test_missing_keys_are_named() -> None:
     with pytest.raises(ConfigError, match="Key 'checkpoint' is required"):
-        parse_pipeline({"source": SOURCE, "sink": {"type": "noop"}}, {})
+        parse_pipeline({"source": REQUIRED, "sink": {"type": "noop"}}, {})
 
 
 def test_rows_do_not_go_to_kafka() -> None:
     sink = {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}}
-    assert "needs the source's option 'format'" in problem(source={**SOURCE, "format": "rows"}, sink=sink)
+    assert "needs the source's option 'format'" in problem(source={**REQUIRED, "format": "rows"}, sink=sink)
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,17 @@ import pytest
 
 from floodmark.config.pipeline import parse_pipeline
 from floodmark.spark.pipeline import spark_properties
+from tests.support.options import REQUIRED
 
 KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
 def properties(sink: str = "noop", **spark: str) -> dict[str, str]:
-    source = {
-        "connector": "postgres",
-        "database.hostname": "db",
-        "database.user": "cdc",
-        "database.dbname": "shop",
-        "topic.prefix": "shop",
-        "state.dir": "/state",
-    }
     sinks: dict[str, Any] = {
         "noop": {"type": "noop"},
         "kafka": {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
     }
-    content = {"source": source, "sink": sinks[sink], "checkpoint": "/c", "spark": spark}
+    content = {"source": REQUIRED, "sink": sinks[sink], "checkpoint": "/c", "spark": spark}
     return spark_properties(parse_pipeline(content, {}))
 
 

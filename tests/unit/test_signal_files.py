@@ -21,14 +21,7 @@ from floodmark.errors import ConfigError, SignalError, StateDirError
 from floodmark.snapshot import signal_files
 from floodmark.snapshot.signal_files import GRACE_S, FileChannel, InboxChannel, SignalChannel, signal_channels
 from tests.support.object_store import s3_bucket
-
-REQUIRED = {
-    "connector": "postgres",
-    "database.hostname": "db",
-    "database.user": "cdc",
-    "database.dbname": "shop",
-    "topic.prefix": "shop",
-}
+from tests.support.options import REQUIRED
 
 
 def line(name: str) -> str:

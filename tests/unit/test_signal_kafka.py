@@ -23,7 +23,8 @@ from floodmark.config.signal_consumer import librdkafka_settings
 from floodmark.errors import ConfigError
 from floodmark.snapshot import signal_kafka
 from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
-from tests.unit.test_signal_files import REQUIRED, Clock, events
+from tests.support.options import REQUIRED
+from tests.unit.test_signal_files import Clock, events
 
 END = KafkaError._PARTITION_EOF
 AWAY = KafkaError._ALL_BROKERS_DOWN

@@ -6,15 +6,7 @@ import pytest
 
 from floodmark.config.load import load_options
 from floodmark.errors import ConfigError
-
-REQUIRED = {
-    "connector": "postgres",
-    "database.hostname": "db",
-    "database.user": "cdc",
-    "database.dbname": "shop",
-    "topic.prefix": "shop",
-    "state.dir": "/state",
-}
+from tests.support.options import REQUIRED
 
 
 def test_defaults_are_debeziums() -> None:

@@ -19,6 +19,7 @@ from floodmark.snapshot.snapshotter import SnapshotLock, SnapshotQuery, Snapshot
 from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import chunk_partitions
 from floodmark.spark.starts import Start, decide, refuse_to_go_back
+from tests.support.options import REQUIRED
 from tests.unit.test_snapshot_state import begin
 
 BASED = "snapshot.mode.configuration.based"
@@ -83,15 +84,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(**given: str) -> PostgresOptions:
-    base = {
-        "connector": "postgres",
-        "topic.prefix": "t",
-        "state.dir": "/nowhere",
-        "database.hostname": "h",
-        "database.user": "u",
-        "database.password": "s3cret",
-        "database.dbname": "d",
-    }
+    base = {**REQUIRED, "database.password": "s3cret"}
     return load_options({**base, **{name.replace("__", "."): value for name, value in given.items()}})
 
 
@@ -201,7 +194,7 @@ def test_custom_ones_are_found_and_configured() -> None:
     )
     snapshotter = make_snapshotter(given)
     assert isinstance(snapshotter, Weekly)
-    assert snapshotter.options["database.dbname"] == "d"
+    assert snapshotter.options["database.dbname"] == "shop"
     assert "s3cret" not in str(snapshotter.options)
     assert not snapshotter.should_snapshot_on_data_error()
     assert isinstance(make_query(given), Columns)

@@ -10,15 +10,8 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.events.json_text import closed
+from tests.support.options import REQUIRED
 
-REQUIRED = {
-    "connector": "postgres",
-    "database.hostname": "host",
-    "database.user": "user",
-    "database.dbname": "db",
-    "topic.prefix": "test",
-    "state.dir": "/nowhere",
-}
 OIDS = {
     "bool": 16,
     "bytea": 17,

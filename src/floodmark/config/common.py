@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from floodmark.config.columns import ColumnOptions
 from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
 from floodmark.config.signal_consumer import refuse_java_names
 from floodmark.config.snapshot import MIB, SnapshotOptions
@@ -18,7 +19,7 @@ NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class CommonOptions(SnapshotOptions):
+class CommonOptions(ColumnOptions, SnapshotOptions):
     """Options of the events, of the state directory and of the micro-batches."""
 
     connector: str = option("connector", ..., "Which database to capture.", "connector.class")
@@ -48,6 +49,15 @@ class CommonOptions(SnapshotOptions):
     )
     schema_exclude_list: Patterns = option(
         "schema.exclude.list", (), "Regular expressions of the schemas not to capture."
+    )
+    table_ignore_builtin: bool = option("table.ignore.builtin", True, "No effect: the log does not hold system tables.")
+    guardrail_collections_max: int = option(
+        "guardrail.collections.max", 0, "Most tables that may be captured; 0: any number.", ge=0
+    )
+    guardrail_collections_limit_action: Literal["warn", "fail"] = option(
+        "guardrail.collections.limit.action",
+        "warn",
+        "What happens at the start if more tables are captured: a warning in the log, or the query fails.",
     )
     state_dir: str = option(
         "state.dir",

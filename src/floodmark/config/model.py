@@ -16,18 +16,21 @@ SAME = "same"
 OWN = "none (Floodmark's own)"
 
 
-def option(name: str, default: Any, text: str, debezium: str = SAME, **limits: Any) -> Any:
+def option(name: str, default: Any, text: str, debezium: str = SAME, secret: bool = False, **limits: Any) -> Any:
     """Declare an option.
 
     Args:
-        name: the property's name as users write it. One that ends in ``<…>`` stands for a family: every
-            option that begins with what comes before; its type is ``Family``.
+        name: the property's name as users write it. One with ``<…>`` stands for a family: every option that
+            begins with what comes before the first of them and ends with what comes after the last.
         default: its default; ``...`` if it must be given.
         text: its meaning, for the option reference.
         debezium: ``SAME``, ``OWN`` or the Debezium property that it stands for.
+        secret: whether its value must never be shown, though its type does not say so.
         limits: pydantic's constraints (``ge``, ``le``, ``pattern``).
     """
-    return Field(default, alias=name, description=text, json_schema_extra={"debezium": debezium}, **limits)
+    return Field(
+        default, alias=name, description=text, json_schema_extra={"debezium": debezium, "secret": secret}, **limits
+    )
 
 
 def split_list(value: str) -> list[str]:
@@ -36,9 +39,12 @@ def split_list(value: str) -> list[str]:
     return [item.strip().replace("\\,", ",") for item in items if item.strip()]
 
 
-def _as_patterns(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def patterns_in(value: str) -> tuple[re.Pattern[str], ...]:
+    """Return the regular expressions of a comma-separated list; they ignore case.
+
+    Raises:
+        ValueError: one is wrong.
+    """
     patterns = []
     for item in split_list(value):
         try:
@@ -46,6 +52,10 @@ def _as_patterns(value: object) -> object:
         except re.error as exc:
             raise ValueError(f"'{item}' is not a regular expression: {exc}") from None
     return tuple(patterns)
+
+
+def _as_patterns(value: object) -> object:
+    return patterns_in(value) if isinstance(value, str) else value
 
 
 def _as_words(value: object) -> object:
@@ -67,7 +77,11 @@ SecretFamily = dict[str, SecretStr]
 
 def family_prefix(name: str) -> str:
     """Return what the options of a family begin with; nothing if the option is no family."""
-    return name[: name.index("<")] if name.endswith(">") else ""
+    return name[: name.index("<")] if "<" in name else ""
+
+
+def _family_suffix(name: str) -> str:
+    return name[name.rindex(">") + 1 :]
 
 
 def matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
@@ -97,11 +111,11 @@ class Options(BaseModel):
         given: dict[str, Any] = {}
         for key, value in options.items():
             name = names.get(key.lower())
-            family, member = cls._family(key)
+            family, member = cls._family(key, options)
             if family:
                 given.setdefault(family, {})[member] = value
             elif name is None:
-                raise ConfigError(f"Unknown option '{key}'.", _nearest(key, list(names.values())))
+                raise ConfigError(f"Unknown option '{_without_salt(key)}'.", _nearest(key, list(names.values())))
             else:
                 given[name] = value
         try:
@@ -115,13 +129,19 @@ class Options(BaseModel):
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
-    def _family(cls, key: str) -> tuple[str, str]:
-        """Return the family that an option belongs to and what it stands for there; nothing if to none."""
+    def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG003
+        """Return the family that one of the options belongs to and what it stands for there; nothing if to none."""
+        found = ("", "")
+        longest = 0
         for name in cls.names():
             prefix = family_prefix(name)
-            if prefix and len(key) > len(prefix) and key.lower().startswith(prefix):
-                return name, key[len(prefix) :]
-        return "", ""
+            if len(prefix) <= longest or not key.lower().startswith(prefix):
+                continue
+            suffix = _family_suffix(name)
+            if len(key) > len(prefix) + len(suffix) and key.lower().endswith(suffix):
+                longest = len(prefix)
+                found = name, key[longest : len(key) - len(suffix)]
+        return found
 
     def values(self) -> dict[str, Any]:
         """Return the value of every option by its name, without the secret ones."""
@@ -130,6 +150,11 @@ class Options(BaseModel):
             for name, field in type(self).model_fields.items()
             if not is_secret(field)
         }
+
+
+def _without_salt(key: str) -> str:
+    """Return an option's name without the salt of a hash, which must not be shown."""
+    return re.sub(r"(?i)(salt\.).*", r"\1…", key)
 
 
 def _nearest(word: str, known: list[str]) -> str:
@@ -165,4 +190,6 @@ def allowed_values(field: FieldInfo) -> list[str]:
 
 def is_secret(field: FieldInfo) -> bool:
     """Tell whether the option's value must never be shown."""
-    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
+    extra = field.json_schema_extra
+    marked = isinstance(extra, dict) and bool(extra.get("secret"))
+    return marked or field.annotation is SecretStr or SecretStr in get_args(field.annotation)

@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal, Self
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
 
-from pydantic import SecretStr, model_validator
+from pydantic import BeforeValidator, SecretStr, model_validator
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.model import OWN, option
+
+_IDENTITY = re.compile(r"\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX\s+(\S+))\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class IdentityRule:
+    """The replica identity that tables are to have.
+
+    Attributes:
+        tables: matches ``schema.table``.
+        identity: d(efault), n(othing), f(ull), i(ndex).
+        index: the index's name, if that is the identity.
+    """
+
+    tables: re.Pattern[str]
+    identity: str
+    index: str | None = None
+
+
+def _as_identities(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    rules = []
+    for item in value.split(","):
+        parts = _IDENTITY.fullmatch(item)
+        if parts is None:
+            raise ValueError(f"'{item}' is not of the form <table>:DEFAULT, FULL, NOTHING or INDEX <name>")
+        try:
+            tables = re.compile(parts[1], re.IGNORECASE)
+        except re.error as exc:
+            raise ValueError(f"'{parts[1]}' is not a regular expression: {exc}") from None
+        rules.append(IdentityRule(tables, parts[2][0].lower(), parts[3]))
+    return tuple(rules)
+
+
+Identities = Annotated[tuple[IdentityRule, ...], BeforeValidator(_as_identities)]
 
 
 class PostgresOptions(CommonOptions):
@@ -55,6 +93,12 @@ class PostgresOptions(CommonOptions):
     )
     publish_via_partition_root: bool = option(
         "publish.via.partition.root", False, "Whether changes of partitions are published as their root's."
+    )
+    replica_identity_autoset_values: Identities = option(
+        "replica.identity.autoset.values",
+        (),
+        "Replica identities that captured tables are given at the start, by a role that owns them: "
+        "`<table>:DEFAULT|FULL|NOTHING|INDEX <name>,…`, where the table is a regular expression.",
     )
     snapshot_locking_mode: Literal["none", "shared", "custom"] = option(
         "snapshot.locking.mode",

@@ -13,9 +13,11 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from floodmark.config.columns import ColumnOptions, HashRule
 from floodmark.config.common import CommonOptions
 from floodmark.config.load import BATCH_MODELS, MODELS
 from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
+from floodmark.config.postgres import IdentityRule
 from floodmark.config.snapshot import SnapshotOptions
 
 TITLES = {"postgres": "PostgreSQL"}
@@ -39,8 +41,10 @@ and the others have no effect.
 
 def render() -> str:
     """Return the whole page."""
-    snapshots = set(SnapshotOptions.model_fields)
-    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, snapshots)]
+    apart = {*SnapshotOptions.model_fields, *ColumnOptions.model_fields}
+    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, apart)]
+    parts += ["\n## Columns, keys and names\n", "What they mean in detail: [Columns](columns.md).\n"]
+    parts.append(_table(ColumnOptions, set()))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
     for name, model in MODELS.items():
@@ -68,7 +72,7 @@ def _type(field: FieldInfo) -> str:
     choices = allowed_values(field)
     if choices:
         return "one of " + ", ".join(f"`{choice}`" for choice in choices)
-    if is_secret(field):
+    if is_secret(field) and field.annotation != tuple[HashRule, ...]:
         return "secret text"
     return _type_name(field.annotation) + _limits(field)
 
@@ -78,7 +82,7 @@ def _type_name(annotation: Any) -> str:
         return _type_name(next(part for part in get_args(annotation) if part is not type(None)))
     if get_origin(annotation) is tuple:
         item = get_args(annotation)[0]
-        return "list of regular expressions" if item == re.Pattern[str] else "list of words"
+        return {str: "list of words", IdentityRule: "text"}.get(item, "list of regular expressions")
     names: dict[Any, str] = {str: "text", int: "integer", bool: "`true` or `false`", Family: "text"}
     return names[annotation]
 

@@ -17,10 +17,11 @@ class EnvelopeBuilder:
     """Builds the JSON text of keys and values for the rows of one table version.
 
     Args:
-        topic: the table's topic.
+        topic: the table's topic, as it names the schemas.
         fields: the names of the row's fields.
         schemas: the Connect schemas of the row's fields, as fields.
         key: the names of the key's fields; empty for a table without key.
+        key_schemas: the Connect schemas of the key's fields, as fields.
         source_schema: the Connect schema of the source block.
         with_schemas: whether keys and values carry their schema.
     """
@@ -31,6 +32,7 @@ class EnvelopeBuilder:
         fields: Sequence[str],
         schemas: Sequence[Mapping[str, Any]],
         key: Sequence[str],
+        key_schemas: Sequence[Mapping[str, Any]],
         source_schema: Mapping[str, Any],
         with_schemas: bool,
     ) -> None:
@@ -39,24 +41,23 @@ class EnvelopeBuilder:
         self.key = list(key)
         self._key_start = self._value_start = self._end = ""
         if with_schemas:
-            by_name = dict(zip(fields, schemas, strict=True))
-            key_schema = struct([by_name[name] for name in key], False, f"{topic}.Key")
+            key_schema = struct(key_schemas, False, f"{topic}.Key")
             self._key_start = f'{{"schema":{dumps(key_schema)},"payload":'
             self._value_start = f'{{"schema":{dumps(envelope_schema(topic, schemas, source_schema))},"payload":'
             self._end = "}"
 
-    def keys(self, row: Mapping[str, Fragment], rows: int, bare: bool = False) -> pa.StringArray:
+    def keys(self, fields: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the keys, shape (rows,); null for a table without key.
 
         Args:
-            row: the row's fields by name.
+            fields: the key's fields.
             rows: how many.
             bare: whether to leave the schema out, as headers do.
         """
         if not self.key:
             return pa.nulls(rows, pa.string())
         joiner = Joiner() if bare else Joiner().add(self._key_start)
-        joiner.add_struct(self.key, [row[name] for name in self.key])
+        joiner.add_struct(self.key, fields)
         return (joiner if bare else joiner.add(self._end)).join(rows)
 
     def values(

@@ -7,6 +7,7 @@ characters below U+0020, and characters beyond U+FFFF as surrogate pairs; everyt
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _QUOTES = (ord('"'), ord("\\"))
 _CONTROLS = 0x20
 _BLOCK = 1 << 16
+_OTHERWISE = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010FFFF]")
+"""What Python writes otherwise than Jackson, and the escaped backslash, which looks like the begin of an escape."""
+
 _PIECE = 1 << 20
 
 NULL = pa.scalar("null")
@@ -46,8 +50,16 @@ class Fragment:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON text, with other characters than ASCII as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Return compact JSON text, escaped as values are."""
+    return _OTHERWISE.sub(_as_jackson, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _as_jackson(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("\\"):
+        return text if text == "\\\\" else "\\u" + text[2:].upper()
+    high, low = divmod(ord(text) - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
 
 
 def value_bytes(array: pa.StringArray) -> NDArray[np.uint8]:

@@ -1,12 +1,46 @@
-"""Topic names."""
+"""What topics are called: ``topic.naming.strategy``."""
 
 from __future__ import annotations
 
 import re
 
-_ILLEGAL = re.compile(r"[^A-Za-z0-9._\-]")
+from floodmark.config.columns import python_regex, python_replacement
+from floodmark.config.common import CommonOptions
+from floodmark.events.names import legal_topic
 
 
-def table_topic(prefix: str, schema: str, table: str, delimiter: str = ".") -> str:
-    """Return a table's topic, ``prefix.schema.table``; characters that Kafka doesn't allow become ``_``."""
-    return _ILLEGAL.sub("_", delimiter.join((prefix, schema, table)))
+def table_topic(options: CommonOptions, schema: str, table: str) -> str:
+    """Return a table's topic, by default ``prefix.schema.table``."""
+    own = _own_topic(options, schema, table)
+    legal = legal_topic(own, "Unicode" in options.topic_naming_strategy)
+    if not _by_regex(options):
+        return legal
+    return _renamed(legal, options.topic_regex, options.topic_replacement) or legal
+
+
+def table_key_fields(options: CommonOptions, schema: str, table: str) -> tuple[tuple[str, str], ...]:
+    """Return the fields that a table's keys have beside its columns, and their values."""
+    if not _by_regex(options) or not options.topic_key_enforce_uniqueness:
+        return ()
+    own = _own_topic(options, schema, table)
+    if options.topic_key_field_regex:
+        own = _renamed(own, options.topic_key_field_regex, options.topic_key_field_replacement)
+    return ((options.topic_key_field_name, own),)
+
+
+def _by_regex(options: CommonOptions) -> bool:
+    return "Regex" in options.topic_naming_strategy
+
+
+def _own_topic(options: CommonOptions, schema: str, table: str) -> str:
+    by_schema = ".Schema" in options.topic_naming_strategy
+    parts = (options.topic_prefix, schema, table) if by_schema else (options.topic_prefix, table)
+    return options.topic_delimiter.join(part for part in parts if part.strip())
+
+
+def _renamed(name: str, regex: str | None, replacement: str | None) -> str:
+    """Replace what a regular expression finds, if it matches the whole name. Both are written as in Java."""
+    pattern = re.compile(python_regex(regex or ""))
+    if pattern.fullmatch(name) is None:
+        return name
+    return pattern.sub(python_replacement(replacement or ""), name, count=1)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Any
 
-from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.connectors.base import ReadPoint
 from floodmark.log import get_logger
-from floodmark.snapshot.aside import AsideTable, TablesAside
-from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
+from floodmark.snapshot.aside import AsideTable
+from floodmark.snapshot.notifications import InitialSnapshotNotifications
 from floodmark.snapshot.reports import Part, TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot, asked_tables
 from floodmark.snapshot.state import SnapshotState, first_state, rebase, settle_batch, take_units
+from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
 
@@ -23,10 +24,8 @@ class SnapshotEngine:
     """Plans the chunks of one snapshot.
 
     Args:
-        connector: the source.
+        around: what it works with.
         notifications: makes what is told.
-        tell: takes what is told.
-        aside: the tables that are set aside.
         part: what its chunks are reported as.
         target_s: how long a micro-batch with chunks should take.
         max_chunks: most chunks in a micro-batch.
@@ -34,18 +33,16 @@ class SnapshotEngine:
 
     def __init__(
         self,
-        connector: Connector,
+        around: Surroundings,
         notifications: InitialSnapshotNotifications,
-        tell: Callable[[Notification], None],
-        aside: TablesAside,
         part: Part,
         target_s: float,
         max_chunks: int,
     ) -> None:
-        self._connector = connector
+        self._connector = around.connector
+        self._tell = around.tell
+        self._aside = around.aside
         self._notifications = notifications
-        self._tell = tell
-        self._aside = aside
         self._part: Part = part
         self._target_s = target_s
         self._max_chunks = max(max_chunks, 1)

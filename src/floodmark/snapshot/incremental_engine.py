@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
 from typing import Any
 
-from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.connectors.base import ReadPoint
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
-from floodmark.snapshot.aside import AsideTable, TablesAside
+from floodmark.snapshot.aside import AsideTable
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
 from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.surroundings import Pace, Surroundings
 
 log = get_logger(__name__)
 
@@ -31,40 +31,26 @@ class IncrementalEngine:
     How many rows a micro-batch reads adapts to how long the micro-batches take.
 
     Args:
-        connector: the source.
+        around: what it works with.
         notifications: makes what is told.
-        tell: takes what is told.
-        aside: the tables that are set aside.
+        pace: how much it reads.
         isolate: whether a table that fails is set aside; otherwise the error is raised.
-        target_s: how long a micro-batch should take.
-        least: rows of the smallest chunk.
-        most: most rows in a micro-batch.
-        tasks: chunks that are read at a time.
     """
 
     def __init__(
-        self,
-        connector: Connector,
-        notifications: IncrementalSnapshotNotifications,
-        tell: Callable[[Notification], None],
-        aside: TablesAside,
-        isolate: bool,
-        target_s: float,
-        least: int,
-        most: int,
-        tasks: int,
+        self, around: Surroundings, notifications: IncrementalSnapshotNotifications, pace: Pace, isolate: bool
     ) -> None:
-        self._connector = connector
+        self._connector = around.connector
+        self._tell = around.tell
+        self._aside = around.aside
         self._notifications = notifications
-        self._tell = tell
-        self._aside = aside
         self._isolate = isolate
         # One that takes longer delays the log more than a shorter one saves.
-        self._target_s = MARGIN * target_s
-        self._least = least
-        self._most = max(most, least)
-        self._tasks = tasks
-        self._rows = min(FIRST_CHUNKS * least * tasks, self._most)
+        self._target_s = MARGIN * pace.target_s
+        self._least = pace.least
+        self._most = max(pace.most, pace.least)
+        self._tasks = pace.tasks
+        self._rows = min(FIRST_CHUNKS * pace.least * pace.tasks, self._most)
         self._point: ReadPoint | None = None
         self._settled = False
         self._captured: set[int] | None = None

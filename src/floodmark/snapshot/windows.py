@@ -9,21 +9,20 @@ micro-batch whose files are gone delivers none, and its ranges are read in a win
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.base import Connector, Window
+from floodmark.connectors.base import Window
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
-from floodmark.snapshot.aside import TablesAside
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
 from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.surroundings import Pace, Surroundings
 
 log = get_logger(__name__)
 
@@ -76,21 +75,16 @@ class WindowEngine(IncrementalEngine):
 
     def __init__(
         self,
-        connector: Connector,
+        around: Surroundings,
         notifications: IncrementalSnapshotNotifications,
-        tell: Callable[[Notification], None],
-        aside: TablesAside,
+        pace: Pace,
         isolate: bool,
-        target_s: float,
-        least: int,
-        most: int,
-        tasks: int,
         store: SegmentStore,
         most_bytes: int,
     ) -> None:
-        super().__init__(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
+        super().__init__(around, notifications, pace, isolate)
         # One statement reads all that a window takes of a table; its rows are shared out among this many tasks.
-        self._readers, self._tasks = tasks, 1
+        self._readers, self._tasks = pace.tasks, 1
         self._store = store
         self._most_bytes = most_bytes
         self._taken: _Taken | None = None
@@ -256,19 +250,14 @@ class WindowEngine(IncrementalEngine):
 
 
 def make_engine(
-    connector: Connector,
+    around: Surroundings,
     notifications: IncrementalSnapshotNotifications,
-    tell: Callable[[Notification], None],
-    aside: TablesAside,
+    pace: Pace,
     options: CommonOptions,
-    target_s: float,
-    tasks: int,
     store: SegmentStore,
 ) -> IncrementalEngine:
     """Return the engine of incremental snapshots that the options ask for."""
-    least, most = options.incremental_snapshot_chunk_size, options.max_batch_rows
     isolate = options.errors_tables == "isolate"
     if options.incremental_snapshot_read_points == "exact":
-        return IncrementalEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks)
-    most_bytes = options.max_batch_bytes
-    return WindowEngine(connector, notifications, tell, aside, isolate, target_s, least, most, tasks, store, most_bytes)
+        return IncrementalEngine(around, notifications, pace, isolate)
+    return WindowEngine(around, notifications, pace, isolate, store, options.max_batch_bytes)

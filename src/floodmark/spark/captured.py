@@ -10,7 +10,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.base import Connector
+from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.errors import ConnectError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal
@@ -123,6 +123,23 @@ class CapturedLog:
                 self._capture.ping()
             # On a steady trickle no segment fills for long, so after a while what there is will do.
             self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, upto=target)
+
+    def reach_fresh_point(self, after: str, rows: int | None) -> tuple[str, ReadPoint | None]:
+        """Open a read point, waiting for nobody's transactions.
+
+        Args:
+            after: where the micro-batch begins.
+            rows: most log records in it; None: all there is.
+
+        Returns:
+            How far the log can be delivered, and the read point if that is far enough and the point has a place in it.
+        """
+        point = self._connector.fresh_point()
+        end = max(after, self.wait_for(after, point.position, rows))
+        if end >= point.position and self._connector.settle(point, after):
+            return end, point
+        point.release()
+        return end, None
 
     def bounded(self, after: str, rows: int | None) -> str:
         """Return the end of the captured segments, within the limits of a micro-batch."""

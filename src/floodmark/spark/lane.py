@@ -11,7 +11,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.connectors.base import Connector
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.reports import TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot
@@ -76,29 +76,14 @@ class SecondLane:
         Returns:
             Where the main lane's micro-batch ends, and the lane: there, or not begun yet.
         """
-        end, point = self._open(after, rows)
+        end, point = self._log.reach_fresh_point(after, rows)
         if point is None:
             return end, lane
         self.engine.release()
         state = self.engine.begin_blocking(point, lane.action)
         oids = {table.oid for table in state.tables}
         numbers = {table["logged"] for table in self._connector.tables() if table["oid"] in oids}
-        return max(after, point.position), replace(
-            lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state
-        )
-
-    def _open(self, after: str, rows: int | None) -> tuple[str, ReadPoint | None]:
-        """Open a read point, waiting for nobody's transactions.
-
-        Returns:
-            How far the log can be delivered, and the read point if that is far enough and the point has a place in it.
-        """
-        point = self._connector.fresh_point()
-        end = max(after, self._log.wait_for(after, point.position, rows))
-        if end >= point.position and self._connector.settle(point, after):
-            return end, point
-        point.release()
-        return end, None
+        return end, replace(lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
 
     def step(self, lane: Lane, main: str, rows: int | None, reports: TaskReports) -> Lane | None:
         """Return the lane at the end of the next micro-batch; None: it ends where the main lane does.
@@ -113,7 +98,7 @@ class SecondLane:
             state = copy.deepcopy(lane.snapshot)
             self.engine.settle(state, reports)
             if (state.pending or state.batch) and not self.engine.usable(state):
-                reached, point = self._open(lane.position, rows)
+                reached, point = self._log.reach_fresh_point(lane.position, rows)
                 if point is None:
                     defer_batch(state)
                     return replace(lane, position=reached, snapshot=state)

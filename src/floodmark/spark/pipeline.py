@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from floodmark.config.columns import in_small_letters
 from floodmark.config.pipeline import DEFAULT_MASTER, Pipeline
 from floodmark.spark.ordering import order_by_key
 
@@ -40,7 +41,7 @@ def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
 
     Within a micro-batch, all events of a key are written by one task in the order of their positions.
     """
-    events = spark.readStream.format("floodmark").options(**pipeline.source).load()
+    events = spark.readStream.format("floodmark").options(**in_small_letters(pipeline.source)).load()
     writer = _sink_writer(spark, pipeline, events)
     writer = writer.queryName(pipeline.title).option("checkpointLocation", pipeline.checkpoint)
     trigger = pipeline.trigger.arguments()

@@ -33,6 +33,7 @@ from floodmark.snapshot.reports import Part, ReportBox, TaskReports
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
+from floodmark.snapshot.surroundings import Pace, Surroundings
 from floodmark.snapshot.windows import make_engine
 from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
 from floodmark.spark.lane import Lane, SecondLane
@@ -85,29 +86,25 @@ class Planner:
         self._retry = retry
         self._log = CapturedLog(options, connector, retry, owner)
         chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
-        target_s = options.snapshot_batch_target_ms / 1000
-        tasks = TASKS_A_CPU * (os.cpu_count() or 1)
+        pace = Pace(
+            options.snapshot_batch_target_ms / 1000,
+            options.incremental_snapshot_chunk_size,
+            options.max_batch_rows,
+            TASKS_A_CPU * (os.cpu_count() or 1),
+        )
         self._told: list[Notification] = []
         self._aside = TablesAside()
         self._owner = owner
         self._box = ReportBox(options.state_dir, owner)
         self._reports: tuple[str, TaskReports] = ("", TaskReports())
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
-        self._engine = SnapshotEngine(
-            connector,
-            self._initial,
-            self._told.append,
-            self._aside,
-            "consistent",
-            max(target_s, WAITING_TARGET_S),
-            chunks,
-        )
-        engine = SnapshotEngine(connector, self._initial, self._told.append, self._aside, "lane", target_s, chunks)
+        around = Surroundings(connector, self._told.append, self._aside)
+        waiting_s = max(pace.target_s, WAITING_TARGET_S)
+        self._engine = SnapshotEngine(around, self._initial, "consistent", waiting_s, chunks)
+        engine = SnapshotEngine(around, self._initial, "lane", pace.target_s, chunks)
         self._lane = SecondLane(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
-        self._incremental = make_engine(
-            connector, notifications, self._told.append, self._aside, options, target_s, tasks, self._log.store
-        )
+        self._incremental = make_engine(around, notifications, pace, options, self._log.store)
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
@@ -427,11 +424,9 @@ class Planner:
         self._incremental.release()
         patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
         while True:
-            point = self._connector.fresh_point()
-            end = max(start.log, self._log.wait_for(start.log, point.position, rows))
-            if end >= point.position and self._connector.settle(point, start.log):
+            end, point = self._log.reach_fresh_point(start.log, rows)
+            if point is not None:
                 break
-            point.release()
             if end > start.log or time.monotonic() > patient_until:
                 heeded = self._heed(start, end, incremental)
                 result = following(start, log=end, **heeded)
@@ -439,7 +434,6 @@ class Planner:
             time.sleep(UNSETTLED_WAIT_S)
         self._engine.release()
         state = self._engine.begin_blocking(point, start.blocking[0])
-        end = max(start.log, point.position)
         heeded = self._heed(start, end, incremental)
         heeded["blocking"] = heeded["blocking"][1:]
         return following(start, log=end, snapshot=state, **heeded)

@@ -41,13 +41,13 @@ def table_schema(options: PostgresBatchOptions) -> pa.Schema:
         ConfigError: the filters match no table, or more than one.
     """
     with connection(options) as conn:
-        return pa.schema(row_fields(keyless_relation(conn, _table(conn, options)), options))
+        return pa.schema(row_fields(keyless_relation(conn, _table(conn, options), options), options))
 
 
 def sql_conditions(options: PostgresBatchOptions, conditions: Sequence[Condition | None]) -> list[SqlCondition | None]:
     """Return what the server can decide of conditions, in their order; None for what it can't."""
     with connection(options) as conn:
-        relation = keyless_relation(conn, _table(conn, options))
+        relation = keyless_relation(conn, _table(conn, options), options)
         utf8 = conn.info.parameter_status("server_encoding") == "UTF8"
     return [None if one is None else to_sql(one, relation, options, utf8) for one in conditions]
 
@@ -140,7 +140,7 @@ def _chunks(
     if not chunks.import_snapshot(conn, token):
         raise SourceStateError("The snapshot of a batch read was lost while its tasks were planned.", AGAIN)
     table = _table(conn, options)
-    relation = _selected(keyless_relation(conn, table), schema, options)
+    relation = _selected(keyless_relation(conn, table, options), schema, options)
     if options.batch_where:
         _check_where(conn, table, options.batch_where)
         # The line break ends a comment.

@@ -15,19 +15,23 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres import chunks, slots
 from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
+from floodmark.connectors.postgres.column_plan import as_read
 from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.connection import MIN_VERSION, connect, limit_waits, run, server_version
-from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of
+from floodmark.connectors.postgres.conversions import load_converters
+from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of, message_key_of
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.publication import ensure_publication
 from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn, log_end
 from floodmark.connectors.postgres.relation import Column, Relation, key_columns, type_from_list
+from floodmark.connectors.postgres.replica_identity import set_identities
 from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
 from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.stream import PostgresStream
 from floodmark.connectors.postgres.visibility import Visibility
 from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
-from floodmark.errors import FloodmarkError, SourceStateError
+from floodmark.errors import ConfigError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.modes import make_query
 
@@ -39,6 +43,7 @@ class PostgresConnector:
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
+        load_converters(options)
         self._tables = SnapshotTables(options, make_query(options))
         self._lock = make_lock(options)
         self._marks = Marks(options) if options.incremental_snapshot_read_points == "watermarks" else None
@@ -65,6 +70,7 @@ class PostgresConnector:
         if self._marks is not None:
             self._marks.check(conn)
         ensure_publication(conn, self._options, tables)
+        set_identities(conn, self._options, tables)
         slot = slots.wait_until_free(conn, self._options)
         if slot is not None:
             slots.check_slot(slot, self._options)
@@ -217,7 +223,11 @@ class PostgresConnector:
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
         """Return the columns that a table is cut by; None if there are none."""
-        return key_of(self._ordinary(), oid, surrogate)
+        found = key_of(self._ordinary(), oid, surrogate)
+        # Rows read between marks are put beside the log by the table's own key, so there it must have one.
+        if found is None and surrogate is None and self._options.message_key_columns and self._marks is None:
+            found = message_key_of(self._ordinary(), oid, self._options)
+        return found
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return what changes when tables are rewritten or altered; tables that are gone are left out."""
@@ -253,7 +263,7 @@ class PostgresConnector:
         result = {}
         for oid in wanted:
             table, published = pairs[oid]
-            relation = _relation(published, columns[published.oid], known[published.oid])
+            relation = as_read(_relation(published, columns[published.oid], known[published.oid]), self._options)
             result[oid] = {
                 "relation": chunks.relation_to_json(relation),
                 "stored": {
@@ -319,6 +329,11 @@ class PostgresConnector:
             )
 
     def _check_tables(self, tables: Sequence[Table]) -> None:
+        excess = too_many_tables(len(tables), self._options)
+        if excess:
+            if self._options.guardrail_collections_limit_action == "fail":
+                raise ConfigError(excess, "Narrow the filters, or raise the limit.")
+            log.warning("too_many_tables", text=excess)
         if tables or not self._options.table_include_list:
             return
         patterns = ", ".join(pattern.pattern for pattern in self._options.table_include_list)

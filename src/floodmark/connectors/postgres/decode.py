@@ -246,15 +246,19 @@ class PostgresDecoder:
 
     def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
         old, new = _both_tuples(rows)
-        yield from self._changed(rows, old, new, complete=False)
+        # The new row lacks a large key that stayed as it was.
+        yield from self._changed(rows, old, with_old_values(new, old), complete=False)
 
     def _changed(
         self, rows: _Rows, old: list[TextColumn], new: list[TextColumn], complete: bool
     ) -> Iterator[EventGroup]:
         """Make updates, and delete, tombstone and create where the key changed."""
         version = rows.version
-        moved = version.key_changed(old, new)
-        same = np.flatnonzero(~moved)
+        moved = version.key_changed(old, new, complete)
+        stayed = ~moved
+        if complete and self._options.skip_messages_without_change:
+            stayed &= version.row_changed(old, new)
+        same = np.flatnonzero(stayed)
         if len(same):
             part = rows if len(same) == len(rows) else rows.select(same)
             before = version.encode_old(take_columns(old, same), complete)

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.catalog import Conn, key_names, literal, quote
+from floodmark.connectors.postgres.column_plan import event_key
 from floodmark.connectors.postgres.connection import run
 from floodmark.connectors.postgres.read_point import PostgresReadPoint
 
 _COLUMN = """
     SELECT attname::text, NOT attnotnull FROM pg_attribute
     WHERE attrelid = {oid} AND attname = {name} AND attnum > 0 AND NOT attisdropped
+"""
+
+
+_COLUMNS = """
+    SELECT n.nspname::text, c.relname::text, a.attname::text, NOT a.attnotnull
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
 
@@ -31,6 +40,19 @@ def key_of(conn: Conn, oid: int, surrogate: str | None) -> dict[str, Any] | None
         return {"columns": [name], "nulls": nulls}
     columns = key_names(conn, [oid]).get(oid)
     return {"columns": columns, "nulls": False} if columns else None
+
+
+def message_key_of(conn: Conn, oid: int, options: PostgresOptions) -> dict[str, Any] | None:
+    """Return what a table without a key is cut by: the key of its events; None if that can't be."""
+    rows = run(conn, _COLUMNS.format(oid=oid), "the columns of a table")
+    if not rows:
+        return None
+    schema, table = rows[0][:2]
+    nullable = {name: nulls for _, _, name, nulls in rows}
+    columns = list(event_key(schema, table, list(nullable), (), options))
+    nulls = any(nullable[name] for name in columns)
+    # A row with a null in one of several columns is in no range.
+    return {"columns": columns, "nulls": nulls} if columns and (len(columns) == 1 or not nulls) else None
 
 
 def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:

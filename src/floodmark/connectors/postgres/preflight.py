@@ -16,6 +16,7 @@ from floodmark.connectors.postgres import slots
 from floodmark.connectors.postgres.catalog import literal, quote
 from floodmark.connectors.postgres.connection import MIN_VERSION, connect, connection, run, server_version
 from floodmark.connectors.postgres.lsn import parse_position
+from floodmark.connectors.postgres.preflight_columns import check_columns
 from floodmark.connectors.postgres.preflight_role import Role, current_role
 from floodmark.connectors.postgres.preflight_tables import check_publication, check_tables
 from floodmark.connectors.postgres.slots import Slot
@@ -76,6 +77,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
         ("checkpoint", lambda: _checkpoint(conn, options, slot, offset)),
         ("log retention", lambda: _retention(conn, version)),
         ("tables", lambda: check_tables(conn, options, reads)),
+        ("columns", lambda: check_columns(conn, options)),
         ("snapshot", lambda: _snapshot(conn, options) if reads else []),
         ("publication", lambda: check_publication(conn, options, role)),
         ("signal table", lambda: _marks(conn, options)),

@@ -14,7 +14,7 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.catalog import Table, captured_tables, literal, quote, structures
 from floodmark.connectors.postgres.connection import run, server_version
 from floodmark.connectors.postgres.preflight_role import Role
-from floodmark.findings import Finding, name_list
+from floodmark.findings import Finding, Status, name_list
 
 Conn = psycopg.Connection[TupleRow]
 FILTERS_VERSION = 15
@@ -93,10 +93,22 @@ def check_tables(conn: Conn, options: PostgresOptions, snapshot: bool) -> list[F
     names = [item.name for item in emitting]
     findings = [Finding("tables", "ok", f"{len(names)} captured: {name_list(names)}")]
     findings += _unmatched_filters(options, captured)
+    excess = too_many_tables(len(captured), options)
+    if excess:
+        status: Status = "error" if options.guardrail_collections_limit_action == "fail" else "warning"
+        findings.append(Finding("tables", status, excess, "Narrow the filters, or raise the limit."))
     if snapshot:
         findings += _rights(options, emitting)
     findings += _identity(conn, emitting)
     return findings
+
+
+def too_many_tables(count: int, options: PostgresOptions) -> str:
+    """Return what is wrong if more tables are captured than ``guardrail.collections.max``; nothing otherwise."""
+    most = options.guardrail_collections_max
+    if most == 0 or count <= most:
+        return ""
+    return f"{count} tables are captured, but 'guardrail.collections.max' is {most}."
 
 
 def _no_tables(conn: Conn, options: PostgresOptions, captured: Sequence[_Captured]) -> Finding:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.column_plan import plan_look
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.source_block import table_piece
 from floodmark.events.topics import table_topic
@@ -40,8 +41,7 @@ class TableNames:
     def of(cls, relation: Relation, options: PostgresOptions) -> TableNames:
         """Return the names of one table."""
         schema, table = relation.schema, relation.table
-        topic = table_topic(options.topic_prefix, schema, table, options.topic_delimiter)
-        return cls(topic, schema, table, table_piece(schema, table))
+        return cls(table_topic(options, schema, table), schema, table, table_piece(schema, table))
 
     def take(self, at: pa.Array) -> TableNames:
         """Return those of some of the rows."""
@@ -66,12 +66,15 @@ class Shapes:
         self.shape = np.full(len(relations), -1, np.int64)
         self.first: list[Relation] = []
         known: dict[object, int] = {}
+        shaping = options.shapes_columns
         for number, relation in enumerate(relations):
             if not options.captures(relation.schema, relation.table):
                 continue
             # A schema holds the topic's name, so with schemas no two tables look alike.
             own = (relation.schema, relation.table) if options.schemas_enable else ()
-            look = (relation.columns, relation.key, tuple(sorted(relation.types.items())), own)
+            types = tuple(sorted(relation.types.items()))
+            plan = plan_look(relation, options) if shaping else None
+            look = (relation.columns, relation.key, types, own, plan)
             if look not in known:
                 known[look] = len(self.first)
                 self.first.append(relation)

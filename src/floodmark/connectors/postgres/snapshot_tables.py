@@ -13,8 +13,9 @@ import psycopg
 
 from floodmark.config.model import matches
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.catalog import Conn, Table, quote, stored_tables
+from floodmark.connectors.postgres.catalog import Conn, Table, key_names, quote, stored_tables
 from floodmark.connectors.postgres.chunks import describe_tables, selected
+from floodmark.connectors.postgres.column_plan import read_columns
 from floodmark.errors import ConfigError, ConnectError
 from floodmark.snapshot.snapshotter import SnapshotQuery
 
@@ -88,10 +89,16 @@ class SnapshotTables:
 
     def _with_statements(self, conn: Conn, pairs: list[tuple[Table, Table]]) -> list[Reading]:
         self._check_names([published for _, published in pairs], [stored for stored, _ in pairs])
-        columns = describe_tables(conn, sorted({published.oid for _, published in pairs}))
+        oids = sorted({published.oid for _, published in pairs})
+        columns = describe_tables(conn, oids)
+        keys = {} if self._options.has_all_columns else key_names(conn, oids)
         result: list[Reading] = []
         for stored, published in pairs:
-            described = tuple((str(name), int(type_oid)) for name, type_oid, *_ in columns[published.oid])
+            listed = columns[published.oid]
+            names = [str(name) for name, *_ in listed]
+            key = keys.get(published.oid, [])
+            read = read_columns(published.schema, published.name, names, key, self._options)
+            described = tuple((str(name), int(type_oid)) for name, type_oid, *_ in listed if name in read)
             # A statement for a partitioned table reads all its partitions at once.
             target = stored if stored.full_name in self._overrides else published
             read_whole, statement = self._statement(target, tuple(quote(name) for name, _ in described))

@@ -15,11 +15,11 @@ from psycopg.rows import TupleRow
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres import chunks
 from floodmark.connectors.postgres.catalog import Table, stored_tables, structures
+from floodmark.connectors.postgres.column_plan import shown_codec
 from floodmark.connectors.postgres.connection import connection
 from floodmark.connectors.postgres.relation import Column, Relation, type_from_list
 from floodmark.connectors.postgres.table_version import TableVersion
 from floodmark.connectors.postgres.tuples import TextColumn
-from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.errors import ConfigError
 
 FIXED = [
@@ -44,25 +44,26 @@ def row_schema(options: PostgresOptions) -> pa.Schema:
                 f"({found}).",
                 "Set table.include.list to one table, or format to events.",
             )
-        row = pa.struct(row_fields(keyless_relation(conn, tables[0]), options))
+        row = pa.struct(row_fields(keyless_relation(conn, tables[0], options), options))
     return pa.schema([*FIXED, ("before", row), ("after", row)])
 
 
-def keyless_relation(conn: psycopg.Connection[TupleRow], table: Table) -> Relation:
-    """Return a table's structure as it is now, without key and identity: rows have neither."""
+def keyless_relation(conn: psycopg.Connection[TupleRow], table: Table, options: PostgresOptions) -> Relation:
+    """Return a table's captured columns as they are now, without key and identity: rows have neither."""
     listed = chunks.describe_tables(conn, [table.oid])[table.oid]
     known = structures(conn, {table.oid: {int(column[1]) for column in listed}})[table.oid]
     types = {int(number): type_from_list(info) for number, info in known["types"].items()}
-    columns = tuple(Column(name, kind, modifier, False, not required) for name, kind, modifier, required in listed)
+    columns = tuple(
+        Column(name, kind, modifier, False, not required)
+        for name, kind, modifier, required in listed
+        if options.has_column(f"{table.full_name}.{name}")
+    )
     return Relation(table.oid, table.schema, table.name, table.replica_identity, columns, (), types)
 
 
 def row_fields(relation: Relation, options: PostgresOptions) -> list[tuple[str, pa.DataType]]:
     """Return the names and types that a table's columns have in rows."""
-    return [
-        (column.name, codec_for(column.type_oid, column.modifier, relation.types, options).arrow_type)
-        for column in relation.columns
-    ]
+    return [(column.name, shown_codec(relation, column, options).arrow_type) for column in relation.columns]
 
 
 class RowVersion(TableVersion):
@@ -73,7 +74,10 @@ class RowVersion(TableVersion):
 
     def __init__(self, relation: Relation, options: PostgresOptions, row: pa.StructType) -> None:
         super().__init__(relation, options)
-        self._row = row
+        self._type = row
+        self._shown = {
+            self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
+        }
 
     @property
     def tombstones(self) -> bool:
@@ -83,7 +87,7 @@ class RowVersion(TableVersion):
     def encode(self, columns: Sequence[TextColumn]) -> list[Any]:
         """Return the rows' values in the schema's types; what the log lacks is null."""
         rows = len(columns[0].text) if columns else 0
-        return [self._values(columns, field, rows) for field in self._row]
+        return [self._values(columns, field, rows) for field in self._type]
 
     def encode_old(self, columns: Sequence[TextColumn], complete: bool) -> list[Any]:
         """Return the old rows' values; what the log lacks is null."""
@@ -113,15 +117,15 @@ class RowVersion(TableVersion):
 
     def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
         if values is None:
-            return pa.nulls(rows, self._row)
-        return pa.StructArray.from_arrays(list(values), fields=list(self._row))
+            return pa.nulls(rows, self._type)
+        return pa.StructArray.from_arrays(list(values), fields=list(self._type))
 
     def _values(self, columns: Sequence[TextColumn], field: pa.Field, rows: int) -> pa.Array:
-        if field.name not in self.names:
+        if field.name not in self._shown:
             return pa.nulls(rows, field.type)
-        index = self.names.index(field.name)
+        index, codec = self._shown[field.name]
         column = columns[index]
-        values = self.codecs[index].to_arrow(column.text)
+        values = codec.to_arrow(column.text)
         if column.unchanged is not None:
             values = pc.if_else(pa.array(np.asarray(column.unchanged)), pa.scalar(None, values.type), values)
         if values.type != field.type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +12,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.column_plan import codec_of, plan_columns
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.types.arrays import as_mask, valid
 from floodmark.connectors.postgres.types.codec import Codec
-from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import field_schema
 from floodmark.events.envelope import EnvelopeBuilder
-from floodmark.events.json_text import Fragment, closed
+from floodmark.events.json_text import Fragment, closed, string
+from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
+
+
+class _Slot(NamedTuple):
+    """A column of a relation as it is encoded for a row or for a key."""
+
+    column: int
+    codec: Codec
+    optional: bool
 
 
 class TableVersion:
@@ -32,15 +42,46 @@ class TableVersion:
         self.relation = relation
         columns = relation.columns
         self._tombstones = options.tombstones_on_delete
-        self.codecs = [codec_for(c.type_oid, c.modifier, relation.types, options) for c in columns]
+        plan = plan_columns(relation, options)
+        self._row = plan.row
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in relation.key]
-        schemas = [
-            field_schema(codec.schema, column.optional and column.name not in relation.key, column.name)
-            for codec, column in zip(self.codecs, columns, strict=True)
+        bare = [codec_of(relation, column, options) for column in columns]
+        self.codecs = [
+            bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
+            for field in plan.row
         ]
-        topic = table_topic(options.topic_prefix, relation.schema, relation.table, options.topic_delimiter)
-        self.builder = EnvelopeBuilder(topic, self.names, schemas, relation.key, SOURCE_SCHEMA, options.schemas_enable)
+        self._slots = [
+            _Slot(field.column, codec, columns[field.column].optional)
+            for field, codec in zip(plan.row, self.codecs, strict=True)
+        ]
+        # A key's column is encoded for itself if the row does not have it, or not as it is.
+        shared = {field.column: place for place, field in enumerate(plan.row) if field.transform is None}
+        self._key: list[int] = []
+        for field in plan.key:
+            place = shared.get(field.column)
+            if place is None:
+                place = len(self._slots)
+                self._slots.append(_Slot(field.column, bare[field.column], columns[field.column].optional))
+            self._key.append(place)
+        self._key_columns = [field.column for field in plan.key]
+        self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
+        topic = table_topic(options, relation.schema, relation.table)
+        self.builder = EnvelopeBuilder(
+            adjusted_schema_name(topic, options.schema_name_adjustment_mode),
+            [field.name for field in plan.row],
+            [
+                field_schema(codec.schema, field.optional, field.name)
+                for field, codec in zip(plan.row, self.codecs, strict=True)
+            ],
+            [*(field.name for field in plan.key), *(name for name, _ in plan.constants)],
+            [
+                *(field_schema(bare[field.column].schema, field.optional, field.name) for field in plan.key),
+                *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
+            ],
+            SOURCE_SCHEMA,
+            options.schemas_enable,
+        )
 
     @property
     def tombstones(self) -> bool:
@@ -66,15 +107,21 @@ class TableVersion:
         """
         row = after if after is not None else before
         keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
-        return {"key": keys, "value": self.builder.values(operation, rows, before, after, source)}
+        width = len(self._row)
+        old, new = (None if fields is None else fields[:width] for fields in (before, after))
+        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source)}
 
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
-        """Return the JSON of new rows; values that the log lacks become the placeholder."""
+        """Return the JSON of new rows, then what their keys need beside it.
+
+        Values that the log lacks become the placeholder.
+        """
         fragments = []
-        for name, codec, column in zip(self.names, self.codecs, columns, strict=True):
-            fragment = _encoded(name, codec, column.text)
+        for slot in self._slots:
+            column = columns[slot.column]
+            fragment = self._encoded(slot, column)
             if column.unchanged is not None:
-                text = pc.if_else(pa.array(column.unchanged), codec.unavailable, closed(fragment))
+                text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
             fragments.append(fragment)
         return fragments
@@ -90,35 +137,66 @@ class TableVersion:
         if complete:
             return self.encode(columns)
         result = []
-        for codec, info, column in zip(self.codecs, self.relation.columns, columns, strict=True):
-            fragment = _encoded(info.name, codec, column.text)
-            if fragment.text.null_count and not info.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), codec.zero, closed(fragment)))
+        for slot in self._slots:
+            fragment = self._encoded(slot, columns[slot.column])
+            if fragment.text.null_count and not slot.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), slot.codec.zero, closed(fragment)))
             result.append(fragment)
         return result
 
+    def _encoded(self, slot: _Slot, column: TextColumn) -> Fragment:
+        try:
+            return slot.codec.encode(column.text)
+        except Exception as exc:
+            # Whatever it is, the text isn't what the server writes for the type.
+            name = self.names[slot.column]
+            raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
+
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
-        return self.builder.keys({self.names[i]: row[i] for i in self.key_indices}, rows, bare)
+        every_row = np.zeros(rows, np.int64)
+        constants = [fragment.take(every_row) for fragment in self._constants]
+        return self.builder.keys([*(row[place] for place in self._key), *constants], rows, bare)
 
-    def key_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
-        """Tell for each row whether both keys are known and differ, shape (rows,)."""
+    def key_changed(
+        self, old: Sequence[TextColumn], new: Sequence[TextColumn], complete: bool = False
+    ) -> NDArray[np.bool_]:
+        """Tell for each row whether both keys are known and differ, shape (rows,).
+
+        Args:
+            old: the old rows.
+            new: the new rows.
+            complete: whether all columns of the old rows are known; otherwise null means that it isn't.
+        """
         rows = len(old[0].text) if old else 0
         changed = np.zeros(rows, bool)
         known = np.ones(rows, bool)
-        for i in self.key_indices:
+        for i in self._key_columns:
             before, after = old[i].text, new[i].text
-            known &= np.asarray(before.is_valid()) & np.asarray(after.is_valid())
-            changed |= np.asarray(pc.not_equal(before, after).fill_null(False))
+            changed |= _differ(before, after)
+            if not complete:
+                known &= valid(before) & valid(after)
         return changed & known
 
+    def row_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
+        """Tell for each row whether events show the new row otherwise than the old one, shape (rows,)."""
+        rows = len(old[0].text) if old else 0
+        changed = np.zeros(rows, bool)
+        for field in self._row:
+            before, after = old[field.column].text, new[field.column].text
+            if field.transform is not None:
+                before, after = field.transform.compared(before), field.transform.compared(after)
+            if before is not None and after is not None:
+                changed |= _differ(before, after)
+        return changed
 
-def _encoded(name: str, codec: Codec, text: pa.StringArray) -> Fragment:
-    try:
-        return codec.encode(text)
-    except Exception as exc:
-        # Whatever it is, the text isn't what the server writes for the type.
-        raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
+
+def _differ(before: pa.StringArray, after: pa.StringArray) -> NDArray[np.bool_]:
+    """Tell for each row whether two texts differ; two nulls don't, shape (rows,)."""
+    differ = as_mask(pc.not_equal(before, after))
+    if before.null_count or after.null_count:
+        differ = differ | (valid(before) != valid(after))
+    return differ
 
 
 class VersionMaker(Protocol):

@@ -1,0 +1,42 @@
+"""What every engine of snapshots works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from floodmark.connectors.base import Connector
+from floodmark.snapshot.aside import TablesAside
+from floodmark.snapshot.notifications import Notification
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the engines of one query share.
+
+    Attributes:
+        connector: the source.
+        tell: takes notifications.
+        aside: the tables that are set aside.
+    """
+
+    connector: Connector
+    tell: Callable[[Notification], None]
+    aside: TablesAside
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much an incremental snapshot reads in a micro-batch.
+
+    Attributes:
+        target_s: how long a micro-batch should take.
+        least: rows of the smallest chunk.
+        most: most rows in a micro-batch.
+        tasks: chunks that are read at a time.
+    """
+
+    target_s: float
+    least: int
+    most: int
+    tasks: int
