@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
@@ -18,6 +19,10 @@ from tests.support.kafka import Broker, running_broker
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+# How long a case takes says nothing while other tests run beside it.
+settings.register_profile("floodmark", deadline=None)
+settings.load_profile("floodmark")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -53,12 +53,21 @@ def compare(path: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
         yield path, a, b
 
 
+def counts_messages(case: str, path: str, want: Any) -> bool:
+    """Messages are one data collection; Debezium names each by the hash of a Java object, so each is the first."""
+    if not case.startswith("messages_transactions"):
+        return False
+    return path.endswith(".transaction.data_collection_order") or "LogicalDecodingMessageId@" in json.dumps(want)
+
+
 def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
     """Tell whether a difference is one that docs/differences.md lists."""
     payload = theirs.get("payload", theirs)
     field = path.rsplit(".", 1)[-1]
     if path.endswith(".source.snapshot"):
         return bool(payload["op"] == "r" and got == "true")
+    if counts_messages(case, path, want):
+        return True
     if case == "toast" and plain(field) in ARRAYS:
         return isinstance(got, str)
     if field == "c_date" and case in ("time_specials", "scalars", "time_connect"):

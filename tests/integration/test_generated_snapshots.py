@@ -229,9 +229,7 @@ def cases(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[.
             script=st.lists(steps, max_size=60),
             crashes=st.dictionaries(st.integers(CHUNKS, 12), st.sampled_from(CRASHES), max_size=2),
         )
-        return settings(max_examples=count, deadline=None, suppress_health_check=checks, print_blob=True, **more)(
-            given_cases(test)
-        )
+        return settings(max_examples=count, suppress_health_check=checks, print_blob=True, **more)(given_cases(test))
 
     return decorate
 

@@ -74,6 +74,14 @@ class Log:
                     message += b"t" + struct.pack(">I", len(text)) + text
         self.wal(bytes(message), inside)
 
+    def message(self, prefix: bytes, content: bytes, inside: bool) -> None:
+        head = b"M" + struct.pack(">BQ", inside, FIRST_LSN + 50) + prefix + b"\0"
+        fields = [(1, 1), (10 + len(prefix), 1), (len(head), 4)]
+        self.wal(head + struct.pack(">I", len(content)) + content, fields)
+
+    def origin(self, name: bytes) -> None:
+        self.wal(b"O" + struct.pack(">Q", 77) + name + b"\0", [(9 + len(name), 1)])
+
     def truncate(self, *oids: int) -> None:
         message = b"T" + struct.pack(">IB", len(oids), 0) + b"".join(struct.pack(">I", oid) for oid in oids)
         self.wal(message, [(1, 4), *((6 + 4 * i, 4) for i in range(len(oids)))])
@@ -153,7 +161,7 @@ def read_relation(raw: bytes) -> tuple[int, Table]:
 
 
 Event = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
-"""Operation, before, after; truncates and tombstones are left out."""
+"""Operation, before, after; truncates, tombstones and messages are left out."""
 
 
 def read_frames(data: bytes) -> list[tuple[int, bytes]]:
@@ -196,6 +204,12 @@ def read_events(data: bytes, relations: dict[int, Table]) -> list[Event]:
             if lsn >= 1 << 63:
                 raise BrokenError("no LSN")
             cursor.take(12)
+        elif kind == "M":
+            if bool(cursor.number(1) & 1) != (lsn is not None):
+                raise BrokenError("a message outside of its transaction, or inside of another one")
+            cursor.take(8)
+            cursor.string()
+            cursor.take(cursor.number(4))
         elif lsn is None:
             raise BrokenError("outside of a transaction")
         elif kind == "C":
@@ -216,14 +230,12 @@ def read_events(data: bytes, relations: dict[int, Table]) -> list[Event]:
             for _ in range(count):
                 if cursor.number(4) not in known:
                     raise BrokenError("unknown relation")
-        elif kind in "YO":
-            if len(message) < (7 if kind == "Y" else 10):
-                raise BrokenError("cut off")
-            continue
-        elif kind == "M":
-            if len(message) < 15:
-                raise BrokenError("cut off")
-            continue
+        elif kind == "O":
+            cursor.take(8)
+            cursor.string()
+        elif kind == "Y":
+            # What it says is not used.
+            cursor.take(max(len(message) - 1, 6))
         else:
             raise BrokenError("unknown message")
         cursor.end()

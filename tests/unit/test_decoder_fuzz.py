@@ -49,6 +49,7 @@ from tests.support.pgoutput import (
 INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
 SEED = int(os.environ.get("FLOODMARK_FUZZ_SEED", "1"))
 SLOWEST_S = 10.0
+pytestmark = pytest.mark.timeout(max(300, INPUTS // 20))
 MEMORY_KB = 400 << 10
 
 NARROW, WIDE = 16400, 16401
@@ -99,6 +100,15 @@ def _many(log: Log) -> None:
         log.change("I", NARROW, ("N", [str(number), "v" * number]))
 
 
+def _messages(log: Log) -> None:
+    log.origin(b"elsewhere")
+    log.message(b"said", b"inside", inside=True)
+    log.change("I", NARROW, ("N", ["1", "one"]))
+    log.commit(FIRST_LSN + 100)
+    log.message(b"said", b"\xff outside", inside=False)
+    log.begin(FIRST_LSN + 100)
+
+
 BASES = (
     transaction(lambda log: log.change("I", NARROW, ("N", ["1", "one"]))),
     transaction(lambda log: log.change("I", WIDE, ("N", ["1", "", None, "last"]))),
@@ -110,6 +120,7 @@ BASES = (
     transaction(lambda log: log.change("I", NARROW, ("N", ["1", "one"])), NARROW),
     transaction(lambda log: log.truncate(NARROW, WIDE)),
     transaction(_mixed),
+    transaction(_messages),
     transaction(_many),
 )
 
@@ -149,13 +160,13 @@ def segment(frames: Sequence[bytes], announced: dict[int, int]) -> SegmentData:
 
 
 def events_of(decoder: PostgresDecoder, data: SegmentData) -> list[Event]:
-    """Return the events without truncates and tombstones."""
+    """Return the events without truncates, tombstones and messages."""
     found = []
     for batch in decoder.decode(data, AFTER, UPTO):
         for value in batch.column("value").to_pylist():
             if value is not None:
                 event = json.loads(value)
-                if event["op"] != "t":
+                if event["op"] not in ("t", "m"):
                     found.append((event["op"], event["before"], event["after"]))
     return found
 
@@ -360,6 +371,7 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
     }
     monkeypatch.setattr(stream_module, "structures", lambda _, wanted: dict.fromkeys(wanted, nothing))
     monkeypatch.setattr(stream_module, "open_channel", lambda conn, _: conn)
+    monkeypatch.setattr(stream_module, "server_version", lambda _: 18)
     monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
     monkeypatch.setattr(Channel, "start", lambda *_: None, raising=False)
     options = load_options({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})

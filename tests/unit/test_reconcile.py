@@ -90,7 +90,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(present=st.sets(st.sampled_from(KEYS)), script=steps, data=st.data(), known=st.booleans())
 def test_what_is_delivered_is_right_at_the_end_and_nothing_is_lost(
     present: set[str], script: list[tuple[str, str, str, bool]], data: st.DataObject, known: bool

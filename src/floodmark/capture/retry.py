@@ -44,10 +44,11 @@ class RetryPolicy:
             options: the source's options.
             busy_s: how long to wait in all while somebody else reads the log.
         """
+        fixed = options.retriable_restart_wait_ms
         return cls(
             options.errors_max_retries,
-            options.errors_retry_delay_initial_ms / 1000,
-            options.errors_retry_delay_max_ms / 1000,
+            (fixed or options.errors_retry_delay_initial_ms) / 1000,
+            (fixed or options.errors_retry_delay_max_ms) / 1000,
             round(busy_s / BUSY_POLL_S),
         )
 

@@ -15,6 +15,8 @@ SIGNALS = "signals"
 """The directory beside those of the runs that signals wait in."""
 REPORTS = "reports"
 """The one that the tasks of micro-batches report in."""
+DEAD_LETTERS = "dead-letters"
+"""The one that keeps records which could not be decoded."""
 
 
 def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
@@ -73,7 +75,7 @@ class SegmentStore:
         """Remove what earlier runs of the same source left."""
         selector = fs.FileSelector(self._owner_path, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
-            if info.base_name not in (self._run, SIGNALS, REPORTS):
+            if info.base_name not in (self._run, SIGNALS, REPORTS, DEAD_LETTERS):
                 self._try_remove(info)
 
     def remove_all(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
 from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
 from floodmark.config.signal_consumer import refuse_java_names
-from floodmark.config.snapshot import MIB, SnapshotOptions
+from floodmark.config.snapshot import MIB
+from floodmark.config.stream import StreamOptions
 
 OPERATIONS = ("c", "u", "d", "t")
 SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
@@ -19,7 +20,7 @@ NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class CommonOptions(ColumnOptions, SnapshotOptions):
+class CommonOptions(ColumnOptions, StreamOptions):
     """Options of the events, of the state directory and of the micro-batches."""
 
     connector: str = option("connector", ..., "Which database to capture.", "connector.class")
@@ -29,13 +30,6 @@ class CommonOptions(ColumnOptions, SnapshotOptions):
         "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
         OWN,
     )
-    topic_prefix: str = option(
-        "topic.prefix",
-        ...,
-        "Name of this source: first part of every topic, `source.name` in every event.",
-        pattern=r"^[A-Za-z0-9._\-]+$",
-    )
-    topic_delimiter: str = option("topic.delimiter", ".", "What joins the parts of a topic's name.")
     table_include_list: Patterns = option(
         "table.include.list",
         (),
@@ -99,6 +93,18 @@ class CommonOptions(ColumnOptions, SnapshotOptions):
         False,
         "Whether keys and values carry their Connect schema.",
         "key.converter.schemas.enable, value.converter.schemas.enable",
+    )
+    key_converter_schemas_enable: bool | None = option(
+        "key.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `value.converter.schemas.enable`.",
+        "same; true by default",
+    )
+    value_converter_schemas_enable: bool | None = option(
+        "value.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
+        "same; true by default",
     )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
@@ -206,6 +212,27 @@ class CommonOptions(ColumnOptions, SnapshotOptions):
     errors_retry_delay_max_ms: int = option(
         "errors.retry.delay.max.ms", 10_000, "Longest wait before a reconnect.", ge=1
     )
+    retriable_restart_wait_ms: int | None = option(
+        "retriable.restart.connector.wait.ms",
+        None,
+        "Wait before every reconnect, instead of `errors.retry.delay.*`.",
+        "same; its default is 10000",
+        ge=1,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
+        names = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
+        values = {name: str(given[name]).lower() for name in names if name in given}
+        if not set(values) & set(names[:2]):
+            return given
+        if len(set(values.values())) > 1 or not (set(names[:2]) <= set(values) or names[2] in values):
+            raise ValueError(
+                "Options 'key.converter.schemas.enable' and 'value.converter.schemas.enable' must be given together "
+                "and be equal: keys and values both carry their schema, or neither. Set schemas.enable instead."
+            )
+        return {**given, "schemas.enable": next(iter(values.values()))}
 
     @model_validator(mode="after")
     def _check_filters(self) -> Self:

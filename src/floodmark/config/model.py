@@ -114,10 +114,10 @@ class Options(BaseModel):
             family, member = cls._family(key, options)
             if family:
                 given.setdefault(family, {})[member] = value
-            elif name is None:
-                raise ConfigError(f"Unknown option '{_without_salt(key)}'.", _nearest(key, list(names.values())))
-            else:
+            elif name is not None:
                 given[name] = value
+            elif not cls.accepts(key, value):
+                raise ConfigError(f"Unknown option '{_without_salt(key)}'.", _nearest(key, list(names.values())))
         try:
             return cls.model_validate(given)
         except ValidationError as exc:
@@ -127,6 +127,16 @@ class Options(BaseModel):
     def names(cls) -> list[str]:
         """Return the names of all options, in the order of their declaration."""
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def accepts(cls, key: str, value: str) -> bool:
+        """Tell whether an option that the model lacks is accepted without effect.
+
+        Raises:
+            ConfigError: it is refused.
+        """
+        del key, value
+        return False
 
     @classmethod
     def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG003

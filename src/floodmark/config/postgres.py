@@ -9,8 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, SecretStr, model_validator
 
-from floodmark.config.common import CommonOptions
+from floodmark.config.debezium import accept
 from floodmark.config.model import OWN, option
+from floodmark.config.replication import ReplicationOptions
 
 _IDENTITY = re.compile(r"\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX\s+(\S+))\s*", re.IGNORECASE)
 
@@ -49,7 +50,7 @@ def _as_identities(value: object) -> object:
 Identities = Annotated[tuple[IdentityRule, ...], BeforeValidator(_as_identities)]
 
 
-class PostgresOptions(CommonOptions):
+class PostgresOptions(ReplicationOptions):
     """Options of ``connector=postgres``."""
 
     hostname: str = option("database.hostname", ..., "Host name or address of the server.")
@@ -126,6 +127,11 @@ class PostgresOptions(CommonOptions):
         False,
         "Whether columns of types without a mapping are sent as binary text.",
     )
+
+    @classmethod
+    def accepts(cls, key: str, value: str) -> bool:
+        """Tell whether an option is one of Debezium's that is accepted without effect."""
+        return accept(key, value)
 
     @property
     def owner(self) -> str:

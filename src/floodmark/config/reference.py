@@ -18,7 +18,9 @@ from floodmark.config.common import CommonOptions
 from floodmark.config.load import BATCH_MODELS, MODELS
 from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
 from floodmark.config.postgres import IdentityRule
+from floodmark.config.replication import ReplicationOptions
 from floodmark.config.snapshot import SnapshotOptions
+from floodmark.config.stream import StreamOptions
 
 TITLES = {"postgres": "PostgreSQL"}
 HEADER = "| option | type | default | meaning | Debezium |\n| --- | --- | --- | --- | --- |"
@@ -41,16 +43,20 @@ and the others have no effect.
 
 def render() -> str:
     """Return the whole page."""
-    apart = {*SnapshotOptions.model_fields, *ColumnOptions.model_fields}
-    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, apart)]
+    columns, streams = set(ColumnOptions.model_fields), set(StreamOptions.model_fields)
+    parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, {*columns, *streams})]
     parts += ["\n## Columns, keys and names\n", "What they mean in detail: [Columns](columns.md).\n"]
     parts.append(_table(ColumnOptions, set()))
+    parts += ["\n## Topics, transactions, heartbeats, failures\n"]
+    parts.append(_table(StreamOptions, set(SnapshotOptions.model_fields)))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
     for name, model in MODELS.items():
         parts += [
             f"\n## {TITLES.get(name, name)}: `connector={name}`\n",
-            _table(model, set(CommonOptions.model_fields)),
+            _table(model, set(ReplicationOptions.model_fields)),
+            f"\n## {TITLES.get(name, name)}: the log\n",
+            _table(ReplicationOptions, set(CommonOptions.model_fields)),
             f"\n## {TITLES.get(name, name)}: batch reads\n",
             BATCH,
             _table(BATCH_MODELS[name], set(model.model_fields)),

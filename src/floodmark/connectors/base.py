@@ -35,6 +35,25 @@ class TableFailure:
     error: str
 
 
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record of the log that can't be decoded.
+
+    Attributes:
+        position: of its change.
+        table: ``schema.table``.
+        operation: c, u or d.
+        error: why.
+        record: its bytes.
+    """
+
+    position: str
+    table: str
+    operation: str
+    error: str
+    record: bytes
+
+
 class LogDecoder(Protocol):
     """Turns segments into events, in an executor."""
 
@@ -46,6 +65,8 @@ class LogDecoder(Protocol):
         aside: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
+        xmin: int | None = None,
+        dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Return the events of the records in ``(after, upto]``, in their order.
 
@@ -56,6 +77,8 @@ class LogDecoder(Protocol):
             aside: tables to leave out, as the log numbers them.
             only: the tables that are wanted; None: all.
             failed: gets the tables that can't be decoded, which are left out from there on; None: raise.
+            xmin: the oldest transaction that the source keeps rows for, if it is asked for.
+            dead: gets the records that can't be decoded, which alone are left out; None: their table fails.
         """
 
 
@@ -229,6 +252,12 @@ class Connector(Protocol):
 
     def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return what chunks carry of tables, such as their structure; tables that are gone are left out."""
+
+    def oldest_transaction(self) -> int | None:
+        """Return the oldest transaction that the source keeps rows for; None if nobody asks for it."""
+
+    def run_aside(self, statement: str) -> None:
+        """Run a statement without waiting for it; its errors are logged."""
 
     def log_stream(self) -> LogStream:
         """Return a new log stream, not yet opened."""

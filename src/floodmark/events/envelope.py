@@ -67,6 +67,7 @@ class EnvelopeBuilder:
         before: Sequence[Fragment] | None,
         after: Sequence[Fragment] | None,
         source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> pa.StringArray:
         """Return the envelopes, shape (rows,).
 
@@ -76,17 +77,18 @@ class EnvelopeBuilder:
             before: the old rows' fields, or None for ``null``.
             after: the new rows' fields, or None for ``null``.
             source: pieces of the source block's text.
+            transaction: pieces of the transaction block's text; None: there is none.
         """
         joiner = Joiner().add(self._value_start).add('{"before":')
         self._add_row(joiner, before)
         joiner.add(',"after":')
         self._add_row(joiner, after)
         joiner.add(',"source":')
-        for piece in source:
+        for piece in [*source, ',"transaction":', *(transaction or ["null"])]:
             joiner.add(piece)
         now = time.time_ns()
         tail = f'"ts_ms":{now // 1_000_000},"ts_us":{now // 1000},"ts_ns":{now}'
-        joiner.add(f',"transaction":null,"op":"{operation}",{tail}}}').add(self._end)
+        joiner.add(f',"op":"{operation}",{tail}}}').add(self._end)
         return joiner.join(rows)
 
     def _add_row(self, joiner: Joiner, row: Sequence[Fragment] | None) -> None:

@@ -166,7 +166,13 @@ class CapturedLog:
         return self._capture.end(after)
 
     def partitions(
-        self, after: str, upto: str, batch: str, aside: tuple[int, ...], only: tuple[int, ...] | None = None
+        self,
+        after: str,
+        upto: str,
+        batch: str,
+        aside: tuple[int, ...],
+        only: tuple[int, ...] | None = None,
+        xmin: int | None = None,
     ) -> list[LogPartition]:
         """Return the tasks that decode the log in ``(after, upto]``, reading it again if it isn't there any more.
 
@@ -176,6 +182,7 @@ class CapturedLog:
             batch: the name of the micro-batch in reports.
             aside: tables to leave out, as the log numbers them.
             only: the tables that are wanted; None: all.
+            xmin: the oldest transaction that the source keeps rows for, if it is asked for.
         """
         self.start(after)
         if self._capture.idle_position(after) < upto:
@@ -190,9 +197,8 @@ class CapturedLog:
             end = min(segment.upto, upto)
             # Executors have no use for what was found in it when it was cut.
             bare = replace(segment, signals=())
-            result.append(
-                LogPartition(self._options.state_dir, self._owner, self._run, bare, cursor, end, batch, aside, only)
-            )
+            place = (self._options.state_dir, self._owner, self._run)
+            result.append(LogPartition(*place, bare, cursor, end, batch, aside, only, xmin))
             cursor = end
         return result
 

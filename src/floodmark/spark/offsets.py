@@ -34,6 +34,9 @@ class Offset:
         aside: the tables that are set aside.
         lane: the second lane, if there is one.
         gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
+        heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
+            epoch; None: there is none.
+        xmin: what that micro-batch's events say of the oldest transaction that the source keeps rows for.
     """
 
     source: dict[str, str]
@@ -49,6 +52,8 @@ class Offset:
     batch: str = ""
     aside: tuple[AsideTable, ...] = ()
     lane: Lane | None = None
+    heartbeat: int | None = None
+    xmin: int | None = None
 
     @property
     def oldest(self) -> str:
@@ -77,6 +82,8 @@ class Offset:
             "aside": [table.to_json() for table in self.aside],
             "lane": self.lane.to_json() if self.lane else None,
             "blocking": [action.to_json() for action in self.blocking],
+            "heartbeat": self.heartbeat,
+            "xmin": self.xmin,
         }
 
     @classmethod
@@ -108,9 +115,11 @@ class Offset:
             data["batch"],
             tuple(AsideTable.from_json(item) for item in data["aside"]),
             Lane.from_json(data["lane"]) if data["lane"] else None,
+            data.get("heartbeat"),
+            data.get("xmin"),
         )
 
 
 def following(start: Offset, **changes: Any) -> Offset:
     """Return an offset after another one: what belongs to a single micro-batch is not taken over."""
-    return replace(start, **{"gap": False, "taken": (), "notifications": (), **changes})
+    return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, **changes})

@@ -20,6 +20,7 @@ class LogPartition(InputPartition):
         batch: the name of the micro-batch in reports.
         aside: tables to leave out, as the log numbers them.
         only: the tables that are wanted; None: all.
+        xmin: the oldest transaction that the source keeps rows for, if it is asked for.
     """
 
     uri: str
@@ -31,6 +32,15 @@ class LogPartition(InputPartition):
     batch: str = ""
     aside: tuple[int, ...] = ()
     only: tuple[int, ...] | None = None
+    xmin: int | None = None
+
+
+@dataclass
+class HeartbeatPartition(InputPartition):
+    """A heartbeat: its time in milliseconds since the epoch, and its place in the log."""
+
+    time_ms: int
+    position: str
 
 
 @dataclass

@@ -36,10 +36,12 @@ from floodmark.snapshot.snapshotter import Snapshotter
 from floodmark.snapshot.surroundings import Pace, Surroundings
 from floodmark.snapshot.windows import make_engine
 from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
+from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
 from floodmark.spark.partitions import (
     ChunkPartition,
+    HeartbeatPartition,
     LogPartition,
     NotificationPartition,
     WarmPartition,
@@ -60,7 +62,7 @@ NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 
-Partition = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | WarmPartition
+Partition = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | HeartbeatPartition | WarmPartition
 
 
 class Planner:
@@ -115,6 +117,7 @@ class Planner:
         self._stream_at = 0.0
         self._target: str | None = None
         self._looked_at = 0.0
+        self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
         """Remember the end of the log: what ``availableNow`` delivers."""
@@ -134,15 +137,25 @@ class Planner:
             end = self._next_offset(start, rows)
         else:
             end = self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
+        heartbeat = self._heartbeats.due(alone=end is start, ending=self._target is not None)
         if end is start:
-            return start
+            if heartbeat is None:
+                return start
+            end = following(start)
         # Only now, since planning may have been repeated.
         for notification in self._told:
             for listener in self._listeners:
                 listener.notify(notification)
         # Each names all tables that wait, so with many tables they are most of the offset.
         events = tuple(self._told) if "sink" in self._options.notification_enabled_channels else ()
-        return replace(end, batch=uuid.uuid4().hex, notifications=events, aside=self._aside.tables)
+        return replace(
+            end,
+            batch=uuid.uuid4().hex,
+            notifications=events,
+            aside=self._aside.tables,
+            heartbeat=heartbeat,
+            xmin=self._connector.oldest_transaction(),
+        )
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then tells again.
@@ -246,10 +259,12 @@ class Planner:
             lane = start.lane.tables
             upto = end.log if end.lane is None else end.lane.position
             if upto > start.lane.position:
-                result += self._log.partitions(start.lane.position, upto, end.batch, aside, lane)
+                result += self._log.partitions(start.lane.position, upto, end.batch, aside, lane, end.xmin)
         if end.lane is not None and end.lane.snapshot is not None:
             result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
-        captured = self._log.partitions(after, end.log, end.batch, (*aside, *lane)) if end.log > after else []
+        captured = []
+        if end.log > after:
+            captured = self._log.partitions(after, end.log, end.batch, (*aside, *lane), None, end.xmin)
         if end.incremental is not None and end.incremental.batch:
             chunks = self._incremental.chunks(end.incremental)
             result += window_partitions(chunks, captured, self._log.place, end.batch)
@@ -257,6 +272,8 @@ class Planner:
         result += captured
         if end.notifications and self._options.notification_sink_topic_name:
             result.append(NotificationPartition(end.notifications, end.log))
+        if end.heartbeat is not None:
+            result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
         return result
 
     def _chunk_tasks(self, end: Offset, part: Part, chunks: list[dict[str, Any]]) -> list[ChunkPartition]:
@@ -384,6 +401,7 @@ class Planner:
         self._engine.release()
         log.info("snapshot_ends", position=start.log)
         self._snapshotter.snapshot_completed()
+        self._heartbeats.after_snapshot()
         self._stream_at = time.monotonic() + self._options.streaming_delay_ms / 1000
         ended = not self._snapshotter.should_stream()
         self._told.append(self._initial.completed())

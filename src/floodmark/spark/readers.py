@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from floodmark.capture.dead_letters import keep_dead_letters
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, ChunkReader, LogDecoder, TableFailure, WindowReader
+from floodmark.connectors.base import ChunkOutcome, ChunkReader, DeadLetter, LogDecoder, TableFailure, WindowReader
 from floodmark.connectors.postgres.decode import PostgresDecoder
 from floodmark.connectors.postgres.table_version import EventVersions, VersionMaker
 from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.log import get_logger
 from floodmark.snapshot.reports import Part, Report, ReportBox
 from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from floodmark.connectors.postgres.conditions import SqlCondition
+
+log = get_logger(__name__)
 
 
 def output_schema(options: PostgresOptions) -> pa.Schema:
@@ -69,15 +73,24 @@ def _segment(partition: LogPartition) -> SegmentData:
 def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
 
+    With ``event.processing.failure.handling.mode`` other than ``fail`` records that can't be decoded are left out and
+    kept as dead letters.
+
     Raises:
         LogGoneError: its segment is missing.
         DecodeError: a record isn't what the protocol says.
     """
     data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
+    mode = options.event_processing_failure_handling_mode
+    dead: list[DeadLetter] | None = None if mode == "fail" else []
     yield from make_decoder(options, schema).decode(
-        data, partition.after, partition.upto, partition.aside, partition.only, failed
+        data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead
     )
+    if dead:
+        keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
+        for letter in dead if mode == "warn" else ():
+            log.warning("record_is_left_out", table=letter.table, position=letter.position, error=letter.error)
     if failed:
         reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)

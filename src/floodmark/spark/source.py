@@ -19,10 +19,12 @@ from pyspark.sql.types import StructType
 
 from floodmark.config.load import is_batch, load_batch_options, load_options
 from floodmark.config.postgres import PostgresOptions
+from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import (
     ChunkPartition,
+    HeartbeatPartition,
     LogPartition,
     NotificationPartition,
     WarmPartition,
@@ -119,6 +121,10 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if self._options.format != "events":
                 return iter(())
             return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
+        if isinstance(partition, HeartbeatPartition):
+            if self._options.format != "events":
+                return iter(())
+            return iter([heartbeat_batch(partition.time_ms, self._options, partition.position)])
         if isinstance(partition, ChunkPartition):
             return read_chunks(self._options, self._schema, partition)
         if isinstance(partition, WindowPartition):

@@ -6,11 +6,11 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import altered, columns, identity, masks, naming, scalars, schemas
+from tests.conformance.cases import altered, columns, identity, masks, naming, scalars, schemas, stream
 from tests.conformance.cases.case import Case
 
 CASES: tuple[Case, ...] = tuple(
-    case for theme in (scalars, identity, schemas, columns, masks, naming, altered) for case in theme.CASES
+    case for theme in (scalars, identity, schemas, columns, masks, naming, stream, altered) for case in theme.CASES
 )
 
 __all__ = ["CASES", "Case"]

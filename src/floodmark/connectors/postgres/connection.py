@@ -71,12 +71,13 @@ def connect(options: PostgresOptions, replication: bool = False) -> psycopg.Conn
 
     Raises:
         ConnectError: the server cannot be reached or refuses the login.
+        SourceStateError: it refuses an initial statement.
     """
     extra = {"options": SESSION_SETTINGS}
     if replication:
         extra["replication"] = "database"
     try:
-        return psycopg.connect(conninfo(options, extra), autocommit=True)
+        conn = psycopg.connect(conninfo(options, extra), autocommit=True)
     except psycopg.Error as exc:
         raise ConnectError(
             f"Cannot connect to PostgreSQL at {options.hostname}:{options.port}, database '{options.dbname}', "
@@ -84,6 +85,21 @@ def connect(options: PostgresOptions, replication: bool = False) -> psycopg.Conn
             "Check database.hostname, database.port, database.user, database.password, database.dbname, "
             "database.sslmode and the server's pg_hba.conf.",
         ) from None
+    if not replication:
+        for statement in options.session_statements():
+            run(conn, statement, f"the initial statement '{statement}'", "Correct database.initial.statements.")
+    return conn
+
+
+def connect_for_queries(options: PostgresOptions) -> psycopg.Connection[TupleRow]:
+    """Open an ordinary connection whose statements end after ``database.query.timeout.ms``.
+
+    Raises:
+        ConnectError: the server cannot be reached or refuses the login.
+    """
+    conn = connect(options)
+    run(conn, f"SET statement_timeout = {options.query_timeout_ms}", "setting the statement timeout")
+    return conn
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -17,21 +18,30 @@ from floodmark.connectors.postgres import chunks, slots
 from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.column_plan import as_read
 from floodmark.connectors.postgres.commit_log import CommitLog
-from floodmark.connectors.postgres.connection import MIN_VERSION, connect, limit_waits, run, server_version
+from floodmark.connectors.postgres.connection import (
+    MIN_VERSION,
+    connect,
+    connect_for_queries,
+    limit_waits,
+    run,
+    server_version,
+)
 from floodmark.connectors.postgres.conversions import load_converters
 from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of, message_key_of
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.messages import OWN_PREFIX
 from floodmark.connectors.postgres.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.publication import ensure_publication
 from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn, log_end
 from floodmark.connectors.postgres.relation import Column, Relation, key_columns, type_from_list
 from floodmark.connectors.postgres.replica_identity import set_identities
+from floodmark.connectors.postgres.side_work import OldestTransaction, SideStatements
 from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
 from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.stream import PostgresStream
 from floodmark.connectors.postgres.visibility import Visibility
 from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
-from floodmark.errors import ConfigError, FloodmarkError, SourceStateError
+from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.modes import make_query
 
@@ -51,6 +61,8 @@ class PostgresConnector:
         self._capture_conn: psycopg.Connection[TupleRow] | None = None
         self._commits = CommitLog()
         self._first_xid: int | None = None
+        self._oldest = OldestTransaction(options)
+        self._aside = SideStatements(options)
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""
@@ -75,7 +87,7 @@ class PostgresConnector:
         if slot is not None:
             slots.check_slot(slot, self._options)
         if position is not None:
-            slots.check_position(slot, self._options.slot_name, parse_position(position)[0])
+            slots.check_position(slot, self._options, parse_position(position)[0])
             return position, None
         if slot is None:
             lsn, point = create_slot(self._options, temporary=False)
@@ -148,7 +160,7 @@ class PostgresConnector:
         conn = self._ordinary()
         try:
             run(conn, "SET synchronous_commit = local", "the session's commits")
-            run(conn, "SELECT pg_logical_emit_message(true, 'floodmark', '')", "flushing the log")
+            run(conn, f"SELECT pg_logical_emit_message(true, '{OWN_PREFIX}', '')", "flushing the log")
         except SourceStateError as exc:
             log.info("log_is_not_flushed", error=str(exc))
 
@@ -274,6 +286,18 @@ class PostgresConnector:
             }
         return result
 
+    def oldest_transaction(self) -> int | None:
+        """Return the slot's oldest transaction, as of at most ``xmin.fetch.interval.ms`` ago."""
+        if self._oldest.wanted:
+            # If the server is away, what was heard last will do.
+            with contextlib.suppress(ConnectError):
+                self._oldest.fetch(self._ordinary())
+        return self._oldest.known
+
+    def run_aside(self, statement: str) -> None:
+        """Run a statement without waiting for it."""
+        self._aside.run(statement)
+
     def log_stream(self) -> LogStream:
         """Return a new replication stream."""
         return PostgresStream(self._options, self._catalog, self._commits)
@@ -286,6 +310,7 @@ class PostgresConnector:
                 slots.drop_slot(self._conn, self._options.slot_name)
             except FloodmarkError:
                 pass
+        self._aside.stop()
         for conn in (self._conn, self._capture_conn):
             if conn is not None:
                 conn.close()
@@ -293,14 +318,14 @@ class PostgresConnector:
 
     def _ordinary(self) -> psycopg.Connection[TupleRow]:
         if self._conn is None or self._conn.closed or self._conn.broken:
-            self._conn = connect(self._options)
+            self._conn = connect_for_queries(self._options)
             limit_waits(self._conn, self._options)
         return self._conn
 
     def _catalog(self) -> psycopg.Connection[TupleRow]:
         """Return the capture thread's own connection for catalog look-ups."""
         if self._capture_conn is None or self._capture_conn.closed or self._capture_conn.broken:
-            self._capture_conn = connect(self._options)
+            self._capture_conn = connect_for_queries(self._options)
         return self._capture_conn
 
     def _check_server(self, conn: psycopg.Connection[TupleRow]) -> None:

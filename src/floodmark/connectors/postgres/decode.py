@@ -15,20 +15,24 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import TableFailure
+from floodmark.connectors.base import DeadLetter, TableFailure
+from floodmark.connectors.postgres.event_orders import EventOrders, event_orders
 from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPDATE
-from floodmark.connectors.postgres.records import Changes, find_changes, truncated
+from floodmark.connectors.postgres.placing import message_groups, placed, positions, told_group
+from floodmark.connectors.postgres.records import Changes, all_changes, truncated, within
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.shapes import Shapes, TableNames
-from floodmark.connectors.postgres.source_block import StreamedSource, text_of
+from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
+from floodmark.connectors.postgres.transaction_events import TransactionEvents, block_pieces
 from floodmark.connectors.postgres.tuples import NEW_TUPLE, TextColumn, last_tuples, tuple_pairs
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
-from floodmark.events.json_text import Fragment, fixed_width, hex_digits
+from floodmark.events.json_text import Fragment
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d"}
 OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), NEW_TUPLE
 
 # Sub-order of the events made from one change.
@@ -49,6 +53,7 @@ class _Rows:
     version: TableVersion
     names: TableNames
     source: list[str | pa.StringArray]
+    orders: EventOrders | None = None
 
     def __len__(self) -> int:
         return len(self.changes.at)
@@ -56,7 +61,7 @@ class _Rows:
     def select(self, index: NDArray[np.int64]) -> _Rows:
         at = pa.array(index)
         source = [piece if isinstance(piece, str) else piece.take(at) for piece in self.source]
-        return _Rows(self.changes.select(index), self.version, self.names.take(at), source)
+        return _Rows(self.changes.select(index), self.version, self.names.take(at), source, self.orders)
 
 
 class _Isolation:
@@ -67,6 +72,7 @@ class _Isolation:
         aside: OIDs of tables to leave out.
         only: OIDs of the tables that are wanted; None: all.
         failed: gets the tables that can't be decoded; None: raise.
+        dead: gets the records that can't be decoded; None: their tables fail.
     """
 
     def __init__(
@@ -75,9 +81,11 @@ class _Isolation:
         aside: Collection[int],
         only: Collection[int] | None,
         failed: list[TableFailure] | None,
+        dead: list[DeadLetter] | None,
     ) -> None:
         self._relations = relations
         self._failed = failed
+        self._dead = dead
         unwanted = {relation.oid for relation in relations if only is not None and relation.oid not in only}
         self.oids = {*aside, *unwanted}
         self.aside = np.array([relation.oid in self.oids for relation in relations], np.bool_)
@@ -102,11 +110,28 @@ class _Isolation:
             return list(make(rows))
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
-            if len(tables) == 1:
+            if len(tables) == 1 and self._dead is None:
                 self._set_aside(int(tables[0]), _located(make, rows, exc))
                 return []
-        alone = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
-        return [group for one in alone for group in self.run(make, one)]
+            if len(rows) == 1 and self._dead is not None:
+                self._dead.append(self._letter(rows.changes, exc))
+                return []
+        if len(tables) == 1:
+            parts = [rows.select(half) for half in np.array_split(np.arange(len(rows)), 2)]
+        else:
+            parts = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
+        return [group for part in parts for group in self.run(make, part)]
+
+    def _letter(self, change: Changes, error: Exception) -> DeadLetter:
+        relation = self._relations[int(change.relation[0])]
+        lsn = change.transactions.lsn[change.transaction]
+        return DeadLetter(
+            positions(lsn, change.ordinal, 0)[0].as_py(),
+            f"{relation.schema}.{relation.table}",
+            OPERATIONS[int(change.kind[0])],
+            describe(error),
+            change.raw(0),
+        )
 
     def _set_aside(self, index: int, error: Exception) -> None:
         relation = self._relations[index]
@@ -157,6 +182,8 @@ class PostgresDecoder:
         aside: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
+        xmin: int | None = None,
+        dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Return the events of the changes in ``(after, upto]``, in the log's order.
 
@@ -167,22 +194,39 @@ class PostgresDecoder:
             aside: OIDs of tables to leave out.
             only: OIDs of the tables that are wanted; None: all.
             failed: gets the tables that can't be decoded; None: raise.
+            xmin: the slot's oldest transaction, if it is asked for.
+            dead: gets the records that can't be decoded; None: their tables fail.
 
         Raises:
             DecodeError: a record isn't what the protocol says.
         """
-        changes = find_changes(data, after, upto)
+        whole = all_changes(data)
+        changes = within(whole, after, upto)
         shapes = Shapes(changes.relations, self._options)
-        isolation = _Isolation(changes.relations, aside, only, failed)
+        isolation = _Isolation(changes.relations, aside, only, failed, dead)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions)
+        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, xmin)
+        orders, told = None, []
+        with_others = only is None and self._options.format == "events"
+        if self._options.provide_transaction_metadata and self._options.format == "events":
+            orders = event_orders(data, whole, shapes, versions, self._options)
+            if with_others:
+                topic = TransactionEvents(self._options, data, whole, orders)
+                told = [topic.begins(after, upto), topic.ends(after, upto)]
         size = SLICE_CHANGES if len(versions) <= FEW_SHAPES else SLICE_CHANGES_MANY_SHAPES
-        for first in range(0, len(changes.at), size):
+        low = 0
+        for first in range(0, max(len(changes.at), 1), size):
             part = changes.select(slice(first, first + size))
             groups = [
-                *self._row_changes(part, shapes, versions, source, isolation),
-                *self._truncates(part, source, isolation),
+                *self._row_changes(part, shapes, versions, source, orders, isolation),
+                *self._truncates(part, source, orders, isolation),
             ]
+            if with_others:
+                last = first + size >= len(changes.at)
+                high = len(data.starts) if last else int(part.record[-1]) + 1
+                groups += message_groups(part, source, orders, self._options)
+                groups += [told_group(one.select(low, high), changes, self._options) for one in told]
+                low = high
             batch = assemble(groups, self._make_version.schema)
             if batch is not None:
                 yield batch
@@ -193,6 +237,7 @@ class PostgresDecoder:
         shapes: Shapes,
         versions: Sequence[TableVersion | None],
         source: StreamedSource,
+        orders: EventOrders | None,
         isolation: _Isolation,
     ) -> Iterator[EventGroup]:
         # Truncates have no relation, which the last place stands for.
@@ -205,17 +250,18 @@ class PostgresDecoder:
             version = versions[int(shape[index[0]])]
             if version is None:
                 continue
-            for kind, operation, make in (
+            # An update may be a delete and a create, so it is not left out before it has been looked at.
+            for kind, operations, make in (
                 (INSERT, "c", self._inserts),
-                (UPDATE, "u", self._updates),
+                (UPDATE, "udc", self._updates),
                 (DELETE, "d", self._deletes),
             ):
                 chosen = index[changes.kind[index] == kind]
-                if len(chosen) and not self._options.skips(operation):
+                if len(chosen) and not all(map(self._options.skips, operations)):
                     part = changes.select(chosen)
                     names = shapes.names(part.relation)
-                    rows = _Rows(part, version, names, source.pieces(names.source, part.transaction, part.lsn))
-                    yield from isolation.run(make, rows)
+                    pieces = source.pieces(names.source, part.transaction, part.lsn)
+                    yield from isolation.run(make, _Rows(part, version, names, pieces, orders))
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
         _expect(rows.changes, 5, NEW_ROW)
@@ -238,6 +284,8 @@ class PostgresDecoder:
             raise DecodeError("An Update message holds an unknown kind of tuple.")
 
     def _updates_without_old(self, rows: _Rows) -> Iterator[EventGroup]:
+        if self._options.skips("u"):
+            return
         yield self._event(rows, "u", None, rows.version.encode(_only_tuples(rows)))
 
     def _updates_with_old(self, rows: _Rows) -> Iterator[EventGroup]:
@@ -259,7 +307,7 @@ class PostgresDecoder:
         if complete and self._options.skip_messages_without_change:
             stayed &= version.row_changed(old, new)
         same = np.flatnonzero(stayed)
-        if len(same):
+        if len(same) and not self._options.skips("u"):
             part = rows if len(same) == len(rows) else rows.select(same)
             before = version.encode_old(take_columns(old, same), complete)
             yield self._event(part, "u", before, version.encode(take_columns(new, same)))
@@ -269,13 +317,16 @@ class PostgresDecoder:
         part = rows.select(index)
         before = version.encode_old(take_columns(old, index), complete)
         after = version.encode(take_columns(new, index))
-        deleted = self._event(part, "d", before, None, DELETED)
-        deleted.columns["headers"] = _headers(NEW_KEY, version.keys(after, len(index), bare=True))
-        yield deleted
-        if version.tombstones:
-            tombstone = self._tombstone(part, deleted.columns["key"])
-            tombstone.columns["headers"] = deleted.columns["headers"]
-            yield tombstone
+        if not self._options.skips("d"):
+            deleted = self._event(part, "d", before, None, DELETED)
+            deleted.columns["headers"] = _headers(NEW_KEY, version.keys(after, len(index), bare=True))
+            yield deleted
+            if version.tombstones:
+                tombstone = self._tombstone(part, deleted.columns["key"])
+                tombstone.columns["headers"] = deleted.columns["headers"]
+                yield tombstone
+        if self._options.skips("c"):
+            return
         created = self._event(part, "c", None, after, CREATED)
         created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
         yield created
@@ -295,7 +346,9 @@ class PostgresDecoder:
         if not np.isin(kinds, (OLD_ROW, OLD_KEY_ROW)).all():
             raise DecodeError("A Delete message holds an unknown kind of tuple.")
 
-    def _truncates(self, changes: Changes, source: StreamedSource, isolation: _Isolation) -> Iterator[EventGroup]:
+    def _truncates(
+        self, changes: Changes, source: StreamedSource, orders: EventOrders | None, isolation: _Isolation
+    ) -> Iterator[EventGroup]:
         if self._options.skips("t"):
             return
         for i in np.flatnonzero(changes.kind == TRUNCATE).tolist():
@@ -306,8 +359,9 @@ class PostgresDecoder:
                     continue
                 version = self._make_version(relation)
                 names = TableNames.of(relation, self._options)
-                rows = _Rows(one, version, names, source.pieces(names.source, one.transaction, one.lsn))
-                yield self._event(rows, "t", None, None, min(sub, 255))
+                pieces = source.pieces(names.source, one.transaction, one.lsn)
+                rows = _Rows(one, version, names, pieces, orders)
+                yield self._event(rows, "t", None, None, sub)
 
     def _event(
         self,
@@ -317,7 +371,12 @@ class PostgresDecoder:
         after: list[Fragment] | None,
         sub: int = 0,
     ) -> EventGroup:
-        columns = rows.version.columns(operation, len(rows), before, after, rows.source)
+        block = None
+        if rows.orders is not None:
+            entry = rows.orders.first[rows.changes.record] + (sub if operation == "t" else 0)
+            later = int(sub == CREATED and operation == "c" and not self._options.skips("d"))
+            block = block_pieces(rows.changes, rows.orders, entry, later)
+        columns = rows.version.columns(operation, len(rows), before, after, rows.source, block)
         return self._group(rows, operation, columns, sub)
 
     def _tombstone(self, rows: _Rows, keys: pa.StringArray) -> EventGroup:
@@ -325,20 +384,9 @@ class PostgresDecoder:
 
     def _group(self, rows: _Rows, operation: str, columns: dict[str, pa.Array], sub: int) -> EventGroup:
         changes = rows.changes
-        index = pa.array(changes.transaction)
-        tx = changes.transactions
-        return EventGroup.of(
-            changes.record * 256 + sub,
-            {
-                **columns,
-                **rows.names.columns(),
-                "op": operation,
-                "database": self._options.dbname,
-                "position": _positions(tx.lsn[changes.transaction], changes.ordinal, sub),
-                "txid": text_of(tx.xid).take(index),
-                "source_ts": pa.array(tx.commit_us).take(index).cast(pa.timestamp("us", tz="UTC")),
-            },
-        )
+        every = {**columns, **rows.names.columns(), "op": operation}
+        order = changes.record * 256 + min(sub, 255)
+        return placed(order, changes, changes.transaction, changes.ordinal, min(sub, 255), every, self._options)
 
 
 def _only_tuples(rows: _Rows) -> list[TextColumn]:
@@ -356,15 +404,6 @@ def _both_tuples(rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
 def _expect(changes: Changes, offset: int, kind: int) -> None:
     if (changes.payload[changes.at + offset] != kind).any():
         raise DecodeError("A message holds an unknown kind of tuple.")
-
-
-def _positions(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> pa.StringArray:
-    """Return the events' positions: ``<LSN>-<ordinal>-<sub>`` in hexadecimal."""
-    matrix = np.full((len(lsn), 28), ord("-"), np.uint8)
-    matrix[:, :16] = hex_digits(lsn.astype(np.uint64), 16)
-    matrix[:, 17:25] = hex_digits(ordinal.astype(np.uint64), 8)
-    matrix[:, 26:] = np.frombuffer(f"{sub:02X}".encode(), np.uint8)
-    return fixed_width(matrix)
 
 
 def _headers(name: str, values: pa.StringArray) -> pa.ListArray:

@@ -31,7 +31,7 @@ def log_status(options: PostgresOptions, position: str) -> LogStatus:
         if slot is not None:
             slots.check_slot(slot, options)
         if lsn is not None:
-            slots.check_position(slot, name, lsn)
+            slots.check_position(slot, options, lsn)
     except FloodmarkError as exc:
         problem = exc.what
     if slot is None:

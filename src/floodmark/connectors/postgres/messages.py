@@ -5,9 +5,9 @@ Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Pr
 """
 
 WAL_DATA, KEEPALIVE = ord("w"), ord("k")
-BEGIN, COMMIT, RELATION = ord("B"), ord("C"), ord("R")
+BEGIN, COMMIT, ORIGIN, RELATION = ord("B"), ord("C"), ord("O"), ord("R")
 INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = (ord(c) for c in "IUDTM")
-ORIGIN, TYPE = ord("O"), ord("Y")
+TYPE = ord("Y")
 
 CHANGES = (INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE)
 """The messages that an ordinal counts; Relation messages depend on the connection, so they don't."""
@@ -21,6 +21,7 @@ FIXED = (BEGIN, COMMIT)
 # Offsets from the start of a CopyData frame.
 FRAME_KIND = 5
 WAL_LSN = 6
+SENT = 22
 KEEPALIVE_END = 6
 KEEPALIVE_REPLY = 22
 KEEPALIVE_BYTES = 23
@@ -28,3 +29,6 @@ PAYLOAD = 30
 
 PG_EPOCH_US = 946_684_800_000_000
 """2000-01-01, PostgreSQL's epoch, in microseconds since 1970."""
+
+OWN_PREFIX = "floodmark"
+"""The prefix of the logical decoding messages that Floodmark itself writes; they are nobody's event."""

@@ -203,7 +203,7 @@ def _checkpoint(
         text = f"The checkpoint was written for another source: {', '.join(other)}."
         return [Finding("checkpoint", "error", text, "Give this source a checkpoint of its own.")]
     log = str(offset.get("log"))
-    slots.check_position(slot, options.slot_name, parse_position(log)[0])
+    slots.check_position(slot, options, parse_position(log)[0])
     return [Finding("checkpoint", "ok", f"goes on at {log}")]
 
 

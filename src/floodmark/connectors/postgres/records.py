@@ -8,41 +8,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.postgres.frames import COPY_DATA, be_view
+from floodmark.connectors.postgres.frames import be_view
 from floodmark.connectors.postgres.lsn import parse_position
 from floodmark.connectors.postgres.messages import (
     BEGIN,
     CHANGES,
     COMMIT,
     DELETE,
-    FIXED,
-    FRAME_KIND,
     INSERT,
-    KEEPALIVE,
-    KEEPALIVE_BYTES,
-    LEAST_BYTES,
+    MESSAGE,
+    ORIGIN,
     PAYLOAD,
     PG_EPOCH_US,
     RELATION,
+    SENT,
     TRUNCATE,
     UPDATE,
-    WAL_DATA,
     WAL_LSN,
 )
+from floodmark.connectors.postgres.record_checks import check_order, frame_ends, record_kinds
 from floodmark.connectors.postgres.relation import Relation, from_header, raw_of
-from floodmark.connectors.postgres.source_block import Transactions
+from floodmark.connectors.postgres.source_block import NO_XID, Transactions
+from floodmark.connectors.postgres.tuples import terminated
 from floodmark.errors import DecodeError, describe
 
 _COUNTED = np.zeros(256, bool)
 _COUNTED[list(CHANGES)] = True
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-_LEAST = np.full(256, -1, np.int64)
-_LEAST[list(LEAST_BYTES)] = list(LEAST_BYTES.values())
-_FIXED = np.zeros(256, bool)
-_FIXED[list(FIXED)] = True
 
 
 @dataclass
@@ -92,7 +88,12 @@ class Changes:
     @property
     def ends(self) -> NDArray[np.int64]:
         """Where each message ends, shape (changes,)."""
-        return _ends(self.payload, self.at - PAYLOAD)
+        return frame_ends(self.payload, self.at - PAYLOAD)
+
+    def raw(self, index: int) -> bytes:
+        """Return the bytes of one change's message."""
+        at = self.at[index : index + 1]
+        return bytes(self.payload[int(at[0]) : int(frame_ends(self.payload, at - PAYLOAD)[0])])
 
     def relation_at(self, oid: int, record: int) -> Relation:
         """Return the version of a table that is in force at a record."""
@@ -112,24 +113,48 @@ def find_changes(data: SegmentData, after: str, upto: str) -> Changes:
     Raises:
         DecodeError: a record isn't what the protocol says.
     """
+    return within(all_changes(data), after, upto)
+
+
+def within(changes: Changes, after: str, upto: str) -> Changes:
+    """Return those changes that lie in ``(after, upto]``."""
+    inside = in_range(changes.transactions.lsn[changes.transaction], changes.ordinal, after, upto)
+    return changes if inside.all() else changes.select(np.flatnonzero(inside))
+
+
+def in_range(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], after: str, upto: str) -> NDArray[np.bool_]:
+    """Tell which positions lie in ``(after, upto]``, shape (positions,)."""
+    low, low_n = parse_position(after)
+    high, high_n = parse_position(upto)
+    inside: NDArray[np.bool_] = ((lsn > low) | ((lsn == low) & (ordinal > low_n))) & (
+        (lsn < high) | ((lsn == high) & (ordinal <= high_n))
+    )
+    return inside
+
+
+def all_changes(data: SegmentData) -> Changes:
+    """Return the changes of a segment.
+
+    Raises:
+        DecodeError: a record isn't what the protocol says.
+    """
     payload = data.payload
     starts = data.starts.astype(np.int64)
-    kinds = _record_kinds(payload, starts)
-    transactions, owner = _transactions(data, starts, kinds)
+    kinds = record_kinds(payload, starts)
+    try:
+        transactions, begun = _transactions(data, starts, kinds)
+    except _UNREADABLE as exc:
+        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
+    owner = np.cumsum(begun) - (0 if data.header["transaction"] is not None else 1)
     counted = _COUNTED[kinds]
     running = np.cumsum(counted)
-    begins = np.flatnonzero(kinds == BEGIN)
+    # Of a message outside of a transaction itself is the first change.
+    begins = np.flatnonzero(begun)
     before = np.zeros(len(transactions.lsn), np.int64)
-    before[len(before) - len(begins) :] = running[begins]
+    before[len(before) - len(begins) :] = running[begins] - counted[begins]
     index = np.flatnonzero(counted)
     tx = owner[index]
     ordinal = running[index] - before[tx] + transactions.first_change[tx]
-    lsn = transactions.lsn[tx]
-    low, low_n = parse_position(after)
-    high, high_n = parse_position(upto)
-    inside = ((lsn > low) | ((lsn == low) & (ordinal > low_n))) & ((lsn < high) | ((lsn == high) & (ordinal <= high_n)))
-    if not inside.all():
-        index, tx, ordinal = index[inside], tx[inside], ordinal[inside]
     at = starts[index] + PAYLOAD
     relations, from_record = _relations(data, starts, kinds)
     versions = _versions(payload, at, kinds[index], index, relations, from_record)
@@ -149,44 +174,6 @@ def find_changes(data: SegmentData, after: str, upto: str) -> Changes:
     )
 
 
-def _ends(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where frames end, shape (frames,)."""
-    return starts + 1 + be_view(payload, ">u4")[starts + 1].astype(np.int64)
-
-
-def _record_kinds(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the records' type bytes, shape (records,), and prove that nothing but keepalives lies between records.
-
-    Raises:
-        DecodeError: a record has another size than it says, or is of an unknown kind.
-    """
-    if len(starts) and int(starts.max()) + PAYLOAD >= len(payload):
-        raise DecodeError("A log record goes past its segment.")
-    ends = _ends(payload, starts)
-    edges = np.append(starts, len(payload))
-    gaps = edges - np.concatenate([[0], ends])
-    whole = (payload[starts] == COPY_DATA) & (payload[starts + FRAME_KIND] == WAL_DATA) & (gaps[1:] >= 0)
-    kinds = payload[starts + PAYLOAD]
-    least, size = _LEAST[kinds], ends - starts - PAYLOAD
-    whole &= (least >= 0) & np.where(_FIXED[kinds], size == least, size >= least)
-    if not whole.all():
-        raise DecodeError(f"The log record at byte {int(starts[~whole][0])} of a segment is not what it should be.")
-    between = np.flatnonzero(gaps)
-    if len(between):
-        _check_keepalives(payload, edges[between] - gaps[between], gaps[between])
-    return kinds
-
-
-def _check_keepalives(payload: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
-    """Raise an error if any of the areas holds anything but keepalives."""
-    counts, rest = np.divmod(sizes, KEEPALIVE_BYTES)
-    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    frames = np.repeat(starts, counts) + number * KEEPALIVE_BYTES
-    alive = (payload[frames] == COPY_DATA) & (payload[frames + FRAME_KIND] == KEEPALIVE)
-    if rest.any() or (sizes < 0).any() or not alive.all() or (_ends(payload, frames) != frames + KEEPALIVE_BYTES).any():
-        raise DecodeError("A segment holds more than its log records.")
-
-
 def _relations(
     data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
 ) -> tuple[list[Relation], list[int]]:
@@ -203,7 +190,7 @@ def _relations(
             from_record.append(record)
             if record >= 0:
                 one = starts[record : record + 1]
-                begin, end = int(one[0]) + PAYLOAD, int(_ends(data.payload, one)[0])
+                begin, end = int(one[0]) + PAYLOAD, int(frame_ends(data.payload, one)[0])
                 if bytes(data.payload[begin:end]) != raw_of(entry):
                     raise DecodeError(f"The log record {record} of a segment is another Relation message.")
     except _UNREADABLE as exc:
@@ -214,35 +201,95 @@ def _relations(
     return relations, from_record
 
 
+def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Tell which records are logical decoding messages outside of a transaction.
+
+    Args:
+        payload: shape (bytes,).
+        starts: where the records' frames start, shape (records,).
+        kinds: their type bytes, shape (records,).
+    """
+    result: NDArray[np.bool_] = kinds == MESSAGE
+    if result.any():
+        result[result] = payload[starts[result] + PAYLOAD + 1] & 1 == 0
+    return result
+
+
 def _transactions(
     data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
-) -> tuple[Transactions, NDArray[np.int64]]:
-    """Return the segment's transactions, and the index of each record's one."""
+) -> tuple[Transactions, NDArray[np.bool_]]:
+    """Return the segment's transactions, and which records begin one."""
     payload = data.payload
-    is_begin, is_commit = kinds == BEGIN, kinds == COMMIT
-    begins, commits = starts[is_begin] + PAYLOAD, starts[is_commit] + PAYLOAD
+    alone = outside(payload, starts, kinds)
+    opened = data.header["transaction"]
+    check_order(payload, starts, kinds, alone, None if opened is None else int(opened["lsn"]))
+    begun = (kinds == BEGIN) | alone
+    begins = starts[begun] + PAYLOAD
+    single = alone[begun]
     int64, uint32 = be_view(payload, ">i8"), be_view(payload, ">u4")
-    lsn = int64[begins + 1].astype(np.int64)
-    commit_us = int64[begins + 9].astype(np.int64) + PG_EPOCH_US
-    xid = uint32[begins + 17].astype(np.int64)
+    # A message's LSN is the end of its record: what comes next lies there or after it.
+    lsn = np.where(single, int64[begins + 2] - 1, int64[begins + 1]).astype(np.int64)
+    commit_us = int64[np.where(single, begins, begins + 9)].astype(np.int64) + PG_EPOCH_US
+    xid = np.where(single, NO_XID, uint32[np.where(single, begins, begins + 17)].astype(np.int64))
     first = np.zeros(len(begins), np.int64)
-    try:
-        opened, ended = data.header["transaction"], data.header["last_commit"]
-        if opened is not None:
-            carried = np.array([[opened[name]] for name in ("lsn", "commit_us", "xid", "changes")], np.int64)
-            lsn, commit_us, xid, first = map(np.concatenate, zip(carried, (lsn, commit_us, xid, first), strict=True))
-        before = np.array([-1 if ended is None else ended], np.int64)
-    except _UNREADABLE as exc:
-        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
-    last_commit = np.concatenate([before, int64[commits + 10].astype(np.int64)])[: len(lsn)]
-    carries = int(opened is not None)
-    owner = np.cumsum(is_begin) + carries - 1
-    unfinished = np.cumsum(is_begin) - np.cumsum(is_commit) + carries + is_commit
-    if (unfinished != 1).any() or (lsn < 0).any():
-        raise DecodeError("A log record stands outside of a transaction.")
-    if (int64[commits + 2] != lsn[owner[is_commit]]).any():
-        raise DecodeError("A transaction ends with the commit of another one.")
-    return Transactions(lsn, commit_us, xid, last_commit, first), owner
+    if single.any():
+        sent = int64[starts[begun] + SENT].astype(np.int64) + PG_EPOCH_US
+        commit_us = _times_before(commit_us, single, data.header.get("last_commit_us"), sent)
+    if opened is not None:
+        carried = np.array([[opened[name]] for name in ("lsn", "commit_us", "xid", "changes")], np.int64)
+        lsn, commit_us, xid, first = map(np.concatenate, zip(carried, (lsn, commit_us, xid, first), strict=True))
+    ended = data.header["last_commit"]
+    finished = (kinds == COMMIT) | alone
+    last = starts[finished] + PAYLOAD
+    ends = int64[np.where(alone[finished], last + 2, last + 10)].astype(np.int64)
+    ends = np.concatenate([[-1 if ended is None else ended], ends])
+    last_commit = ends[: len(lsn)].copy()
+    own = np.flatnonzero(single) + (opened is not None)
+    last_commit[own] = ends[own + 1]
+    origin, origin_lsn = _origins(data, starts, kinds, begun)
+    return Transactions(lsn, commit_us, xid, last_commit, first, origin, origin_lsn), begun
+
+
+def _times_before(
+    commit_us: NDArray[np.int64], single: NDArray[np.bool_], known: int | None, sent: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give messages outside of a transaction the time of the transaction before; as in Debezium, they have none.
+
+    Args:
+        commit_us: of the transactions, shape (transactions,).
+        single: which of them are such messages.
+        known: the time of the last transaction before the segment, if there was one.
+        sent: when the server sent the records, for messages before all transactions.
+    """
+    latest = np.maximum.accumulate(np.where(single, -1, np.arange(len(single))))
+    before = sent if known is None else np.full(len(single), known, np.int64)
+    return np.where(latest >= 0, commit_us[latest], before)
+
+
+def _origins(
+    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8], begun: NDArray[np.bool_]
+) -> tuple[pa.StringArray | None, NDArray[np.int64] | None]:
+    """Return name and LSN of each transaction's replication origin; None if no transaction has one."""
+    opened = data.header["transaction"]
+    carried = opened.get("origin") if opened is not None else None
+    records = np.flatnonzero(kinds == ORIGIN)
+    if not len(records) and carried is None:
+        return None, None
+    extra = int(opened is not None)
+    rows = int(begun.sum()) + extra
+    lsn = np.zeros(rows, np.int64)
+    index = np.full(rows, -1, np.int64)
+    at = starts[records] + PAYLOAD
+    names, ends = terminated(data.payload, at + 9)
+    if (ends + 1 != frame_ends(data.payload, starts[records])).any():
+        raise DecodeError("An Origin message is not as long as its name.")
+    owner = np.cumsum(begun)[records] - 1 + extra
+    index[owner] = np.arange(len(records))
+    lsn[owner] = be_view(data.payload, ">i8")[at + 1]
+    if carried is not None and index[0] < 0:
+        names = pa.concat_arrays([names, pa.array([carried[0]], pa.string())])
+        index[0], lsn[0] = len(names) - 1, carried[1]
+    return names.take(pa.array(index, mask=index < 0)), lsn
 
 
 def _versions(
@@ -272,7 +319,7 @@ def truncated(payload: NDArray[np.uint8], at: int) -> list[int]:
     if payload[at] != TRUNCATE:
         raise DecodeError("Not a Truncate message.")
     count = int.from_bytes(bytes(payload[at + 1 : at + 5]), "big")
-    end = int(_ends(payload, np.array([at - PAYLOAD]))[0])
+    end = int(frame_ends(payload, np.array([at - PAYLOAD]))[0])
     if end != at + 6 + 4 * count:
         raise DecodeError("A Truncate message does not hold as many tables as it says.")
     oids = bytes(payload[at + 6 : end])

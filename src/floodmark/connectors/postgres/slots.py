@@ -10,8 +10,12 @@ from floodmark.connectors.postgres.catalog import Conn, literal
 from floodmark.connectors.postgres.connection import run, server_version
 from floodmark.connectors.postgres.lsn import format_lsn, parse_lsn
 from floodmark.errors import LogGoneError, SlotBusyError, SourceStateError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
 
 POLL_S = 0.25
+TRUSTING = ("trust_slot", "trust_greater_lsn")
 WAYS_OUT = (
     "Ways out: set snapshot.mode=when_needed (a new snapshot follows), or start with a new checkpoint and "
     "snapshot.mode=initial (a new snapshot) or no_data (accept the gap)."
@@ -94,19 +98,29 @@ def check_slot(slot: Slot, options: PostgresOptions) -> None:
         )
 
 
-def check_position(slot: Slot | None, name: str, lsn: int) -> None:
-    """Prove that the log from ``lsn`` on can still be read.
+def check_position(slot: Slot | None, options: PostgresOptions, lsn: int) -> None:
+    """Prove that the log from ``lsn`` on can still be read, unless ``offset.mismatch.strategy`` trusts the slot.
 
     Raises:
         LogGoneError: the slot is gone, or has moved beyond the checkpoint.
     """
+    name = options.slot_name
     if slot is None:
         raise LogGoneError(
             f"The replication slot '{name}', which the checkpoint needs, does not exist any more: the changes since "
             f"{format_lsn(lsn)} are lost.",
             WAYS_OUT,
         )
-    if slot.confirmed > lsn:
+    if slot.confirmed > lsn and options.offset_mismatch_strategy in TRUSTING:
+        log.warning(
+            "slot_is_beyond_checkpoint",
+            slot=name,
+            at=format_lsn(slot.confirmed),
+            checkpoint=format_lsn(lsn),
+            strategy=options.offset_mismatch_strategy,
+            next="the changes between are left out",
+        )
+    elif slot.confirmed > lsn:
         raise LogGoneError(
             f"The replication slot '{name}' is at {format_lsn(slot.confirmed)}, beyond the checkpoint's "
             f"{format_lsn(lsn)}: it was created again or read by somebody else, and the changes between are lost.",

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from floodmark._version import __version__
 from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
-from floodmark.events.json_text import Joiner, dumps
+from floodmark.events.json_text import Joiner, closed, dumps, string
 
 CONNECTOR = "postgresql"
 VERSION = __version__
 INCREMENTAL = "incremental"
+NO_XID = -1
 
 _STRING = {"type": "string"}
 _INT64 = {"type": "int64"}
@@ -47,14 +48,16 @@ SCHEMA = struct(
 
 @dataclass(frozen=True)
 class Transactions:
-    """The transactions of a segment.
+    """The transactions of a segment; a logical decoding message outside of any counts as one of its own.
 
     Attributes:
         lsn: of the commit records, shape (transactions,).
-        commit_us: commit times, microseconds since the Unix epoch.
-        xid: transaction ids.
-        last_commit: end of the transaction committed before; -1 if unknown.
+        commit_us: commit times, microseconds since the Unix epoch; of such a message that of the transaction before.
+        xid: transaction ids; ``NO_XID`` for such a message.
+        last_commit: end of the transaction committed before; -1 if unknown. Of such a message its own.
         first_change: how many changes of the transaction lie before the segment.
+        origin: names of the replication origins, null for those that began here; None if all did.
+        origin_lsn: of the commits there.
     """
 
     lsn: NDArray[np.int64]
@@ -62,6 +65,15 @@ class Transactions:
     xid: NDArray[np.int64]
     last_commit: NDArray[np.int64]
     first_change: NDArray[np.int64]
+    origin: pa.StringArray | None = None
+    origin_lsn: NDArray[np.int64] | None = None
+
+    @property
+    def xid_texts(self) -> pa.StringArray:
+        """The transaction ids as text, null where there is none, shape (transactions,)."""
+        texts = text_of(self.xid)
+        none = self.xid == NO_XID
+        return pc.if_else(pa.array(none), pa.scalar(None, pa.string()), texts) if none.any() else texts
 
 
 class StreamedSource:
@@ -70,11 +82,32 @@ class StreamedSource:
     What is the same for a whole transaction is put together once a transaction.
     """
 
-    def __init__(self, prefix: str, database: str, transactions: Transactions) -> None:
+    def __init__(self, prefix: str, database: str, transactions: Transactions, xmin: int | None = None) -> None:
+        """Remember what the blocks hold.
+
+        Args:
+            prefix: the option ``topic.prefix``.
+            database: the database's name.
+            transactions: of the segment.
+            xmin: the slot's oldest transaction, if it is asked for.
+        """
         self._prefix = prefix
         self._database = database
         self._transactions = transactions
+        self._xmin = "null" if xmin is None else str(xmin)
         self._times: tuple[pa.StringArray, pa.StringArray] | None = None
+        self._xids = transactions.xid_texts.fill_null("null")
+        self._end = self._end_texts()
+
+    def _end_texts(self) -> str | pa.StringArray:
+        """Return what follows the LSN, of each transaction if they differ."""
+        tx = self._transactions
+        head = f',"xmin":{self._xmin},"origin":'
+        if tx.origin is None or tx.origin_lsn is None:
+            return f'{head}null,"origin_lsn":null}}'
+        lsn = pc.if_else(pc.is_null(tx.origin), "null", text_of(tx.origin_lsn))
+        joiner = Joiner().add(head).add(closed(string(tx.origin))).add(',"origin_lsn":').add(lsn).add("}")
+        return joiner.join(len(tx.lsn))
 
     def _per_transaction(self) -> tuple[pa.StringArray, pa.StringArray]:
         if self._times is None:
@@ -114,16 +147,15 @@ class StreamedSource:
         head, tail = self._per_transaction()
         index = pa.array(transaction)
         number = text_of(lsn)
-        xid = text_of(self._transactions.xid).take(index)
         return [
             head.take(index),
             number,
             tail.take(index),
             table,
-            xid,
+            self._xids.take(index),
             ',"lsn":',
             number,
-            ',"xmin":null,"origin":null,"origin_lsn":null}',
+            self._end if isinstance(self._end, str) else self._end.take(index),
         ]
 
 

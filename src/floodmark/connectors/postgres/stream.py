@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.catalog import quote, structures
+from floodmark.connectors.postgres.catalog import structures
 from floodmark.connectors.postgres.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.commit_log import CommitLog
-from floodmark.connectors.postgres.connection import connect
+from floodmark.connectors.postgres.connection import connect, server_version
+from floodmark.connectors.postgres.event_orders import event_counter
 from floodmark.connectors.postgres.frames import COPY_DATA, MAX_FRAME_BYTES, be_view, find_frames
 from floodmark.connectors.postgres.lsn import format_lsn, parse_position, position
 from floodmark.connectors.postgres.messages import (
@@ -39,6 +40,7 @@ from floodmark.connectors.postgres.messages import (
     KEEPALIVE_BYTES,
     KEEPALIVE_END,
     KEEPALIVE_REPLY,
+    ORIGIN,
     PAYLOAD,
     PG_EPOCH_US,
     RELATION,
@@ -47,7 +49,7 @@ from floodmark.connectors.postgres.messages import (
     WAL_DATA,
 )
 from floodmark.connectors.postgres.past_names import as_of
-from floodmark.connectors.postgres.records import truncated
+from floodmark.connectors.postgres.records import outside, truncated
 from floodmark.connectors.postgres.relation import (
     follows_catalog,
     from_header,
@@ -56,6 +58,8 @@ from floodmark.connectors.postgres.relation import (
     to_header,
 )
 from floodmark.connectors.postgres.signal_rows import signals_in
+from floodmark.connectors.postgres.stream_settings import stream_settings
+from floodmark.connectors.postgres.tuples import terminated
 from floodmark.errors import ConnectError, DecodeError
 
 RECEIVE_BUFFER = 64 << 10
@@ -77,16 +81,20 @@ class OpenTransaction:
         lsn: of its commit record.
         commit_us: commit time, microseconds since the Unix epoch.
         changes: how many of its changes were received.
+        origin: name and commit LSN of its replication origin; None if it began here.
+        events: how many events of each table its changes make; None if nobody counts.
     """
 
     lsn: int
     commit_us: int
     xid: int
     changes: int
+    origin: tuple[str, int] | None = None
+    events: dict[str, int] | None = None
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, Any]:
         """Return it for a segment's header."""
-        return {"lsn": self.lsn, "commit_us": self.commit_us, "xid": self.xid, "changes": self.changes}
+        return asdict(self)
 
 
 class PostgresStream:
@@ -117,6 +125,8 @@ class PostgresStream:
         self._transaction: OpenTransaction | None = None
         self._in_transaction = False
         self._last_commit: int | None = None
+        self._last_commit_us: int | None = None
+        self._event_counter = event_counter(options)
         self._relations: dict[int, dict[str, Any]] = {}
         self._signal_tables: set[int] = set()
         self._altering: set[int] = set()
@@ -128,11 +138,7 @@ class PostgresStream:
     def open(self, position: str) -> None:
         """Connect and start replication after a position."""
         conn = connect(self._options, replication=True)
-        arguments = {
-            "proto_version": "'1'",
-            "publication_names": f"'{quote(self._options.publication_name)}'",
-        }
-        settings = ", ".join(f"{name} {value}" for name, value in arguments.items())
+        settings = stream_settings(self._options, server_version(conn))
         lsn, _ = parse_position(position)
         self._channel = open_channel(conn, RECEIVE_BUFFER)
         self._channel.start(
@@ -185,7 +191,7 @@ class PostgresStream:
     def confirm(self, position: str) -> None:
         """Let the server discard the log up to a position."""
         confirmed = parse_position(position)[0]
-        if confirmed > self._confirmed:
+        if confirmed > self._confirmed and self._options.flushes:
             self._confirmed = confirmed
             self._send_status(flushed=confirmed)
         self._send_status()
@@ -219,17 +225,24 @@ class PostgresStream:
         header = {
             "transaction": self._transaction.to_json() if self._transaction else None,
             "last_commit": self._last_commit,
+            "last_commit_us": self._last_commit_us,
             "relations": self._header_relations(payload, kept, kinds),
         }
+        data = SegmentData(payload, kept.astype(np.uint32), header)
         if inside:
-            self._transaction = self._open_transaction(payload, kept, kinds)
-            upto = position(self._transaction.lsn, self._transaction.changes)
-            commit_us = self._transaction.commit_us
+            opened = self._open_transaction(payload, kept, kinds)
+            if not opened.changes:
+                return None  # a position inside a transaction is that of a change
+            if self._event_counter is not None:
+                opened = replace(opened, events=self._event_counter(data))
+            self._transaction = opened
+            upto = position(opened.lsn, opened.changes)
+            commit_us = opened.commit_us
         else:
             self._transaction = None
             self._last_commit = self._cut_lsn
             commit_us = self._cut_commit_us
-        data = SegmentData(payload, kept.astype(np.uint32), header)
+            self._last_commit_us = commit_us or None
         signals = signals_in(data, self._after, upto, self._signal_tables) if self._signal_tables else []
         cut = Cut(data, self._after, upto, records, commit_us / 1e6, signals)
         self._after = upto
@@ -313,15 +326,18 @@ class PostgresStream:
     def _note_records(self, records: NDArray[np.int64]) -> None:
         buffer = self._buffer
         kinds = buffer[records + PAYLOAD]
+        alone = outside(buffer, records, kinds)
         commits = np.flatnonzero(kinds == COMMIT)
+        ends = np.flatnonzero((kinds == COMMIT) | alone)
         begins = np.flatnonzero(kinds == BEGIN)
         if len(commits):
-            last = int(commits[-1])
+            self._cut_commit_us = _be64(buffer, int(records[commits[-1]]) + PAYLOAD + 18) + PG_EPOCH_US
+        if len(ends):
+            last = int(ends[-1])
             at = int(records[last])
             self._cut_records = self._records + last + 1
             self._cut_bytes = at + 1 + _be32(buffer, at + 1)
-            self._cut_lsn = _be64(buffer, at + PAYLOAD + 10)
-            self._cut_commit_us = _be64(buffer, at + PAYLOAD + 18) + PG_EPOCH_US
+            self._cut_lsn = _be64(buffer, at + PAYLOAD + (2 if alone[last] else 10))
             self._received = max(self._received, self._cut_lsn)
         if len(begins):
             messages = records[begins] + PAYLOAD
@@ -342,11 +358,16 @@ class PostgresStream:
         if len(begins):
             at = int(starts[first]) + PAYLOAD + 1
             commit_us = _be64(payload, at + 8) + PG_EPOCH_US
-            return OpenTransaction(_be64(payload, at), commit_us, _be32(payload, at + 16), changes)
-        before = self._transaction
-        if before is None:
+            opened = OpenTransaction(_be64(payload, at), commit_us, _be32(payload, at + 16), changes)
+        elif self._transaction is None:
             raise DecodeError("PostgreSQL sent a change outside of a transaction.")
-        return OpenTransaction(before.lsn, before.commit_us, before.xid, before.changes + changes)
+        else:
+            opened = replace(self._transaction, changes=self._transaction.changes + changes)
+        origins = starts[first:][kinds[first:] == ORIGIN] + PAYLOAD
+        if not len(origins):
+            return opened
+        names, _ = terminated(payload, origins[:1] + 9)
+        return replace(opened, origin=(names[0].as_py(), _be64(payload, int(origins[0]) + 1)))
 
     def _header_relations(
         self, payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]

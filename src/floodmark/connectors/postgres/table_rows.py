@@ -106,9 +106,10 @@ class RowVersion(TableVersion):
         before: Sequence[Any] | None,
         after: Sequence[Any] | None,
         source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
         """Return the columns ``before`` and ``after``."""
-        del operation, source
+        del operation, source, transaction
         return {
             "before": self._structure(before, rows),
             "after": self._structure(after, rows),

@@ -95,6 +95,7 @@ class TableVersion:
         before: Sequence[Fragment] | None,
         after: Sequence[Fragment] | None,
         source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
         """Return the output columns that hold the rows.
 
@@ -104,12 +105,13 @@ class TableVersion:
             before: the old rows, as ``encode`` or ``encode_old`` returned them.
             after: the new rows, as ``encode`` returned them.
             source: pieces of the source block's text.
+            transaction: pieces of the transaction block's text; None: there is none.
         """
         row = after if after is not None else before
         keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
         width = len(self._row)
         old, new = (None if fields is None else fields[:width] for fields in (before, after))
-        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source)}
+        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
 
     def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
         """Return the JSON of new rows, then what their keys need beside it.

@@ -127,6 +127,30 @@ def tuple_pairs(
     return old, last_tuples(buf, after + 1, columns, ends)
 
 
+def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """Return the texts that begin at ``at`` and end before a zero byte, and where each one's zero byte stands.
+
+    Takes as many passes as the longest text has bytes: they are names.
+
+    Raises:
+        DecodeError: a text goes past the buffer, or is not UTF-8.
+    """
+    ends = at.copy()
+    try:
+        running = np.flatnonzero(buf[ends] != 0)
+        while len(running):
+            ends[running] += 1
+            running = running[buf[ends[running]] != 0]
+    except IndexError:
+        raise DecodeError("A name is cut off.") from None
+    texts = slices(buf, at, ends - at, None)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid as exc:
+        raise DecodeError(f"A name is no text: {exc}.") from None
+    return texts, ends
+
+
 def _check_end(position: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
     if (position > ends).any():
         raise DecodeError("A tuple is cut off.")

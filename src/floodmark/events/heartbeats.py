@@ -1,0 +1,35 @@
+"""Heartbeats: events that tell that the stream goes on.
+
+A heartbeat is decided on once, when the micro-batch that it belongs to is planned, and its time is in the offset: a
+batch that is delivered again has the same heartbeat.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from floodmark.config.common import CommonOptions
+from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.connect_schema import field_schema, struct
+from floodmark.events.json_text import dumps
+
+_PACKAGE = "io.debezium.connector.common"
+KEY_SCHEMA = struct([field_schema({"type": "string"}, False, "serverName")], False, f"{_PACKAGE}.ServerNameKey", 1)
+VALUE_SCHEMA = struct([field_schema({"type": "int64"}, False, "ts_ms")], False, f"{_PACKAGE}.Heartbeat", 1)
+
+
+def heartbeat_batch(time_ms: int, options: CommonOptions, position: str) -> pa.RecordBatch:
+    """Return a heartbeat as an event.
+
+    Args:
+        time_ms: when, milliseconds since the epoch.
+        options: the source's options.
+        position: where in the log it belongs.
+    """
+    key = f'{{"serverName":{dumps(options.topic_prefix)}}}'
+    value = f'{{"ts_ms":{time_ms}}}'
+    if options.schemas_enable:
+        key = f'{{"schema":{dumps(KEY_SCHEMA)},"payload":{key}}}'
+        value = f'{{"schema":{dumps(VALUE_SCHEMA)},"payload":{value}}}'
+    row = {"topic": options.heartbeat_topic, "key": key, "value": value, "position": position}
+    return pa.RecordBatch.from_pylist([row], schema=EVENT_SCHEMA)

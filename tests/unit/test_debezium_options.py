@@ -1,0 +1,135 @@
+"""Every option of Debezium 3.6's PostgreSQL connector is known, and its state is in the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from floodmark.config import debezium
+from floodmark.config.debezium_page import DIFFERS, NOT_YET, render, states
+from floodmark.config.load import load_options
+from floodmark.config.model import OWN
+from floodmark.config.postgres import PostgresOptions
+from floodmark.errors import ConfigError
+from tests.support.recording import Recorder
+
+REFERENCE = Path(__file__).with_name("debezium_options.txt").read_text().split()
+PAGE = Path(__file__).parents[2] / "docs" / "debezium-options.md"
+BASE = {
+    "connector": "postgres",
+    "database.hostname": "h",
+    "database.user": "u",
+    "database.dbname": "d",
+    "topic.prefix": "p",
+    "state.dir": "/s",
+}
+MODEL = {str(field.alias): field for field in PostgresOptions.model_fields.values()}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_each_option_has_a_state(name: str) -> None:
+    assert debezium.find(states(), name) is not None
+
+
+def test_no_option_has_two_states() -> None:
+    for name in MODEL:
+        assert debezium.find(debezium.ACCEPTED, name) is None, name
+        assert debezium.find(debezium.REFUSED, name) is None, name
+        assert name not in NOT_YET
+    assert not set(debezium.ACCEPTED) & set(debezium.REFUSED)
+    assert set(DIFFERS) <= set(MODEL) | set(debezium.ACCEPTED)
+
+
+def test_what_models_say_of_debezium_is_on_the_page() -> None:
+    found = states()
+    for name, field in MODEL.items():
+        assert isinstance(field.json_schema_extra, dict)
+        says = str(field.json_schema_extra["debezium"])
+        other = says.endswith("(MySQL)") or says.startswith(("key.", "connector.class"))
+        assert (name in found) == (says != OWN and not other)
+        if says.startswith(("same;", "same,")):
+            assert found[name][0] == "differs", name
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(), (
+        "run python -m floodmark.config.debezium_page docs/debezium-options.md"
+    )
+
+
+def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    recorder.listen(monkeypatch, debezium.__name__)
+    monkeypatch.setattr(debezium, "_logged", set())
+    for _ in range(2):
+        load_options({**BASE, "tasks.max": "1", "max.queue.size": "10", "internal.whatever": "x"})
+    lines = recorder.of("option_has_no_effect")
+    assert [line["option"] for line in lines] == ["tasks.max", "max.queue.size", "internal.whatever"]
+    assert all(line["reason"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("transforms", "unwrap", ("transforms", "Spark")),
+        ("transforms.unwrap.type", "x", ("transforms.unwrap.type",)),
+        ("key.converter", "io.confluent.connect.avro.AvroConverter", ("AvroConverter", "JsonConverter")),
+        ("connector.class", "io.debezium.connector.mysql.MySqlConnector", ("PostgresConnector",)),
+        ("max.queue.sizes", "1", ("Unknown option",)),
+        ("hartbeat.interval.ms", "1", ("Unknown option", "heartbeat.interval.ms")),
+        ("key.converter.schemas.enable", "true", ("together", "schemas.enable")),
+        ("slot.stream.params", "orign=none", ("orign", "origin")),
+        ("slot.stream.params", "origin=some", ("any, none",)),
+        ("slot.stream.params", "binary=true", ("binary=true", "false, off")),
+        ("slot.stream.params", "origin", ("name=value",)),
+        ("lsn.flush.mode", "driver", ("connector, manual, connector_and_driver",)),
+        ("event.processing.failure.handling.mode", "wrn", ("warn",)),
+        ("offset.mismatch.strategy", "trust-slot", ("trust_slot",)),
+        ("heartbeat.interval.ms", "-1", ("heartbeat.interval.ms", "-1")),
+        ("topic.heartbeat.name", "a b", ("topic.heartbeat.name",)),
+        ("xmin.fetch.interval.ms", "x", ("xmin.fetch.interval.ms",)),
+        ("message.prefix.include.list", "(", ("message.prefix.include.list",)),
+    ],
+)
+def test_wrong_options(name: str, value: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_options({**BASE, name: value})
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_prefix_lists_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="exclude each other"):
+        load_options({**BASE, "message.prefix.include.list": "a", "message.prefix.exclude.list": "b"})
+
+
+def test_schemas_of_converters() -> None:
+    both = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
+    assert load_options({**BASE, **both}).schemas_enable
+    assert not load_options({**BASE, **dict.fromkeys(both, "false")}).schemas_enable
+    with pytest.raises(ConfigError, match="be equal"):
+        load_options({**BASE, **both, "schemas.enable": "false"})
+    with pytest.raises(ConfigError, match="be equal"):
+        load_options({**BASE, **both, "key.converter.schemas.enable": "false"})
+
+
+@pytest.mark.parametrize(
+    ("options", "flushes", "heartbeat_ms"),
+    [
+        ({}, True, 0),
+        ({"flush.lsn.source": "false"}, False, 0),
+        ({"flush.lsn.source": "false", "lsn.flush.mode": "connector"}, True, 0),
+        ({"lsn.flush.mode": "manual"}, False, 0),
+        ({"lsn.flush.mode": "connector_and_driver"}, True, 600_000),
+        ({"lsn.flush.mode": "connector_and_driver", "heartbeat.interval.ms": "5"}, True, 5),
+        ({"lsn.flush.mode": "connector_and_driver", "provide.transaction.metadata": "true"}, True, 0),
+    ],
+)
+def test_flush_modes(options: dict[str, str], flushes: bool, heartbeat_ms: int) -> None:
+    made = load_options({**BASE, **options})
+    assert (made.flushes, made.heartbeat_ms) == (flushes, heartbeat_ms)
+
+
+def test_initial_statements_are_split_at_single_semicolons() -> None:
+    made = load_options({**BASE, "database.initial.statements": "SET a = 1; SET b = ';;' ;"})
+    assert made.session_statements() == ["SET a = 1", "SET b = ';'"]
