@@ -56,6 +56,7 @@ fuzz: $(STAMP)
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens
 	$(BIN)/python -m tests.conformance.record_signals
+	$(BIN)/python -m tests.conformance.count
 	$(BIN)/python -m pytest tests/conformance
 
 bench: $(REFERENCE)

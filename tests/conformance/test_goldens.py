@@ -10,11 +10,14 @@ import pytest
 
 from floodmark.embedded import EmbeddedPostgres
 from tests.conformance.cases import CASES, Case, altered
+from tests.conformance.count import counts
 from tests.conformance.differences import OTHER_KEYS, expected_difference
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
 from tests.conformance.record_goldens import DDL
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.inprocess import InProcess
+
+SERVERS = 2
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -81,6 +84,12 @@ def _event(row: dict[str, Any]) -> Golden:
 
 def _place(event: Golden) -> tuple[str, str | None]:
     return event.topic, masked_key(event.topic, event.key)
+
+
+def test_enough_is_compared() -> None:
+    events, _, options = counts()
+    assert events * SERVERS >= 3000
+    assert options >= 60
 
 
 def test_goldens_are_json() -> None:

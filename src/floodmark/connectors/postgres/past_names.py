@@ -21,16 +21,16 @@ def as_of(raw: bytes, structure: Mapping[str, Any]) -> dict[str, Any]:
         structure: as ``catalog.structures`` returned it.
 
     Returns:
-        ``key``, ``unmarked_key``, ``required`` and ``types``, without what the message's columns don't have.
+        The structure with ``key``, ``unmarked_key`` and ``required`` by the message's names, and without ``columns``.
     """
     columns = parse_relation(raw).columns
     then = past_names([(column.name, column.type_oid) for column in columns], structure["columns"])
     unmarked = structure["unmarked_key"]
     return {
+        **{part: known for part, known in structure.items() if part != "columns"},
         "key": [then[name] for name in structure["key"] if name in then],
         "unmarked_key": [then[name] for name in unmarked] if all(name in then for name in unmarked) else [],
         "required": [then[name] for name in structure["required"] if name in then],
-        "types": structure["types"],
     }
 
 
