@@ -15,7 +15,10 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from tests.support.contrib import contrib_server
 from tests.support.kafka import Broker, running_broker
+
+SETTINGS = {"max_replication_slots": "200", "max_wal_senders": "100"}
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -69,13 +72,25 @@ def make_source(server: EmbeddedPostgres, state: Path, **options: str) -> Source
 
 @pytest.fixture(scope="session")
 def pg16() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres(16, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
+    with EmbeddedPostgres(16, SETTINGS) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def pg18() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres(18, {"max_replication_slots": "200", "max_wal_senders": "100"}) as server:
+    with EmbeddedPostgres(18, SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def contrib16() -> Iterator[EmbeddedPostgres]:
+    with contrib_server(16, SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def contrib18() -> Iterator[EmbeddedPostgres]:
+    with contrib_server(18, SETTINGS) as server:
         yield server
 
 

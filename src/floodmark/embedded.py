@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from psycopg import pq
+
 from floodmark.errors import ConfigError, FloodmarkError
 
 SYSTEM_USER = "pgserver"
@@ -38,6 +40,7 @@ class EmbeddedPostgres:
         version: 16 or 18.
         settings: server parameters that override the defaults.
         directory: where data, log and sockets go; a temporary one if not given.
+        binaries: the directory of the server's programs; the wheel's if not given.
     """
 
     user = "postgres"
@@ -47,9 +50,10 @@ class EmbeddedPostgres:
         version: int = 18,
         settings: Mapping[str, str] | None = None,
         directory: Path | None = None,
+        binaries: Path | None = None,
     ) -> None:
         self.version = version
-        self.bin = _binaries(version)
+        self.bin = binaries or _binaries(version)
         self._owns_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="floodmark-pg-"))
         self.port = free_port()
@@ -157,11 +161,10 @@ class EmbeddedPostgres:
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        ready = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         while time.monotonic() < deadline:
             if self._process is not None and self._process.poll() is not None:
                 break
-            if subprocess.run(ready, check=False).returncode == 0:
+            if pq.PGconn.ping(self.conninfo().encode()) == pq.Ping.OK:
                 return
             time.sleep(0.05)
         raise FloodmarkError(f"The embedded PostgreSQL did not start:\n{self.log_text()[-2000:]}")

@@ -17,14 +17,14 @@ import psycopg
 from psycopg import sql
 
 from floodmark.embedded import EmbeddedPostgres
-from tests.conformance.cases import CASES, Case
+from tests.conformance.cases import CASES, DDL, Case
 from tests.conformance.debezium.debezium import Debezium, Record, postgres_options, schemas
 from tests.conformance.golden import Golden, settled
+from tests.support.contrib import contrib_server
 
 GOLDENS = Path(__file__).with_name("goldens")
 PREFIX = "golden"
 SYNC = "floodmark.sync"
-DDL = ("CREATE", "ALTER", "DROP", "BEGIN")
 TIMEOUT_S = 60.0
 RUN_HEADERS = "__debezium.context."
 
@@ -35,12 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(case.name for case in CASES))
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's major version")
     parsed = parser.parse_args(arguments)
-    with EmbeddedPostgres(parsed.version, {"timezone": "UTC"}) as server:
-        for case in CASES:
-            if not parsed.cases or case.name in parsed.cases:
-                records = record(server, case)
-                save(case, records)
-                print(f"{case.name}: {len(records)} records", flush=True)
+    chosen = [case for case in CASES if not parsed.cases or case.name in parsed.cases]
+    settings = {"timezone": "UTC"}
+    if plain := [case for case in chosen if not case.extensions]:
+        with EmbeddedPostgres(parsed.version, settings) as server:
+            record_all(server, plain)
+    if extended := [case for case in chosen if case.extensions]:
+        with contrib_server(parsed.version, settings) as server:
+            record_all(server, extended)
+
+
+def record_all(server: EmbeddedPostgres, cases: Sequence[Case]) -> None:
+    """Record cases and write their goldens."""
+    for case in cases:
+        records = record(server, case)
+        save(case, records)
+        print(f"{case.name}: {len(records)} records", flush=True)
 
 
 def record(server: EmbeddedPostgres, case: Case) -> list[Record]:

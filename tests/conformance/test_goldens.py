@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
-from tests.conformance.cases import CASES, Case, altered
+from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from tests.conformance.cases import CASES, DDL, Case, altered
 from tests.conformance.count import counts
 from tests.conformance.differences import OTHER_KEYS, expected_difference
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
-from tests.conformance.record_goldens import DDL
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.inprocess import InProcess
 
-SERVERS = 2
 
-
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_events_equal_debeziums(case: Case, server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_events_equal_debeziums(case: Case, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    server: EmbeddedPostgres = request.getfixturevalue(f"{'contrib' if case.extensions else 'pg'}{version}")
     source = _source(case, server, tmp_path)
     source.execute(*case.setup)
     query = InProcess(source.options)
@@ -88,7 +87,7 @@ def _place(event: Golden) -> tuple[str, str | None]:
 
 def test_enough_is_compared() -> None:
     events, _, options = counts()
-    assert events * SERVERS >= 3000
+    assert events * len(VERSIONS) >= 3000
     assert options >= 60
 
 

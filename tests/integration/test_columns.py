@@ -12,12 +12,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from pyspark.sql import SparkSession
 
 from floodmark.config.load import load_options
 from floodmark.connectors.postgres.preflight import check_source
 from floodmark.errors import ConfigError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
+from tests.support.batch import batch_options, fails, load
 from tests.support.inprocess import InProcess
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "converter"
@@ -205,6 +207,10 @@ def test_wrong_converters(source: Source) -> None:
         return str(caught.value)
 
     assert "Option 'mail.type' has the value 'domain'" in fails(**{"mail.type": "domain"})
+    checked = {**source.options, **CONVERTERS}
+    for wanted, status in (("domains", "ok"), ("domain", "error")):
+        found = check_source(load_options({**checked, "mail.type": wanted}))
+        assert [one.status for one in found if one.check == "converters"] == [status]
     assert "The converter 'mail' refuses its options" in fails(**{"mail.columns": "("})
 
 
@@ -250,3 +256,18 @@ def test_an_incremental_snapshot_by_the_key_of_the_events(source: Source) -> Non
     values = sorted(json.loads(row["value"])["after"]["v"] for row in rows)
     assert values == sorted([*(f"v{g}" for g in range(1, 5001)), "none", "neither"])
     assert {row["key"] for row in rows} == {*(f'{{"a":{g}}}' for g in range(5000 // 7 + 1)), '{"a":null}'}
+
+
+def test_options_pass_through_spark(source: Source, spark: SparkSession) -> None:
+    """Spark drops the case of option names: no option may need it."""
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY, m text, h varchar(8), c text, secret text)",
+        "INSERT INTO t VALUES (1, 'm', 'h', 'cut', 's')",
+    )
+    options = {**ROWS_OPTIONS, "table.include.list": "public.t"}
+    literal = "column.mask.hash.v2.SHA-256.with.salt.A"
+    fails(lambda: load(spark, {**batch_options(source), **options}), ConfigError, "column.mask.salt.<name>")
+    named = {name: value for name, value in options.items() if name != literal}
+    named |= {"column.mask.hash.v2.SHA-256.with.salt.main": options[literal], "column.mask.salt.main": "A"}
+    (row,) = load(spark, {**batch_options(source), **named}).collect()
+    assert row.asDict() == {"id": 1, "m": "***", "h": "a604d856", "c": "cu"}

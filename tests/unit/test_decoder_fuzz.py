@@ -367,6 +367,7 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
         "identity": [],
         "required": [],
         "columns": [],
+        "defaults": {},
         "types": {},
     }
     monkeypatch.setattr(stream_module, "structures", lambda _, wanted: dict.fromkeys(wanted, nothing))

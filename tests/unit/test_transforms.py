@@ -121,6 +121,27 @@ def test_what_converters_make(kind: str, values: pa.Array, want: list[str]) -> N
     assert made.to_arrow(strings(["1", "2"])).type == values.type
 
 
+def test_masks_come_after_converters() -> None:
+    def of(kind: str, convert: Any, transform: Transform) -> list[str]:
+        made = converted(COLUMN, [Numbers(kind, convert)], "gone")
+        assert made is not None
+        found: list[str] = closed(transform.shown(made).encode(strings(["1", "2"]))).to_pylist()
+        return found
+
+    def quoted(_: pa.Array) -> pa.Array:
+        return pa.array(['a"b', "c"])
+
+    def number(text: pa.Array) -> pa.Array:
+        return text.cast(pa.int32())
+
+    hashing = Hash("md5", SecretStr("s"), serialized=False, length=0, text=True)
+    assert of("string", quoted, Truncation(2, True)) == ['"a\\""', '"c"']
+    assert of("string", quoted, hashing) == [f'"{hashlib.md5(one).hexdigest()}"' for one in (b'sa"b', b"sc")]
+    assert of("string", quoted, Mask(1, True)) == ['"*"', '"*"']
+    for transform in (Truncation(2, True), hashing, Mask(1, True)):
+        assert of("int32", number, transform) == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     ("kind", "convert", "said"),
     [

@@ -204,11 +204,14 @@ def test_domains_over_enums() -> None:
     assert codec_for(2, -1, types, options()).schema["name"] == "io.debezium.data.Enum"
 
 
-@pytest.mark.parametrize("types", [{}, {99999: TypeInfo("citext", "b")}, {99999: TypeInfo("pair", "c")}])
-def test_other_types_are_strings(types: dict[int, TypeInfo]) -> None:
-    other = codec_for(99999, -1, types, options())
-    assert other.schema == {"type": "string"}
-    assert encoded(other, ['("a",1)', None]) == [r'"(\"a\",1)"', "null"]
+@pytest.mark.parametrize("types", [{}, {99999: TypeInfo("pair", "c")}, {99999: TypeInfo("isbn13", "b")}])
+def test_types_without_a_mapping_are_left_out_or_the_bytes_of_their_text(types: dict[int, TypeInfo]) -> None:
+    assert not codec_for(99999, -1, types, options()).known
+    other = codec_for(99999, -1, types, options(include_unknown_datatypes="true"))
+    assert other.known
+    assert other.schema == {"type": "bytes"}
+    assert encoded(other, ["(a,1)", None]) == ['"KGEsMSk="', "null"]
+    assert other.to_arrow(strings(["(a,1)"])).to_pylist() == ["(a,1)"]
 
 
 def test_codecs_are_cached_by_what_they_depend_on() -> None:

@@ -17,6 +17,9 @@ from floodmark.config.stream import StreamOptions
 OPERATIONS = ("c", "u", "d", "t")
 SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
 NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
+HEX = "hex:"
+"""What `unavailable.value.placeholder` starts with if it gives bytes."""
+_HEX_DIGITS = re.compile("(?:[0-9A-Fa-f]{2})*")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -109,7 +112,8 @@ class CommonOptions(ColumnOptions, StreamOptions):
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
         "__debezium_unavailable_value",
-        "What stands for a value that the log does not hold (an unchanged large value).",
+        "What stands for a value that the log does not hold (an unchanged large value); `hex:` and hexadecimal digits "
+        "give it as bytes.",
     )
     decimal_handling_mode: Literal["precise", "double", "string"] = option(
         "decimal.handling.mode", "precise", "How decimals are represented."
@@ -242,6 +246,16 @@ class CommonOptions(ColumnOptions, StreamOptions):
                     f"Options '{kind}.include.list' and '{kind}.exclude.list' exclude each other: give only one."
                 )
         _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"))
+        return self
+
+    @model_validator(mode="after")
+    def _check_placeholder(self) -> Self:
+        text = self.unavailable_value_placeholder
+        if text.startswith(HEX) and not _HEX_DIGITS.fullmatch(text, len(HEX)):
+            raise ValueError(
+                f"Option 'unavailable.value.placeholder' has the value '{text}', which is not allowed: "
+                f"'{HEX}' needs an even number of hexadecimal digits behind it."
+            )
         return self
 
     @model_validator(mode="after")

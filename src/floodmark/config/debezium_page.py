@@ -32,8 +32,6 @@ DIFFERS = {
 """What differs of options that work."""
 NAMED_OTHERWISE = ("connector", "connect.timeout.ms", "schemas.enable")
 """Options that stand for some of Debezium's with other names, or of other databases."""
-NOT_YET = ("hstore.handling.mode",)
-"""Options that would have an effect, and are not there."""
 INTRODUCTION = """# Debezium's options
 
 Every option of Debezium 3.6 for PostgreSQL, and what becomes of it here. What the options mean is in
@@ -44,7 +42,6 @@ Every option of Debezium 3.6 for PostgreSQL, and what becomes of it here. What t
 - *no effect*: it is accepted, so that a configuration can be taken over, and a line of the log (level `info`) says
   why it does nothing.
 - *refused*: an error, since events would not be what was asked for.
-- *not yet*: an error, too.
 
 Options of other databases, and whatever is in neither this list nor [Options](options.md), are unknown: an error that
 names the nearest option.
@@ -60,7 +57,6 @@ def states() -> dict[str, tuple[str, str]]:
     """Return the state of each of Debezium's options and what is to be said of it."""
     found = {name: ("no effect", foreign.reason) for name, foreign in ACCEPTED.items()}
     found |= {name: ("refused", reason) for name, reason in REFUSED.items()}
-    found |= dict.fromkeys(NOT_YET, ("not yet", ""))
     for field in PostgresOptions.model_fields.values():
         name, text = str(field.alias), field.description or ""
         if own(field) or name in NAMED_OTHERWISE:

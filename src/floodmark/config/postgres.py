@@ -121,11 +121,14 @@ class PostgresOptions(ReplicationOptions):
     interval_handling_mode: Literal["numeric", "string"] = option(
         "interval.handling.mode", "numeric", "How intervals are represented: microseconds, or ISO 8601 text."
     )
+    hstore_handling_mode: Literal["json", "map"] = option(
+        "hstore.handling.mode", "json", "How hstore values are represented: as JSON text, or as a map."
+    )
     money_fraction_digits: int = option("money.fraction.digits", 2, "Decimal digits of type money.", ge=0, le=30)
     include_unknown_datatypes: bool = option(
         "include.unknown.datatypes",
         False,
-        "Whether columns of types without a mapping are sent as binary text.",
+        "Whether events hold columns of types without a mapping, as the bytes of their text.",
     )
 
     @classmethod

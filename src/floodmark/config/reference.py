@@ -47,7 +47,10 @@ def render() -> str:
     parts = [INTRODUCTION, "## All connectors\n", _table(CommonOptions, {*columns, *streams})]
     parts += ["\n## Columns, keys and names\n", "What they mean in detail: [Columns](columns.md).\n"]
     parts.append(_table(ColumnOptions, set()))
-    parts += ["\n## Topics, transactions, heartbeats, failures\n"]
+    parts += [
+        "\n## Topics, transactions, heartbeats, failures\n",
+        "What they do in detail: [Beside rows](stream.md).\n",
+    ]
     parts.append(_table(StreamOptions, set(SnapshotOptions.model_fields)))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))

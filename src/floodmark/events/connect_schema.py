@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from floodmark.events.json_text import dumps
+
 ORDER = (
     "type",
     "items",
@@ -19,6 +21,11 @@ ORDER = (
     "default",
     "field",
 )
+
+
+class Raw(str):
+    """JSON text that stands in a schema as it is: a default in the form that values have."""
+
 
 OPTIONAL_INT64 = {"type": "int64", "optional": True}
 
@@ -86,3 +93,14 @@ def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, 
         f"{topic}.Envelope",
         2,
     )
+
+
+def schema_text(schema: Any) -> str:
+    """Return a schema as compact JSON text."""
+    if isinstance(schema, Raw):
+        return str(schema)
+    if isinstance(schema, Mapping):
+        return "{" + ",".join(f"{dumps(key)}:{schema_text(value)}" for key, value in schema.items()) + "}"
+    if isinstance(schema, list):
+        return "[" + ",".join(map(schema_text, schema)) + "]"
+    return dumps(schema)

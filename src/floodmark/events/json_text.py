@@ -71,15 +71,20 @@ def value_bytes(array: pa.StringArray) -> NDArray[np.uint8]:
     return np.frombuffer(buffers[2], np.uint8)[int(offsets[0]) : int(offsets[-1])]
 
 
-def escape(array: pa.StringArray) -> pa.StringArray:
-    """Escape strings for use between JSON's quotes."""
+def escape(array: pa.StringArray, surrogates: bool = True) -> pa.StringArray:
+    """Escape strings for use between JSON's quotes.
+
+    Args:
+        array: the strings.
+        surrogates: whether characters beyond U+FFFF become escapes.
+    """
     present, beyond = _to_escape(value_bytes(array))
     # The backslash comes first, since the other escapes bring backslashes in.
     for byte in sorted(present, key=lambda byte: byte != ord("\\")):
         char = chr(byte)
         replacement = "\\" + char if char in '"\\' else _SHORT.get(char, f"\\u{byte:04X}")
         array = pc.replace_substring(array, char, replacement)
-    return _escape_surrogates(array) if beyond else array
+    return _escape_surrogates(array) if beyond and surrogates else array
 
 
 def _to_escape(data: NDArray[np.uint8]) -> tuple[list[int], bool]:

@@ -138,5 +138,22 @@ class ReportBox:
         return list(self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True)))
 
 
+class LastReports:
+    """What the tasks of the last micro-batch have done; while nothing comes, it stays the last one."""
+
+    def __init__(self, box: ReportBox) -> None:
+        self._box = box
+        self._batch = ""
+        self.reports = TaskReports()
+
+    def look(self, batch: str) -> TaskReports:
+        """Return the reports of a micro-batch's tasks, and remove those of earlier ones."""
+        if batch != self._batch:
+            if not self._batch or self.reports:
+                self._box.keep_only(batch)
+            self._batch, self.reports = batch, self._box.read(batch)
+        return self.reports
+
+
 def _report(data: dict[str, Any]) -> Report:
     return Report(**{**data, "chunk": tuple(data["chunk"])})

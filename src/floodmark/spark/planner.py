@@ -17,7 +17,7 @@ from typing import Any
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector
-from floodmark.errors import CheckpointError, ConnectError, LogGoneError
+from floodmark.errors import ConnectError, LogGoneError
 from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.control import SignalControl
@@ -29,7 +29,7 @@ from floodmark.snapshot.notifications import (
     InitialSnapshotNotifications,
     Notification,
 )
-from floodmark.snapshot.reports import Part, ReportBox, TaskReports
+from floodmark.snapshot.reports import LastReports, ReportBox
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
@@ -39,21 +39,11 @@ from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
-from floodmark.spark.partitions import (
-    ChunkPartition,
-    HeartbeatPartition,
-    LogPartition,
-    NotificationPartition,
-    WarmPartition,
-    WindowPartition,
-    chunk_partitions,
-    window_partitions,
-)
-from floodmark.spark.starts import Start, decide, refuse_to_go_back
+from floodmark.spark.starts import Start, decide, refuse_another_source, refuse_to_go_back
+from floodmark.spark.tasks import MicroBatchTasks, Task
 
 log = get_logger(__name__)
 
-MAX_WARM = 8
 WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
 READ_POINTS = 5
@@ -61,8 +51,6 @@ NEW_TABLES_S = 10.0
 NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
-
-Partition = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | HeartbeatPartition | WarmPartition
 
 
 class Planner:
@@ -96,9 +84,7 @@ class Planner:
         )
         self._told: list[Notification] = []
         self._aside = TablesAside()
-        self._owner = owner
-        self._box = ReportBox(options.state_dir, owner)
-        self._reports: tuple[str, TaskReports] = ("", TaskReports())
+        self._last = LastReports(ReportBox(options.state_dir, owner))
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
         around = Surroundings(connector, self._told.append, self._aside)
         waiting_s = max(pace.target_s, WAITING_TARGET_S)
@@ -107,6 +93,7 @@ class Planner:
         self._lane = SecondLane(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
         self._incremental = make_engine(around, notifications, pace, options, self._log.store)
+        self._tasks = MicroBatchTasks(options, owner, self._log, self._engine, self._lane, self._incremental)
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
@@ -162,7 +149,8 @@ class Planner:
         self._told.clear()
         self._aside.begin(start.aside)
         self._open(start)
-        self._read_reports(start)
+        for failure in self._last.look(start.batch).log_failures:
+            self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._acknowledge(start)
         # Decided once a start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
@@ -180,15 +168,6 @@ class Planner:
                 return start
             end = following(begun)
         return replace(end, taken=(*remembered, *end.taken))
-
-    def _read_reports(self, start: Offset) -> None:
-        """Learn what the tasks of the last micro-batch have done; while nothing comes, it stays the last one."""
-        if self._reports[0] != start.batch:
-            if not self._reports[0] or self._reports[1]:
-                self._box.keep_only(start.batch)
-            self._reports = (start.batch, self._box.read(start.batch))
-        for failure in self._reports[1].log_failures:
-            self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
 
     def _tables(self) -> tuple[str, ...]:
         return tuple(sorted({table["published"] for table in self._connector.tables()}))
@@ -237,47 +216,13 @@ class Planner:
             return self._begin_blocking(start, rows)
         return self._after_snapshot(start, rows)
 
-    def partitions(self, start: Offset, end: Offset) -> list[Partition]:
+    def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
         self._open(end if start.new or end.gap else start)
         if self._log_is_gone:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
-        return self._retry.run(lambda: self._partitions(start, end), "planning the tasks of a micro-batch")
-
-    def _partitions(self, start: Offset, end: Offset) -> list[Partition]:
-        result: list[Partition] = []
-        if start.new and end.snapshot is None:
-            result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
-        if end.snapshot is not None:
-            result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
-        after = end.log if start.new or end.gap else start.log
-        aside = tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})
-        lane: tuple[int, ...] = ()
-        if start.lane is not None and start.lane.position:
-            self._log.start(start.oldest)
-            lane = start.lane.tables
-            upto = end.log if end.lane is None else end.lane.position
-            if upto > start.lane.position:
-                result += self._log.partitions(start.lane.position, upto, end.batch, aside, lane, end.xmin)
-        if end.lane is not None and end.lane.snapshot is not None:
-            result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
-        captured = []
-        if end.log > after:
-            captured = self._log.partitions(after, end.log, end.batch, (*aside, *lane), None, end.xmin)
-        if end.incremental is not None and end.incremental.batch:
-            chunks = self._incremental.chunks(end.incremental)
-            result += window_partitions(chunks, captured, self._log.place, end.batch)
-            result += self._chunk_tasks(end, "incremental", [chunk for chunk in chunks if "files" not in chunk])
-        result += captured
-        if end.notifications and self._options.notification_sink_topic_name:
-            result.append(NotificationPartition(end.notifications, end.log))
-        if end.heartbeat is not None:
-            result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
-        return result
-
-    def _chunk_tasks(self, end: Offset, part: Part, chunks: list[dict[str, Any]]) -> list[ChunkPartition]:
-        return chunk_partitions(self._owner, end.batch, part, chunks, self._options.snapshot_max_threads)
+        return self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""
@@ -358,15 +303,7 @@ class Planner:
         """Prove once that the checkpoint belongs to this source and that its log is there."""
         if self._opened:
             return
-        identity = self._connector.identity()
-        if identity != offset.source:
-            different = [name for name in identity if identity[name] != offset.source.get(name)]
-            was = ", ".join(f"{name} {offset.source.get(name)}" for name in different)
-            now = ", ".join(f"{name} {identity[name]}" for name in different)
-            raise CheckpointError(
-                f"The checkpoint was written for another source: {was}; this is {now}.",
-                "Use a new checkpoint location, or the options that the checkpoint was written with.",
-            )
+        refuse_another_source(offset.source, self._connector.identity())
         self._log.create()
         try:
             self._connector.prepare(False, offset.oldest)
@@ -381,7 +318,7 @@ class Planner:
         assert start.snapshot is not None
         # The offset stays as it is: planning is repeated if the source goes away meanwhile.
         state = copy.deepcopy(start.snapshot)
-        self._engine.settle(state, self._reports[1])
+        self._engine.settle(state, self._last.reports)
         if not state.pending and not state.batch:
             return self._end_snapshot(start)
         state = self._engine.revive(state)
@@ -416,7 +353,7 @@ class Planner:
             self._incremental.release()
             if lane.position:
                 end = self._without_chunks(start.log, rows, NO_WAIT_S)
-                lane = self._lane.step(lane, end, rows, self._reports[1])
+                lane = self._lane.step(lane, end, rows, self._last.reports)
             else:
                 end, lane = self._lane.begin(lane, start.log, rows)
         elif state.active:
@@ -462,7 +399,7 @@ class Planner:
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
 
     def _resume(self, start: Offset) -> IncrementalState:
-        return self._incremental.resume(start.incremental or IncrementalState(), self._reports[1])
+        return self._incremental.resume(start.incremental or IncrementalState(), self._last.reports)
 
     def _acknowledge(self, start: Offset) -> tuple[str, ...]:
         """Tell the channels what the offset took, whatever comes next; return what must be remembered further."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
-from floodmark.errors import LogGoneError
+from floodmark.errors import CheckpointError, LogGoneError
 from floodmark.snapshot.snapshotter import Snapshotter
 from floodmark.spark.offsets import Offset
 
@@ -37,6 +38,26 @@ def decide(snapshotter: Snapshotter, offset: Offset, log_is_gone: bool) -> Start
     if not wanted:
         return Start.GO_ON
     return Start.SNAPSHOT if snapshotter.should_stream() else Start.START_OVER
+
+
+def refuse_another_source(checkpoint: Mapping[str, str], identity: Mapping[str, str]) -> None:
+    """Prove that a checkpoint was written for this source.
+
+    Args:
+        checkpoint: what the checkpoint says of its source.
+        identity: of this source.
+
+    Raises:
+        CheckpointError: it was written for another one.
+    """
+    different = [name for name in identity if identity[name] != checkpoint.get(name)]
+    if different:
+        was = ", ".join(f"{name} {checkpoint.get(name)}" for name in different)
+        now = ", ".join(f"{name} {identity[name]}" for name in different)
+        raise CheckpointError(
+            f"The checkpoint was written for another source: {was}; this is {now}.",
+            "Use a new checkpoint location, or the options that the checkpoint was written with.",
+        )
 
 
 def refuse_to_go_back(checkpoint: str, current: str) -> None:

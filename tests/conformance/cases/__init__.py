@@ -6,11 +6,24 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 
 from __future__ import annotations
 
-from tests.conformance.cases import altered, columns, identity, masks, naming, scalars, schemas, stream
-from tests.conformance.cases.case import Case
-
-CASES: tuple[Case, ...] = tuple(
-    case for theme in (scalars, identity, schemas, columns, masks, naming, stream, altered) for case in theme.CASES
+from tests.conformance.cases import (
+    altered,
+    arrays,
+    columns,
+    defaults,
+    identity,
+    masks,
+    modes,
+    naming,
+    scalars,
+    schemas,
+    special,
+    stream,
 )
+from tests.conformance.cases.case import DDL, Case
 
-__all__ = ["CASES", "Case"]
+THEMES = (scalars, identity, schemas, columns, masks, naming, stream, defaults, arrays, special, modes, altered)
+
+CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
+
+__all__ = ["CASES", "DDL", "Case"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+DDL = ("CREATE", "ALTER", "DROP")
+"""What statements begin with that change tables: what came before is delivered first, since keys and defaults are
+those of the catalog."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -15,6 +19,7 @@ class Case:
         statements: SQL statements that run while it streams.
         options: connector options by Debezium's names.
         schemas: whether keys and values carry their schemas.
+        extensions: whether it needs a server with PostgreSQL's contrib extensions.
     """
 
     name: str
@@ -22,3 +27,4 @@ class Case:
     statements: tuple[str, ...]
     options: dict[str, str] = field(default_factory=dict)
     schemas: bool = False
+    extensions: bool = False

@@ -61,6 +61,18 @@ CUT_STATEMENTS = (
     "INSERT INTO words (id, t, w, r) VALUES ('e', 'ab😀cd', 'abc😀d', E'\"\"\"\"')",
 )
 
+ALGORITHMS = ("MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/256", "SHA3-256")
+ALGORITHMS_SETUP = (
+    f"CREATE TABLE hashed (id integer PRIMARY KEY, {', '.join(f'c{n} text' for n, _ in enumerate(ALGORITHMS))})",
+    f"INSERT INTO hashed VALUES (1{', NULL' * len(ALGORITHMS)})",
+    f"INSERT INTO hashed VALUES (2{', $$text$$' * len(ALGORITHMS)})",
+)
+ALGORITHMS_STATEMENTS = (
+    f"INSERT INTO hashed VALUES (3{', $$äöü 😀$$' * len(ALGORITHMS)})",
+    f"INSERT INTO hashed VALUES (4{', repeat($$0123456789$$, 7000)' * len(ALGORITHMS)})",
+    "UPDATE hashed SET c0 = 'x' WHERE id = 4",
+)
+
 CASES = (
     Case(
         "mask_scalars",
@@ -90,6 +102,31 @@ CASES = (
         {
             f"column.mask.hash.v2.MD5.with.salt.{SALT}": r".*\.(t|v|w)",
             f"column.mask.hash.v2.SHA-512.with.salt.{SALT}.{SALT}": r".*\.(r|m|c)",
+        },
+        schemas=True,
+    ),
+    *(
+        Case(
+            f"hash_algorithms_{version}",
+            ALGORITHMS_SETUP,
+            ALGORITHMS_STATEMENTS,
+            {
+                f"column.mask.hash.{'v2.' if version == 'v2' else ''}{algorithm}.with.salt.{SALT}": rf".*\.c{number}"
+                for number, algorithm in enumerate(ALGORITHMS)
+            },
+        )
+        for version in ("v1", "v2")
+    ),
+    Case(
+        "truncate_strings",
+        SCALARS_SETUP,
+        SCALARS_STATEMENTS,
+        {
+            "column.truncate.to.7.chars": r"public\.scalars\..*",
+            "decimal.handling.mode": "string",
+            "time.precision.mode": "isostring",
+            "interval.handling.mode": "string",
+            "binary.handling.mode": "hex",
         },
         schemas=True,
     ),

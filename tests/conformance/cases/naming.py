@@ -68,6 +68,8 @@ PARTITIONS_SETUP = (
     "CREATE TABLE parts_us (a text, region text NOT NULL, id integer NOT NULL, PRIMARY KEY (id, region))",
     "ALTER TABLE parts ATTACH PARTITION parts_us FOR VALUES IN ('us')",
     "CREATE TABLE plain (id integer PRIMARY KEY)",
+    "INSERT INTO parts VALUES (1, 'eu', 'a')",
+    "INSERT INTO parts_us VALUES ('z', 'us', 9)",
 )
 PARTITIONS_STATEMENTS = (
     "INSERT INTO parts VALUES (2, 'eu', 'b')",
@@ -120,8 +122,17 @@ CASES = (
     ),
     Case("tables_include", TABLES_SETUP, TABLES_STATEMENTS, {"table.include.list": r"SALES\.orders,public\.order"}),
     Case("tables_exclude", TABLES_SETUP, TABLES_STATEMENTS, {"table.exclude.list": r"sales.*\.orders,orders"}),
+    Case("tables_builtin", TABLES_SETUP, TABLES_STATEMENTS, {"table.ignore.builtin": "false"}),
     Case("schemas_include", TABLES_SETUP, TABLES_STATEMENTS, {"schema.include.list": "SALES.*"}),
     Case("schemas_exclude", TABLES_SETUP, TABLES_STATEMENTS, {"schema.exclude.list": "sales,pub"}),
-    Case("partitions", PARTITIONS_SETUP, PARTITIONS_STATEMENTS, schemas=True),
-    Case("partitions_root", PARTITIONS_SETUP, PARTITIONS_STATEMENTS, {"publish.via.partition.root": "true"}, True),
+    Case(
+        "partitions", PARTITIONS_SETUP, PARTITIONS_STATEMENTS, {"table.include.list": r"public\.(parts_.*|plain)"}, True
+    ),
+    Case(
+        "partitions_root",
+        PARTITIONS_SETUP,
+        PARTITIONS_STATEMENTS,
+        {"publish.via.partition.root": "true", "table.include.list": r"public\.(parts|plain)"},
+        True,
+    ),
 )

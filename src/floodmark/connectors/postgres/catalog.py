@@ -11,8 +11,7 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.connection import run
-
-FIRST_USER_OID = 16384
+from floodmark.connectors.postgres.types.registry import MAPPED
 
 _TABLES = """
     SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relreplident::text,
@@ -56,6 +55,12 @@ _COLUMNS = """
     WHERE a.attnum > 0 AND a.attrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """
 
+_DEFAULTS = """
+    SELECT d.adrelid::int8, jsonb_object_agg(a.attname::text, pg_get_expr(d.adbin, d.adrelid))
+    FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE a.attgenerated = '' AND d.adrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
+"""
+
 _TYPES = """
     WITH RECURSIVE wanted AS (
         SELECT oid FROM pg_type WHERE oid = ANY(ARRAY[{oids}]::oid[])
@@ -63,7 +68,7 @@ _TYPES = """
         SELECT b.oid FROM wanted w JOIN pg_type t ON t.oid = w.oid JOIN pg_type b ON b.oid IN (t.typbasetype, t.typelem)
     )
     SELECT t.oid::int8, t.typname::text, t.typtype::text, t.typbasetype::int8, t.typtypmod,
-           CASE WHEN t.typcategory = 'A' THEN t.typelem::int8 ELSE 0 END,
+           coalesce((SELECT e.oid::int8 FROM pg_type e WHERE e.oid = t.typelem AND e.typarray = t.oid), 0),
            coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e
                      WHERE e.enumtypid = t.oid), '{{}}')
     FROM wanted w JOIN pg_type t ON t.oid = w.oid
@@ -157,7 +162,8 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
         By table OID: ``key`` (columns of the primary key, else of a unique index), ``unmarked_key`` (of the best key
         whose columns the log doesn't mark), ``identity`` (columns of the index that is the replica identity),
         ``required`` (columns that are NOT NULL), ``columns`` (all that the table ever had, in their order: name or None
-        if it was dropped, type OID, whether it is generated) and ``types``.
+        if it was dropped, type OID, whether it is generated), ``defaults`` (the expressions of columns that have one)
+        and ``types``.
     """
     if not relations:
         return {}
@@ -167,10 +173,11 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
     columns = {
         oid: list(zip(*rest, strict=True)) for oid, *rest in run(conn, _COLUMNS.format(oids=oids), "the columns")
     }
-    custom = {oid for type_oids in relations.values() for oid in type_oids if oid >= FIRST_USER_OID}
+    defaults: dict[int, dict[str, str]] = dict(run(conn, _DEFAULTS.format(oids=oids), "the columns' defaults"))
+    others = {oid for type_oids in relations.values() for oid in type_oids if oid not in MAPPED}
     types: dict[int, list[Any]] = {}
-    if custom:
-        for oid, *rest in run(conn, _TYPES.format(oids=_oid_list(custom)), "the types"):
+    if others:
+        for oid, *rest in run(conn, _TYPES.format(oids=_oid_list(others)), "the types"):
             types[oid] = rest
     return {
         oid: {
@@ -179,7 +186,8 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
             "identity": identity.get(oid, []),
             "required": [name for name, _, _, required in columns.get(oid, []) if name is not None and required],
             "columns": [column[:3] for column in columns.get(oid, [])],
-            "types": types if any(t >= FIRST_USER_OID for t in type_oids) else {},
+            "defaults": defaults.get(oid, {}),
+            "types": {} if type_oids <= MAPPED else types,
         }
         for oid, type_oids in relations.items()
     }

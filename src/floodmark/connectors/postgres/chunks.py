@@ -7,6 +7,7 @@ an earlier snapshot, or for those that have, by the visibility of their ``xmin``
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def relation_to_json(relation: Relation) -> dict[str, Any]:
         "schema": relation.schema,
         "table": relation.table,
         "identity": relation.replica_identity,
-        "columns": [[c.name, c.type_oid, c.modifier, c.identity, c.optional] for c in relation.columns],
+        "columns": [dataclasses.astuple(column) for column in relation.columns],
         "key": list(relation.key),
         "types": {
             str(oid): [t.name, t.kind, t.base, t.base_modifier, t.element, list(t.labels)]

@@ -370,7 +370,7 @@ class PostgresConnector:
 
 def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[str, Any]) -> Relation:
     made = tuple(
-        Column(name, oid, modifier, name in structure["identity"], not required)
+        Column(name, oid, modifier, name in structure["identity"], not required, structure["defaults"].get(name))
         for name, oid, modifier, required in columns
     )
     types = {int(oid): type_from_list(t) for oid, t in structure["types"].items()}

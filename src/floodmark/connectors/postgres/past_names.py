@@ -21,16 +21,20 @@ def as_of(raw: bytes, structure: Mapping[str, Any]) -> dict[str, Any]:
         structure: as ``catalog.structures`` returned it.
 
     Returns:
-        The structure with ``key``, ``unmarked_key`` and ``required`` by the message's names, and without ``columns``.
+        The structure by the message's names, without ``columns``, and without defaults of columns that have had
+        another type since.
     """
     columns = parse_relation(raw).columns
     then = past_names([(column.name, column.type_oid) for column in columns], structure["columns"])
     unmarked = structure["unmarked_key"]
+    types = {column.name: column.type_oid for column in columns}
+    same = {name for name, kind, _ in structure["columns"] if name in then and types[then[name]] == kind}
     return {
         **{part: known for part, known in structure.items() if part != "columns"},
         "key": [then[name] for name in structure["key"] if name in then],
         "unmarked_key": [then[name] for name in unmarked] if all(name in then for name in unmarked) else [],
         "required": [then[name] for name in structure["required"] if name in then],
+        "defaults": {then[name]: default for name, default in structure["defaults"].items() if name in same},
     }
 
 

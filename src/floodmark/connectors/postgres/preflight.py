@@ -15,6 +15,7 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres import slots
 from floodmark.connectors.postgres.catalog import literal, quote
 from floodmark.connectors.postgres.connection import MIN_VERSION, connect, connection, run, server_version
+from floodmark.connectors.postgres.conversions import load_converters
 from floodmark.connectors.postgres.lsn import parse_position
 from floodmark.connectors.postgres.preflight_columns import check_columns
 from floodmark.connectors.postgres.preflight_role import Role, current_role
@@ -78,6 +79,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
         ("log retention", lambda: _retention(conn, version)),
         ("tables", lambda: check_tables(conn, options, reads)),
         ("columns", lambda: check_columns(conn, options)),
+        ("converters", lambda: _converters(options)),
         ("snapshot", lambda: _snapshot(conn, options) if reads else []),
         ("publication", lambda: check_publication(conn, options, role)),
         ("signal table", lambda: _marks(conn, options)),
@@ -217,6 +219,14 @@ def _snapshot(conn: Conn, options: PostgresOptions) -> list[Finding]:
     own = [reading.published.full_name for reading in readings if reading.statement is not None]
     rest = f", {name_list(own)} with a statement" if own else ""
     return [Finding("snapshot", "ok", f"reads {len(readings)} tables{rest}")]
+
+
+def _converters(options: PostgresOptions) -> list[Finding]:
+    """Check that the converters are installed here."""
+    if not options.converters:
+        return []
+    load_converters(options)
+    return [Finding("converters", "ok", f"{name_list(options.converters)} can be loaded")]
 
 
 def _marks(conn: Conn, options: PostgresOptions) -> list[Finding]:

@@ -24,7 +24,7 @@ IDENTITIES = "dnfi"
 
 @dataclass(frozen=True, order=True)
 class TypeInfo:
-    """What the catalog says of a type that is not built in.
+    """What the catalog says of a type.
 
     Attributes:
         name: ``pg_type.typname``.
@@ -45,13 +45,20 @@ class TypeInfo:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as of one relation version."""
+    """A column as of one relation version.
+
+    Attributes:
+        identity: whether the log holds it for old rows.
+        optional: whether it may be NULL.
+        default: the expression of its default, as the catalog prints it.
+    """
 
     name: str
     type_oid: int
     modifier: int
     identity: bool
     optional: bool = True
+    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ class Relation:
         columns: the published columns, in the order of tuples.
         replica_identity: d(efault), n(othing), f(ull), i(ndex).
         key: names of the columns that make an event's key; empty if there is none.
-        types: what the catalog says of the columns' types that are not built in, by OID.
+        types: what the catalog says of the columns' types, and of those that they are made of, by OID; without
+            those that need no asking.
     """
 
     oid: int
@@ -87,7 +95,7 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
     Args:
         raw: the message from its type byte on.
         structure: what the catalog said when the message was received, by the message's names: ``key``,
-            ``unmarked_key``, ``required``, ``types``.
+            ``unmarked_key``, ``required``, ``defaults``, ``types``.
 
     Raises:
         DecodeError: the message is cut off, or is something else.
@@ -103,12 +111,14 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
         at += 3
         columns: list[Column] = []
         required = set((structure or {}).get("required", ()))
+        defaults = (structure or {}).get("defaults", {})
         for _ in range(count):
             flag = raw[at]
             name, at = _text(raw, at + 1)
             type_oid, modifier = _TYPE.unpack_from(raw, at)
             at += _TYPE.size
-            columns.append(Column(name, type_oid, modifier, bool(flag & 1), name not in required))
+            optional = name not in required
+            columns.append(Column(name, type_oid, modifier, bool(flag & 1), optional, defaults.get(name)))
         if at != len(raw):
             raise ValueError(f"{len(raw) - at} bytes too many")
     except (IndexError, ValueError, struct.error) as exc:

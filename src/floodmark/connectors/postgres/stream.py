@@ -58,9 +58,10 @@ from floodmark.connectors.postgres.relation import (
     to_header,
 )
 from floodmark.connectors.postgres.signal_rows import signals_in
+from floodmark.connectors.postgres.slots import check_position, check_slot, find_slot
 from floodmark.connectors.postgres.stream_settings import stream_settings
 from floodmark.connectors.postgres.tuples import terminated
-from floodmark.errors import ConnectError, DecodeError
+from floodmark.errors import ConnectError, DecodeError, SourceStateError
 
 RECEIVE_BUFFER = 64 << 10
 SLACK = 64 << 10
@@ -141,9 +142,17 @@ class PostgresStream:
         settings = stream_settings(self._options, server_version(conn))
         lsn, _ = parse_position(position)
         self._channel = open_channel(conn, RECEIVE_BUFFER)
-        self._channel.start(
-            f'START_REPLICATION SLOT "{self._options.slot_name}" LOGICAL {format_lsn(lsn)} ({settings})'
-        )
+        try:
+            self._channel.start(
+                f'START_REPLICATION SLOT "{self._options.slot_name}" LOGICAL {format_lsn(lsn)} ({settings})'
+            )
+        except SourceStateError:
+            # The slot may have been lost since the query was started: then that is what is to be said.
+            slot = find_slot(self._catalog(), self._options.slot_name)
+            if slot is not None:
+                check_slot(slot, self._options)
+            check_position(slot, self._options, lsn)
+            raise
         self._after = f"{lsn:016X}-00000000"
         self._received = lsn
         self._confirmed = 0

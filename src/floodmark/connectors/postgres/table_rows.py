@@ -72,6 +72,8 @@ class RowVersion(TableVersion):
     Columns that the schema lacks are left out; columns that the table lacks are null.
     """
 
+    holds_unknown = True
+
     def __init__(self, relation: Relation, options: PostgresOptions, row: pa.StructType) -> None:
         super().__init__(relation, options)
         self._type = row

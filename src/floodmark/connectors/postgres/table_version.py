@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.column_plan import codec_of, plan_columns
+from floodmark.connectors.postgres.column_plan import Field, codec_of, plan_columns
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.tuples import TextColumn
 from floodmark.connectors.postgres.types.arrays import as_mask, valid
 from floodmark.connectors.postgres.types.codec import Codec
+from floodmark.connectors.postgres.types.defaults import default_text, one_json
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.events.connect_schema import field_schema
+from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
 from floodmark.events.names import adjusted_schema_name
@@ -28,55 +29,76 @@ from floodmark.events.topics import table_topic
 
 
 class _Slot(NamedTuple):
-    """A column of a relation as it is encoded for a row or for a key."""
+    """A column of a relation as it is encoded for a row or for a key.
+
+    Attributes:
+        column: the index of the relation's column.
+        default: JSON of the column's default, which stands for null, as in Kafka's JSON converter.
+        lacking: JSON that stands for a value that the log lacks and that is not NULL.
+    """
 
     column: int
     codec: Codec
     optional: bool
+    default: str | None
+    lacking: str
+
+    def encode(self, text: pa.StringArray) -> Fragment:
+        """Return values as JSON."""
+        fragment = self.codec.encode(text)
+        if self.default is None or not fragment.text.null_count:
+            return fragment
+        default = self.default[1:-1] if fragment.quoted else self.default
+        return Fragment(fragment.text.fill_null(default), fragment.quoted)
+
+    def schema(self, field: Field) -> dict[str, Any]:
+        """Return the schema of the field that shows the column."""
+        members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
+        return field_schema(members, field.optional or self.codec.always_optional, field.name)
 
 
 class TableVersion:
     """A relation version with its codecs and its envelope builder."""
+
+    holds_unknown = False
+    """Whether rows hold columns of types without a mapping in any case."""
 
     def __init__(self, relation: Relation, options: PostgresOptions) -> None:
         self.relation = relation
         columns = relation.columns
         self._tombstones = options.tombstones_on_delete
         plan = plan_columns(relation, options)
-        self._row = plan.row
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in relation.key]
         bare = [codec_of(relation, column, options) for column in columns]
+        self._row = [field for field in plan.row if self.holds_unknown or bare[field.column].known]
         self.codecs = [
             bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
-            for field in plan.row
+            for field in self._row
         ]
         self._slots = [
-            _Slot(field.column, codec, columns[field.column].optional)
-            for field, codec in zip(plan.row, self.codecs, strict=True)
+            _slot(relation, field.column, bare[field.column], codec)
+            for field, codec in zip(self._row, self.codecs, strict=True)
         ]
         # A key's column is encoded for itself if the row does not have it, or not as it is.
-        shared = {field.column: place for place, field in enumerate(plan.row) if field.transform is None}
+        shared = {field.column: place for place, field in enumerate(self._row) if field.transform is None}
         self._key: list[int] = []
         for field in plan.key:
             place = shared.get(field.column)
             if place is None:
                 place = len(self._slots)
-                self._slots.append(_Slot(field.column, bare[field.column], columns[field.column].optional))
+                self._slots.append(_slot(relation, field.column, bare[field.column], bare[field.column]))
             self._key.append(place)
         self._key_columns = [field.column for field in plan.key]
         self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
         topic = table_topic(options, relation.schema, relation.table)
         self.builder = EnvelopeBuilder(
             adjusted_schema_name(topic, options.schema_name_adjustment_mode),
-            [field.name for field in plan.row],
-            [
-                field_schema(codec.schema, field.optional, field.name)
-                for field, codec in zip(plan.row, self.codecs, strict=True)
-            ],
+            [field.name for field in self._row],
+            [slot.schema(field) for field, slot in zip(self._row, self._slots, strict=False)],
             [*(field.name for field in plan.key), *(name for name, _ in plan.constants)],
             [
-                *(field_schema(bare[field.column].schema, field.optional, field.name) for field in plan.key),
+                *(self._slots[place].schema(field) for field, place in zip(plan.key, self._key, strict=True)),
                 *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
             ],
             SOURCE_SCHEMA,
@@ -121,7 +143,7 @@ class TableVersion:
         fragments = []
         for slot in self._slots:
             column = columns[slot.column]
-            fragment = self._encoded(slot, column)
+            fragment = self._encoded(slot, column.text)
             if column.unchanged is not None:
                 text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
@@ -134,21 +156,22 @@ class TableVersion:
         Args:
             columns: as the log holds them.
             complete: whether all columns are in the log; otherwise what is missing from NOT NULL
-                columns becomes the type's zero, as in Debezium.
+                columns becomes their default, else the type's zero, as in Debezium.
         """
         if complete:
             return self.encode(columns)
         result = []
         for slot in self._slots:
-            fragment = self._encoded(slot, columns[slot.column])
-            if fragment.text.null_count and not slot.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(fragment.text), slot.codec.zero, closed(fragment)))
+            text = columns[slot.column].text
+            fragment = self._encoded(slot, text)
+            if text.null_count and not slot.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(text), slot.lacking, closed(fragment)))
             result.append(fragment)
         return result
 
-    def _encoded(self, slot: _Slot, column: TextColumn) -> Fragment:
+    def _encoded(self, slot: _Slot, text: pa.StringArray) -> Fragment:
         try:
-            return slot.codec.encode(column.text)
+            return slot.encode(text)
         except Exception as exc:
             # Whatever it is, the text isn't what the server writes for the type.
             name = self.names[slot.column]
@@ -191,6 +214,23 @@ class TableVersion:
             if before is not None and after is not None:
                 changed |= _differ(before, after)
         return changed
+
+
+def _slot(relation: Relation, index: int, bare: Codec, shown: Codec) -> _Slot:
+    """Return a column's slot.
+
+    Args:
+        relation: the table.
+        index: of the column.
+        bare: the codec of its values.
+        shown: the codec of what rows show of them.
+    """
+    column = relation.columns[index]
+    text = default_text(column, bare, relation.types)
+    if text is None:
+        return _Slot(index, shown, column.optional, None, shown.zero)
+    default, lacking = (one_json(codec, text) for codec in (bare, shown))
+    return _Slot(index, shown, column.optional, default, shown.zero if lacking is None else lacking)
 
 
 def _differ(before: pa.StringArray, after: pa.StringArray) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pydantic import SecretStr
 
 from floodmark.connectors.postgres.types.arrays import as_mask, mapped
-from floodmark.connectors.postgres.types.codec import Codec, json_string, quoted
+from floodmark.connectors.postgres.types.codec import Codec, json_string, quoted, unchanged
 from floodmark.events.json_text import FOUR_BYTES, Fragment, string, value_bytes
 
 _SERIAL_SHORT = struct.Struct(">4scH")
@@ -55,7 +55,7 @@ class Mask:
     def shown(self, codec: Codec) -> Codec:
         """Return the codec of the masks."""
         told = with_parameters(codec, {"masked": "true"})
-        if not self.text:
+        if not self.text or codec.schema["type"] != "string":
             return told
         mask = "*" * self.length
 
@@ -97,15 +97,15 @@ class Hash:
     def shown(self, codec: Codec) -> Codec:
         """Return the codec of the hashes."""
         told = with_parameters(codec, {"masked": "true"})
-        if not self.text:
+        if not self.text or codec.schema["type"] != "string":
             return told
         return replace(
             told,
-            encode=lambda text: quoted(self._hashes(text)),
+            encode=lambda text: quoted(self._hashes(codec.to_arrow(text))),
             zero=_changed(codec.zero, self._hash),
             unavailable=_changed(codec.unavailable, self._hash),
             arrow_type=pa.string(),
-            to_arrow=self._hashes,
+            to_arrow=lambda text: self._hashes(codec.to_arrow(text)),
         )
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
@@ -152,8 +152,12 @@ class Truncation:
         if kind != "string":
             return told
         told = replace(told, zero=_changed(told.zero, self._cut), unavailable=_changed(told.unavailable, self._cut))
-        if codec.encode is string:
-            return replace(told, encode=self._encode_cut, to_arrow=self._texts)
+        if codec.encode is string or (codec.arrow_type == pa.string() and codec.to_arrow is not unchanged):
+            return replace(
+                told,
+                encode=lambda text: self._encode_cut(codec.to_arrow(text)),
+                to_arrow=lambda text: self._texts(codec.to_arrow(text)),
+            )
         return replace(told, encode=lambda text: self._cut_fragment(codec.encode(text)))
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
@@ -227,16 +231,15 @@ def _units(text: str) -> bytes:
 
 
 def _serialized(text: str) -> bytes:
-    """Return a string as Java's ``ObjectOutputStream`` writes it: its UTF-8 has each half of a surrogate pair apart."""
-    units = _units(text)
-    data = (
-        b"".join(
-            units[at : at + 2].decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
-            for at in range(0, len(units), 2)
-        )
-        if any(ord(char) > 0xFFFF for char in text)
-        else text.encode()
-    )
+    """Return a string as Java's ``ObjectOutputStream`` writes it."""
+    data = text.encode() if text.isascii() else _modified_utf8(text)
     if len(data) < _SHORT:
         return _SERIAL_SHORT.pack(_SERIAL_MAGIC, b"t", len(data)) + data
     return _SERIAL_LONG.pack(_SERIAL_MAGIC, b"|", len(data)) + data
+
+
+def _modified_utf8(text: str) -> bytes:
+    """Return UTF-8 of each UTF-16 unit apart; a zero character, special too, is in no database."""
+    units = _units(text)
+    halves = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in range(0, len(units), 2))
+    return "".join(halves).encode("utf-8", "surrogatepass")

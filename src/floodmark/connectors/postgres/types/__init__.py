@@ -1,7 +1,8 @@
 """PostgreSQL's types: from the server's text to Debezium's JSON, and to typed columns.
 
 The server's text is what pgoutput and COPY print under ``connection.SESSION_SETTINGS``. ``registry`` finds
-the codec of a column; ``codec`` says what one is; the other modules hold one family of types each.
+the codec of a column; ``codec`` says what one is; the other modules hold one family of types each. ``tokens``
+finds the parts of structured text; ``defaults`` reads columns' defaults.
 
 The values follow Debezium 3.6.3 (``tests/conformance/README.md``) except where its value is wrong or
 missing:
@@ -20,4 +21,6 @@ missing:
 - Debezium stops at intervals of more than 2147483647 hours, at infinite ones, and at a ``timetz`` with seconds
   in its offset; here they have a value.
 - ``name`` has its value in streams too (Debezium: null).
+- Elements of arrays are encoded as scalars are; Debezium cuts times to milliseconds, shifts old dates, and has
+  null for arrays of bits, and for those with a null or a NaN whose element has no place for it.
 """

@@ -48,7 +48,7 @@ def as_mask(array: pa.BooleanArray) -> Mask:
     return mask
 
 
-def byte_at(array: pa.StringArray, index: int) -> NDArray[np.uint8]:
+def byte_at(array: pa.StringArray | pa.BinaryArray, index: int) -> NDArray[np.uint8]:
     """Return one byte of each value, 0 where it is shorter; from the end if negative. Shape (rows,)."""
     data = array.buffers()[2]
     if data is None or not data.size or not len(array):

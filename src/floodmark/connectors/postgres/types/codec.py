@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from floodmark.config.common import HEX
 from floodmark.events.json_text import Fragment, escape
 
 
@@ -23,6 +24,8 @@ class Codec:
         unavailable: JSON text that stands for a large value which the log lacks.
         arrow_type: type of the column with ``format=rows``.
         to_arrow: turns the server's text into ``arrow_type``; what does not fit becomes null.
+        known: whether events hold columns of this type.
+        always_optional: whether the schema is optional even if the column is NOT NULL.
     """
 
     schema: dict[str, Any]
@@ -31,6 +34,8 @@ class Codec:
     unavailable: str
     arrow_type: pa.DataType
     to_arrow: Callable[[pa.StringArray], pa.Array]
+    known: bool = True
+    always_optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,11 +48,19 @@ class Settings:
     interval_handling_mode: str
     money_fraction_digits: int
     unavailable_value_placeholder: str
+    hstore_handling_mode: str
+    include_unknown_datatypes: bool
+
+    @property
+    def placeholder_bytes(self) -> bytes:
+        """The placeholder of an unavailable value."""
+        text = self.unavailable_value_placeholder
+        return bytes.fromhex(text[len(HEX) :]) if text.startswith(HEX) else text.encode()
 
     @property
     def placeholder(self) -> str:
         """The placeholder of an unavailable value as a JSON string."""
-        return json_string(self.unavailable_value_placeholder)
+        return json_string(self.placeholder_bytes.decode(errors="replace"))
 
 
 def semantic(kind: str, name: str, version: int = 1, parameters: dict[str, str] | None = None) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Which codec a column has: a table from types to the functions that make codecs.
 
 Built-in types are found by their OID (PostgreSQL, ``src/include/catalog/pg_type.dat``), types of extensions by their
-name. Domains stand for the type below them.
+name. Domains stand for the type below them. What is in neither table is a type without a mapping: events leave
+it out unless ``include.unknown.datatypes`` says otherwise.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
@@ -13,7 +15,19 @@ import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.relation import TypeInfo
-from floodmark.connectors.postgres.types import binary, decimals, floats, interval, plain, temporal, zoned
+from floodmark.connectors.postgres.types import (
+    binary,
+    decimals,
+    floats,
+    geometric,
+    hstore,
+    interval,
+    plain,
+    temporal,
+    vectors,
+    zoned,
+)
+from floodmark.connectors.postgres.types.array_type import array
 from floodmark.connectors.postgres.types.codec import Codec, Settings
 
 Factory = Callable[[int, Settings], Codec]
@@ -69,22 +83,76 @@ BUILT_IN: dict[int, Factory] = {
     3802: _text("io.debezium.data.Json"),
 }
 
-BY_NAME: dict[str, Factory] = {
-    "citext": _text(),
-    "ean13": _text(),
-    "hstore": _text(),
-    "isbn": _text(),
-    "isbn13": _text(),
-    "ismn": _text(),
-    "ismn13": _text(),
-    "issn": _text(),
-    "issn13": _text(),
-    "ltree": _text(),
-    "upc": _text(),
+_GEOMETRY = _any_modifier(binary.unknown_geometry)
+BUILT_IN |= {
+    600: _any_modifier(geometric.point),
+    601: _GEOMETRY,  # lseg
+    602: _GEOMETRY,  # path
+    603: _GEOMETRY,  # box
+    604: _GEOMETRY,  # polygon
+    628: _GEOMETRY,  # line
+    718: _GEOMETRY,  # circle
+    3614: _text("io.debezium.data.Tsvector"),
+    **{oid: _text() for oid in (3904, 3906, 3908, 3910, 3912, 3926)},  # ranges
 }
 
-OTHER = _text()
-"""What types have that are in neither table: arrays, ranges, composite and geometric types."""
+BY_NAME: dict[str, Factory] = {
+    "citext": _text(),
+    "geography": _any_modifier(partial(geometric.postgis, "Geography")),
+    "geometry": _any_modifier(partial(geometric.postgis, "Geometry")),
+    "halfvec": _any_modifier(partial(vectors.vector, "FloatVector", "float", pa.float32())),
+    "hstore": _any_modifier(hstore.hstore),
+    "isbn": _text(),
+    "ltree": _text("io.debezium.data.Ltree"),
+    "sparsevec": _any_modifier(vectors.sparse),
+    "vector": _any_modifier(partial(vectors.vector, "DoubleVector", "double", pa.float64())),
+}
+
+ELEMENTS = {
+    143: 142,
+    199: 114,
+    651: 650,
+    775: 774,
+    791: 790,
+    **{oid: oid - 984 for oid in (1000, 1001, 1002, 1003)},  # bool, bytea, "char", name
+    1005: 21,
+    1007: 23,
+    1009: 25,
+    1014: 1042,
+    1015: 1043,
+    1016: 20,
+    1017: 600,
+    1021: 700,
+    1022: 701,
+    1028: 26,
+    1040: 829,
+    1041: 869,
+    1115: 1114,
+    1182: 1082,
+    1183: 1083,
+    1185: 1184,
+    1187: 1186,
+    1231: 1700,
+    1270: 1266,
+    1561: 1560,
+    1563: 1562,
+    2951: 2950,
+    3643: 3614,
+    3807: 3802,
+    **{oid: oid - 1 for oid in (3905, 3907, 3909, 3911, 3913, 3927)},  # ranges
+}
+"""The element types of the built-in arrays whose elements have a mapping."""
+
+_NEVER = {143, 791, 1003, 1017, 1187, 1563, 2201}
+"""Arrays of xml, money, name, point, interval, varbit and refcursor: Debezium leaves them out whatever the options."""
+
+_OPTIONAL_BY_NAME = {"citext", "geography", "geometry", "hstore", "ltree"}
+"""The other types whose arrays have a schema in which elements are optional."""
+
+_BOX, _TSVECTOR = 603, 3614
+
+MAPPED = frozenset({*BUILT_IN, *ELEMENTS})
+"""The types of which nothing must be asked of the catalog."""
 
 
 def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], options: PostgresOptions) -> Codec:
@@ -105,7 +173,12 @@ def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], optio
         interval_handling_mode=options.interval_handling_mode,
         money_fraction_digits=options.money_fraction_digits,
         unavailable_value_placeholder=options.unavailable_value_placeholder,
+        hstore_handling_mode=options.hstore_handling_mode,
+        include_unknown_datatypes=options.include_unknown_datatypes,
     )
+    element = info.element if info is not None else ELEMENTS.get(type_oid, 0)
+    if element:
+        return _array(type_oid, modifier, element, types.get(element), settings)
     return _codec(type_oid, modifier, info, settings)
 
 
@@ -124,5 +197,15 @@ def below_domains(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -
 def _codec(type_oid: int, modifier: int, info: TypeInfo | None, settings: Settings) -> Codec:
     if info is not None and info.kind == "e":
         return plain.text(settings, ENUM, {"allowed": ",".join(info.labels)})
-    factory = BUILT_IN.get(type_oid) or (BY_NAME.get(info.name, OTHER) if info is not None else OTHER)
-    return factory(modifier, settings)
+    factory = BUILT_IN.get(type_oid) or (BY_NAME.get(info.name) if info is not None else None)
+    return factory(modifier, settings) if factory is not None else binary.unknown(settings)
+
+
+@lru_cache(maxsize=4096)
+def _array(type_oid: int, modifier: int, element: int, info: TypeInfo | None, settings: Settings) -> Codec:
+    """Return the codec of an array; elements of a domain have no mapping."""
+    inner = _codec(element, modifier, info, settings)
+    named = info is not None and info.name in _OPTIONAL_BY_NAME
+    optional = named or (type_oid in ELEMENTS and element != _TSVECTOR)
+    codec = array(inner, element, settings, optional, ";" if element == _BOX else ",")
+    return dataclasses.replace(codec, known=False) if type_oid in _NEVER else codec

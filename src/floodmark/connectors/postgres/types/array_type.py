@@ -1,0 +1,101 @@
+"""Arrays: the server's ``{1,NULL,"a b"}`` as a JSON array of what the element's codec makes.
+
+All elements of a column are encoded together. Arrays of several dimensions become nested JSON arrays, although
+the schema, which knows no dimensions, says one: Debezium has values there that mean nothing. Bounds
+(``[0:1]={…}``) are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from floodmark.connectors.postgres.types.arrays import Mask, as_mask, validity
+from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, unchanged
+from floodmark.connectors.postgres.types.tokens import Words, find_words, with_words
+from floodmark.events.connect_schema import field_schema
+from floodmark.events.json_text import Fragment, closed
+
+_BRACES = {ord("{"): ord("["), ord("}"): ord("]"), ord(";"): ord(",")}
+_INT_CODES = (23, 1082)
+_LONG_CODES = (20,)
+_UUID = 2950
+
+
+def array(element: Codec, oid: int, settings: Settings, optional: bool = True, delimiter: str = ",") -> Codec:
+    """Return the codec of an array type.
+
+    Args:
+        element: the codec of its elements.
+        oid: the element type.
+        settings: the options.
+        optional: whether the schema lets elements be null.
+        delimiter: what stands between elements (``pg_type.typdelim``).
+    """
+    punctuation = f"{{}}{delimiter}".encode()
+
+    def encode(text: pa.StringArray) -> Fragment:
+        found = find_words(text.fill_null("{}") if text.null_count else text, punctuation)
+        words, bounds = _without_bounds(found)
+        null = ~words.quoted & as_mask(pc.equal(words.text, "NULL"))
+        values = pc.if_else(pa.array(null), pa.scalar(None, pa.string()), words.text) if null.any() else words.text
+        whole = with_words(words, closed(element.encode(values)), bounds, _BRACES)
+        return bare(_with_nulls(whole, text))
+
+    items = field_schema(element.schema, optional or element.always_optional)
+    return Codec(
+        {"type": "array", "items": items},
+        encode,
+        "[]",
+        _placeholder(element, oid, settings),
+        pa.string(),
+        unchanged,
+        known=element.known,
+    )
+
+
+def _without_bounds(words: Words) -> tuple[Words, Mask]:
+    """Return the elements, and a mask of the bytes that give bounds: what comes before the first brace."""
+    removed = np.zeros(len(words.data), bool)
+    leading = np.isin(words.start, words.bounds)
+    if not leading.any():
+        return words, removed
+    edges = np.zeros(len(words.data) + 1, np.int64)
+    edges[words.start[leading]] += 1
+    edges[words.end[leading]] -= 1
+    return words.select(~leading), np.cumsum(edges[:-1]) > 0
+
+
+def _with_nulls(whole: pa.StringArray, like: pa.StringArray) -> pa.StringArray:
+    if not like.null_count:
+        return whole
+    _, offsets, data = whole.buffers()
+    return pa.StringArray.from_buffers(len(like), offsets, data, validity(like))
+
+
+def _placeholder(element: Codec, oid: int, settings: Settings) -> str:
+    """Return the array that stands for one the log lacks; ``null`` where no element could say so."""
+    raw = settings.placeholder_bytes
+    schema = element.schema
+    name = schema.get("name", "")
+    if oid == _UUID:
+        return json.dumps([str(_name_uuid(raw))])
+    if (oid in _INT_CODES and schema["type"] == "int32" and not name.startswith("org.")) or oid in _LONG_CODES:
+        codes = np.frombuffer(raw, np.int8).tolist()
+        return json.dumps(codes, separators=(",", ":"))
+    return f"[{element.unavailable}]" if element.unavailable.startswith('"') and _holds_text(schema) else "null"
+
+
+def _holds_text(schema: dict[str, Any]) -> bool:
+    return schema["type"] == "string" or (schema["type"] == "bytes" and "name" not in schema)
+
+
+def _name_uuid(raw: bytes) -> uuid.UUID:
+    """Return the UUID of a name without a namespace, as ``UUID.nameUUIDFromBytes`` does."""
+    return uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)

@@ -1,0 +1,203 @@
+"""Columns' defaults: from the catalog's expression to the text of the value that schemas and rows show.
+
+The catalog knows a default as an expression (``pg_get_expr``). As in Debezium, a constant counts with its value, and
+a call of any function with a stand-in: zero, the epoch, the empty text. What is neither, or has a type that is
+not listed here, is no default. Of an expression with several literals the first is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+
+from floodmark.connectors.postgres.relation import Column, TypeInfo
+from floodmark.connectors.postgres.types import civil
+from floodmark.connectors.postgres.types.codec import Codec
+from floodmark.connectors.postgres.types.decimals import scale_of
+from floodmark.events.json_text import closed
+
+_CALL = re.compile(r"\(?[A-Za-z0-9_.]+\(.*\)")
+_CLOCKS = {"current_timestamp", "current_time", "current_date", "localtime", "localtimestamp"}
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_NULL = "NULL::"
+_INTEGER = re.compile(r"[+-]?\d+")
+_TIME = re.compile(r"(\d\d:\d\d)(:\d\d(?:\.\d{1,6})?)?")
+_INTERVAL = re.compile(r"(?:[+-]?\d+ (?:year|mon|day)s? ?)*(?:[+-]?\d+:\d\d:\d\d(?:\.\d+)?)?")
+_BITS = re.compile(r"[01]*")
+
+Reader = Callable[[str, int], str | None]
+"""Makes the server's text of a type's value from a constant and the column's modifier; None if it is none."""
+
+
+def default_text(column: Column, codec: Codec, types: Mapping[int, TypeInfo]) -> str | None:
+    """Return a column's default as the server would print the value, or None.
+
+    Args:
+        column: with its expression.
+        codec: the column's.
+        types: what the catalog says of the columns' types.
+    """
+    if column.default is None or codec.schema["type"] == "struct":
+        return None
+    info = types.get(column.type_oid)
+    if info is not None and info.kind == "e":
+        return _label(column.default)
+    if column.type_oid in _KINDS:
+        return _value(column.default, column.type_oid, column.modifier)
+    return None
+
+
+def one_json(codec: Codec, text: str) -> str | None:
+    """Return one value as JSON; None if it is null."""
+    fragment = codec.encode(pa.array([text], pa.string()))
+    return None if fragment.text.null_count else str(closed(fragment)[0].as_py())
+
+
+def _value(expression: str, oid: int, modifier: int) -> str | None:
+    stand_in, read = _KINDS[oid]
+    if _CALL.match(expression) or expression.strip().lower() in _CLOCKS:
+        constant: str | None = stand_in
+    else:
+        constant = _constant(expression)
+    return None if constant is None else read(constant, modifier)
+
+
+def _constant(expression: str) -> str | None:
+    """Return the first literal's text; the expression itself if it has none."""
+    if "'" not in expression:
+        return None if expression.startswith(_NULL) else expression
+    if expression.startswith(_NULL):
+        return None
+    found = _LITERAL.search(expression)
+    return found[1].replace("''", "'") if found else None
+
+
+def _label(expression: str) -> str | None:
+    """Return an enum's label: only a plain literal with a cast is one."""
+    value, cast, _ = expression.rpartition("::")
+    found = _LITERAL.fullmatch(value) if cast else None
+    return found[1].replace("''", "'") if found else None
+
+
+def _text(constant: str, _modifier: int) -> str:
+    return constant
+
+
+def _integer(bits: int) -> Reader:
+    def read(constant: str, _modifier: int) -> str | None:
+        constant = constant.strip()
+        if not _INTEGER.fullmatch(constant):
+            return None
+        number = int(constant)
+        return str(number) if -(1 << bits - 1) <= number < 1 << bits - 1 else None
+
+    return read
+
+
+def _floating(kind: type[np.floating]) -> Reader:
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+    def read(constant: str, _modifier: int) -> str | None:
+        try:
+            shortest = str(kind(constant.strip()))
+        except ValueError:
+            return None
+        return names.get(shortest, shortest)
+
+    return read
+
+
+def _numeric(constant: str, modifier: int) -> str | None:
+    """Return a decimal with the column's scale; None if it has more digits."""
+    try:
+        number = Decimal(constant.strip())
+    except InvalidOperation:
+        return None
+    scale = scale_of(modifier)
+    if not number.is_finite():
+        return None
+    if scale is not None:
+        rounded = f"{number:.{scale.scale}f}"
+        return rounded if Decimal(rounded) == number else None
+    return f"{number:f}"
+
+
+def _boolean(constant: str, _modifier: int) -> str:
+    return "t" if constant.strip().lower() == "true" else "f"
+
+
+def _bit_string(constant: str, _modifier: int) -> str | None:
+    constant = constant.strip()
+    return constant if _BITS.fullmatch(constant) else None
+
+
+def _uuid(constant: str, _modifier: int) -> str | None:
+    try:
+        return str(uuid.UUID(constant.strip()))
+    except ValueError:
+        return None
+
+
+def _date(constant: str, _modifier: int) -> str | None:
+    moment = _moment(constant)
+    return None if moment is None or moment.micros else constant.strip()
+
+
+def _timestamp(constant: str, _modifier: int) -> str | None:
+    constant = constant.strip()
+    if _moment(constant) is None:
+        return None
+    return constant if ":" in constant else f"{constant} 00:00:00"
+
+
+def _timestamptz(constant: str, modifier: int) -> str | None:
+    text = _timestamp(constant, modifier)
+    return f"{text}+00" if text and ":" not in constant else text
+
+
+def _moment(constant: str) -> civil.Moment | None:
+    try:
+        return civil.parse(constant.strip())
+    except ValueError:
+        return None
+
+
+def _time(constant: str, _modifier: int) -> str | None:
+    found = _TIME.fullmatch(constant.strip())
+    return f"{found[1]}{found[2] or ':00'}" if found else None
+
+
+def _interval(constant: str, _modifier: int) -> str | None:
+    constant = constant.strip()
+    return constant if constant and _INTERVAL.fullmatch(constant) else None
+
+
+_KINDS: dict[int, tuple[str, Reader]] = {
+    16: ("false", _boolean),
+    20: ("0", _integer(64)),
+    21: ("0", _integer(16)),
+    23: ("0", _integer(32)),
+    25: ("", _text),
+    114: ("{}", _text),  # json
+    142: ("", _text),  # xml
+    700: ("0.0", _floating(np.float32)),
+    701: ("0.0", _floating(np.float64)),
+    1042: ("", _text),  # char(n)
+    1043: ("", _text),  # varchar
+    1082: ("1970-01-01", _date),
+    1083: ("00:00", _time),
+    1114: ("1970-01-01", _timestamp),
+    1184: ("1970-01-01", _timestamptz),
+    1186: ("00:00:00", _interval),
+    1560: ("00", _bit_string),
+    1562: ("0", _bit_string),
+    1700: ("0.0", _numeric),
+    2950: ("00000000-0000-0000-0000-000000000000", _uuid),
+    3802: ("{}", _text),  # jsonb
+}
+"""What stands for a function's result, and how a constant is read, by the type's OID."""

@@ -1,0 +1,104 @@
+"""The tasks of a micro-batch, from the offsets at its ends alone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from floodmark.config.common import CommonOptions
+from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.incremental_engine import IncrementalEngine
+from floodmark.snapshot.reports import Part
+from floodmark.spark.captured import CapturedLog
+from floodmark.spark.lane import SecondLane
+from floodmark.spark.offsets import Offset
+from floodmark.spark.partitions import (
+    ChunkPartition,
+    HeartbeatPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+    chunk_partitions,
+    window_partitions,
+)
+
+MAX_WARM = 8
+
+Task = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | HeartbeatPartition | WarmPartition
+
+
+class MicroBatchTasks:
+    """Makes the tasks of micro-batches.
+
+    Args:
+        options: the source's options.
+        owner: the name of the source's directory below ``state.dir``.
+        log: what capture has received.
+        engine: of the snapshots that everything waits for.
+        lane: the second lane.
+        incremental: the engine of the incremental snapshots.
+    """
+
+    def __init__(
+        self,
+        options: CommonOptions,
+        owner: str,
+        log: CapturedLog,
+        engine: SnapshotEngine,
+        lane: SecondLane,
+        incremental: IncrementalEngine,
+    ) -> None:
+        self._options = options
+        self._owner = owner
+        self._log = log
+        self._engine = engine
+        self._lane = lane
+        self._incremental = incremental
+
+    def of(self, start: Offset, end: Offset) -> list[Task]:
+        """Return the tasks of the micro-batch between two offsets, also of one that an earlier process planned."""
+        result: list[Task] = []
+        if start.new and end.snapshot is None:
+            result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
+        if end.snapshot is not None:
+            result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
+        result += self._lane_tasks(start, end)
+        captured = self._log_tasks(start, end)
+        if end.incremental is not None and end.incremental.batch:
+            chunks = self._incremental.chunks(end.incremental)
+            result += window_partitions(chunks, captured, self._log.place, end.batch)
+            result += self._chunk_tasks(end, "incremental", [chunk for chunk in chunks if "files" not in chunk])
+        result += captured
+        if end.notifications and self._options.notification_sink_topic_name:
+            result.append(NotificationPartition(end.notifications, end.log))
+        if end.heartbeat is not None:
+            result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
+        return result
+
+    def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
+        result: list[Task] = []
+        if start.lane is not None and start.lane.position:
+            self._log.start(start.oldest)
+            upto = end.log if end.lane is None else end.lane.position
+            if upto > start.lane.position:
+                aside = _aside(start, end)
+                result += self._log.partitions(start.lane.position, upto, end.batch, aside, start.lane.tables, end.xmin)
+        if end.lane is not None and end.lane.snapshot is not None:
+            result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
+        return result
+
+    def _log_tasks(self, start: Offset, end: Offset) -> list[LogPartition]:
+        after = end.log if start.new or end.gap else start.log
+        if end.log <= after:
+            return []
+        lane = start.lane.tables if start.lane is not None and start.lane.position else ()
+        return self._log.partitions(after, end.log, end.batch, (*_aside(start, end), *lane), None, end.xmin)
+
+    def _chunk_tasks(self, end: Offset, part: Part, chunks: list[dict[str, Any]]) -> list[ChunkPartition]:
+        return chunk_partitions(self._owner, end.batch, part, chunks, self._options.snapshot_max_threads)
+
+
+def _aside(start: Offset, end: Offset) -> tuple[int, ...]:
+    """Return the tables whose changes are left out, as the log numbers them."""
+    return tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})
