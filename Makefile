@@ -7,7 +7,7 @@ REFERENCE := $(VENV)/.reference
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test unit check bench bench-quick docs chaos conformance lock clean
+.PHONY: help demo test unit check bench bench-quick docs chaos fuzz conformance lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make check        formatting, lint and types"
 	@echo "make unit         the fast tests only"
 	@echo "make chaos        a longer run of kills, faults and generated workloads"
+	@echo "make fuzz         1,000,000 broken logs for the decoder"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
@@ -49,9 +50,13 @@ unit: $(STAMP)
 chaos: $(STAMP)
 	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_GENERATED_CASES=3000 $(BIN)/python -m pytest tests/chaos tests/integration/test_generated_snapshots.py
 
+fuzz: $(STAMP)
+	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest tests/unit/test_decoder_fuzz.py
+
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens
 	$(BIN)/python -m tests.conformance.record_signals
+	$(BIN)/python -m tests.conformance.count
 	$(BIN)/python -m pytest tests/conformance
 
 bench: $(REFERENCE)

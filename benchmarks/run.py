@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, scale, snapshot
+from benchmarks import drain, growth, incremental, latency, memory, scale, snapshot, wide
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "drain": drain.run,
+    "wide": wide.run,
     "snapshot": snapshot.run,
     "incremental": incremental.run,
     "scale": scale.run,

@@ -80,6 +80,8 @@ def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], th
         return want is None and got == "a name"
     if NEGATIVE_SCALE in (field, _schema_field(mine, path)):
         return True
+    if case == "altered_types" and path.endswith(".parameters.allowed"):
+        return bool(want == "sad,happy")
     if payload["op"] == "r" and case in TYPES_TOLD and (_schema_field(mine, path) or field) in TOLD_OTHERWISE:
         return True
     if case == "generated":

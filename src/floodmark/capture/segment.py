@@ -77,11 +77,15 @@ class SegmentData:
         """
         if bytes(data[:8]) != MAGIC:
             raise DecodeError(f"'{name}' is not a log segment.")
-        (length,) = _LENGTH.unpack(data[8:12])
-        header = json.loads(bytes(data[12 : 12 + length]))
+        try:
+            (length,) = _LENGTH.unpack(data[8:12])
+            header = json.loads(bytes(data[12 : 12 + length]))
+            size = header["payload_bytes"]
+        except (struct.error, ValueError, LookupError, TypeError, RecursionError):
+            raise DecodeError(f"The header of the log segment '{name}' cannot be read.") from None
         begin = 12 + length
-        end = begin + int(header["payload_bytes"])
-        if len(data) < end or (len(data) - end) % 4:
+        if not isinstance(size, int) or not 0 <= size <= len(data) - begin or (len(data) - begin - size) % 4:
             raise DecodeError(f"The log segment '{name}' is cut off.")
+        end = begin + size
         raw = np.frombuffer(data, np.uint8)
         return cls(raw[begin:end], np.frombuffer(data[end:], "<u4"), header)

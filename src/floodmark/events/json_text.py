@@ -151,7 +151,12 @@ def _with_surrogates(array: pa.StringArray) -> pa.StringArray:
 
 
 def string(array: pa.StringArray) -> Fragment:
-    """Return strings as JSON strings."""
+    """Return strings as JSON strings.
+
+    Raises:
+        pa.ArrowInvalid: a string is not UTF-8.
+    """
+    array.validate(full=True)
     return Fragment(escape(array), quoted=True)
 
 

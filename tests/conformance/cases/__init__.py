@@ -7,6 +7,7 @@ one by one, each in a transaction of its own, once the connector streams. Each m
 from __future__ import annotations
 
 from tests.conformance.cases import (
+    altered,
     arrays,
     columns,
     defaults,
@@ -18,10 +19,25 @@ from tests.conformance.cases import (
     schemas,
     special,
     stream,
+    workload,
 )
 from tests.conformance.cases.case import DDL, Case
 
-THEMES = (scalars, identity, schemas, columns, masks, naming, stream, defaults, arrays, special, modes)
+THEMES = (
+    scalars,
+    identity,
+    schemas,
+    columns,
+    masks,
+    naming,
+    stream,
+    defaults,
+    arrays,
+    special,
+    modes,
+    altered,
+    workload,
+)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
 

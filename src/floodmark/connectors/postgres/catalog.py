@@ -23,17 +23,19 @@ _TABLES = """
     ORDER BY n.nspname, c.relname
 """
 
-# A table's key: its primary key, else a unique index over NOT NULL columns.
+# A table's keys, the best first: its primary key, else a unique index over NOT NULL columns. The log marks the
+# columns of a primary key only if it is not deferrable.
 _KEYS = """
-    SELECT DISTINCT ON (1) relid, key FROM (
-        SELECT i.indrelid::int8 AS relid, i.indisprimary, i.indexrelid, array_agg(a.attname::text ORDER BY k.n) AS key
+    SELECT relid, key, logged FROM (
+        SELECT i.indrelid::int8 AS relid, i.indisprimary, i.indexrelid, i.indisprimary AND i.indimmediate AS logged,
+               array_agg(a.attname::text ORDER BY k.n) AS key
         FROM pg_index i
         CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, n)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
         WHERE k.n <= i.indnkeyatts AND i.indrelid = ANY(ARRAY[{oids}]::oid[])
           AND (i.indisprimary OR (i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL
                                   AND i.indexprs IS NULL))
-        GROUP BY 1, 2, 3 HAVING bool_and(a.attnotnull)
+        GROUP BY 1, 2, 3, 4 HAVING bool_and(a.attnotnull)
     ) keys ORDER BY relid, indisprimary DESC, indexrelid
 """
 
@@ -43,9 +45,14 @@ _IDENTITY = """
     WHERE i.indisreplident AND i.indrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """
 
-_REQUIRED = """
-    SELECT attrelid::int8, array_agg(attname::text) FROM pg_attribute
-    WHERE attnum > 0 AND NOT attisdropped AND attnotnull AND attrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
+_COLUMNS = """
+    SELECT a.attrelid::int8,
+           array_agg(CASE WHEN a.attisdropped THEN NULL ELSE a.attname::text END ORDER BY a.attnum),
+           array_agg(a.atttypid::int8 ORDER BY a.attnum),
+           array_agg(a.attgenerated <> '' ORDER BY a.attnum),
+           array_agg(a.attnotnull OR coalesce(t.typnotnull, false) ORDER BY a.attnum)
+    FROM pg_attribute a LEFT JOIN pg_type t ON t.oid = a.atttypid
+    WHERE a.attnum > 0 AND a.attrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """
 
 _DEFAULTS = """
@@ -133,7 +140,15 @@ def _all_tables(conn: Conn) -> list[Table]:
 
 def key_names(conn: Conn, oids: Collection[int]) -> dict[int, list[str]]:
     """Return the columns of the tables' keys, in the key's order; tables without one are left out."""
-    return dict(run(conn, _KEYS.format(oids=_oid_list(oids)), "the primary keys"))
+    return {oid: keys[0][0] for oid, keys in _all_keys(conn, oids).items()}
+
+
+def _all_keys(conn: Conn, oids: Collection[int]) -> dict[int, list[tuple[list[str], bool]]]:
+    """Return each table's keys, the best first, and whether the log marks their columns."""
+    keys: dict[int, list[tuple[list[str], bool]]] = {}
+    for oid, names, logged in run(conn, _KEYS.format(oids=_oid_list(oids)), "the primary keys"):
+        keys.setdefault(oid, []).append((names, logged))
+    return keys
 
 
 def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str, Any]]:
@@ -144,16 +159,20 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
         relations: the type OIDs of the columns, by table OID.
 
     Returns:
-        By table OID: ``key`` (columns of the primary key, else of a unique index), ``identity`` (columns of
-        the index that is the replica identity), ``required`` (columns that are NOT NULL), ``defaults`` (the
-        expressions of columns that have one) and ``types``.
+        By table OID: ``key`` (columns of the primary key, else of a unique index), ``unmarked_key`` (of the best key
+        whose columns the log doesn't mark), ``identity`` (columns of the index that is the replica identity),
+        ``required`` (columns that are NOT NULL), ``columns`` (all that the table ever had, in their order: name or None
+        if it was dropped, type OID, whether it is generated), ``defaults`` (the expressions of columns that have one)
+        and ``types``.
     """
     if not relations:
         return {}
     oids = _oid_list(relations)
-    keys = key_names(conn, relations)
+    keys = _all_keys(conn, relations)
     identity: dict[int, list[str]] = dict(run(conn, _IDENTITY.format(oids=oids), "the replica identities"))
-    required: dict[int, list[str]] = dict(run(conn, _REQUIRED.format(oids=oids), "the columns"))
+    columns = {
+        oid: list(zip(*rest, strict=True)) for oid, *rest in run(conn, _COLUMNS.format(oids=oids), "the columns")
+    }
     defaults: dict[int, dict[str, str]] = dict(run(conn, _DEFAULTS.format(oids=oids), "the columns' defaults"))
     others = {oid for type_oids in relations.values() for oid in type_oids if oid not in MAPPED}
     types: dict[int, list[Any]] = {}
@@ -162,9 +181,11 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
             types[oid] = rest
     return {
         oid: {
-            "key": keys.get(oid, []),
+            "key": next((names for names, _ in keys.get(oid, [])), []),
+            "unmarked_key": next((names for names, logged in keys.get(oid, []) if not logged), []),
             "identity": identity.get(oid, []),
-            "required": required.get(oid, []),
+            "required": [name for name, _, _, required in columns.get(oid, []) if name is not None and required],
+            "columns": [column[:3] for column in columns.get(oid, [])],
             "defaults": defaults.get(oid, {}),
             "types": {} if type_oids <= MAPPED else types,
         }

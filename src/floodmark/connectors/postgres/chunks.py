@@ -365,7 +365,8 @@ def describe_tables(conn: psycopg.Connection[TupleRow], oids: list[int]) -> dict
     """
     rows = run(
         conn,
-        "SELECT attrelid::int8, attname::text, atttypid::int8, atttypmod, attnotnull FROM pg_attribute "
+        "SELECT attrelid::int8, attname::text, atttypid::int8, atttypmod, attnotnull OR typnotnull "
+        "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid "
         f"WHERE attrelid = ANY(ARRAY[{_listed(oids)}]::oid[]) AND attnum > 0 AND NOT attisdropped "
         "AND attgenerated = '' ORDER BY attrelid, attnum",
         "the columns of the tables",

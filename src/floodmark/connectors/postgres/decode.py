@@ -17,6 +17,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import DeadLetter, TableFailure
 from floodmark.connectors.postgres.event_orders import EventOrders, event_orders
+from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.placing import message_groups, placed, positions, told_group
 from floodmark.connectors.postgres.records import Changes, all_changes, truncated, within
@@ -25,7 +26,7 @@ from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.transaction_events import TransactionEvents, block_pieces
-from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, old_and_new, split_tuples
+from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, last_tuples, tuple_pairs
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment
@@ -109,7 +110,7 @@ class _Isolation:
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
             if len(tables) == 1 and self._dead is None:
-                self._set_aside(int(tables[0]), exc)
+                self._set_aside(int(tables[0]), _located(make, rows, exc))
                 return []
             if len(rows) == 1 and self._dead is not None:
                 self._dead.append(self._letter(rows.changes, exc))
@@ -139,6 +140,30 @@ class _Isolation:
             self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", relation.oid, describe(error)))
         self.oids.add(relation.oid)
         self.aside |= [other.oid in self.oids for other in self._relations]
+
+
+def _located(make: Callable[[_Rows], Iterator[EventGroup]], rows: _Rows, error: Exception) -> DecodeError:
+    """Return the error of the first change that can't be decoded, with its place.
+
+    Args:
+        make: fails for the rows.
+        rows: changes of one table.
+        error: why.
+    """
+    good, bad = 0, len(rows)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            list(make(rows.select(np.arange(middle))))
+            good = middle
+        except Exception as exc:
+            bad, error = middle, exc
+    changes = rows.changes
+    relation = changes.relations[int(changes.relation[good])]
+    lsn = int(changes.transactions.lsn[changes.transaction[good]])
+    place = position(lsn, int(changes.ordinal[good]))
+    name = f"{relation.schema}.{relation.table}"
+    return DecodeError(f"The change of {name} at {place} cannot be decoded: {describe(error)}")
 
 
 class PostgresDecoder:
@@ -239,8 +264,7 @@ class PostgresDecoder:
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
         _expect(rows.changes, 5, NEW_ROW)
-        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
-        yield self._event(rows, "c", None, rows.version.encode(new))
+        yield self._event(rows, "c", None, rows.version.encode(_only_tuples(rows)))
 
     def _updates(self, rows: _Rows) -> Iterator[EventGroup]:
         kinds = rows.changes.payload[rows.changes.at + 5]
@@ -261,15 +285,14 @@ class PostgresDecoder:
     def _updates_without_old(self, rows: _Rows) -> Iterator[EventGroup]:
         if self._options.skips("u"):
             return
-        new, _ = split_tuples(rows.changes.payload, rows.changes.at + 6, len(rows.version.names))
-        yield self._event(rows, "u", None, rows.version.encode(new))
+        yield self._event(rows, "u", None, rows.version.encode(_only_tuples(rows)))
 
     def _updates_with_old(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = old_and_new(rows.changes.payload, rows.changes.at, len(rows.version.names))
+        old, new = _both_tuples(rows)
         yield from self._changed(rows, old, with_old_values(new, old), complete=True)
 
     def _updates_with_key(self, rows: _Rows) -> Iterator[EventGroup]:
-        old, new = old_and_new(rows.changes.payload, rows.changes.at, len(rows.version.names))
+        old, new = _both_tuples(rows)
         # The new row lacks a large key that stayed as it was.
         yield from self._changed(rows, old, with_old_values(new, old), complete=False)
 
@@ -314,8 +337,7 @@ class PostgresDecoder:
             if not len(index):
                 continue
             part = rows if len(index) == len(rows) else rows.select(index)
-            old, _ = split_tuples(part.changes.payload, part.changes.at + 6, len(part.version.names))
-            before = part.version.encode_old(old, kind == OLD_ROW)
+            before = part.version.encode_old(_only_tuples(part), kind == OLD_ROW)
             group = self._event(part, "d", before, None, DELETED)
             yield group
             if part.version.tombstones:
@@ -364,6 +386,18 @@ class PostgresDecoder:
         every = {**columns, **rows.names.columns(), "op": operation}
         order = changes.record * 256 + min(sub, 255)
         return placed(order, changes, changes.transaction, changes.ordinal, min(sub, 255), every, self._options)
+
+
+def _only_tuples(rows: _Rows) -> list[TextColumn]:
+    """Split messages that hold one tuple."""
+    changes = rows.changes
+    return last_tuples(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
+
+
+def _both_tuples(rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
+    """Split updates that hold an old and a new tuple."""
+    changes = rows.changes
+    return tuple_pairs(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
 
 
 def _expect(changes: Changes, offset: int, kind: int) -> None:

@@ -13,8 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.errors import DecodeError
+
 COPY_DATA = 0x64
 HEADER_BYTES = 5
+MAX_FRAME_BYTES = 1 << 30
+"""The server's strings end below (MaxAllocSize)."""
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
@@ -42,6 +46,9 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
 
     Returns:
         Starts, shape (frames,); the end of the last frame (0 if there is none).
+
+    Raises:
+        DecodeError: a frame is shorter than its header, or longer than any that the server makes.
     """
     size = len(buf)
     if size < HEADER_BYTES or buf[0] != COPY_DATA:
@@ -60,9 +67,13 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
             last = int(breaks[at]) if at < len(breaks) else len(candidates) - 1
             run = candidates[first : last + 1]
             after = int(ends[last])
+            if (ends[first : last + 1] - run < HEADER_BYTES).any():
+                raise DecodeError("PostgreSQL sent a message that is shorter than its header.")
         else:  # a frame of 16 MiB or more
             run = np.array([position], np.int64)
             after = position + 1 + int(lengths[position + 1])
+            if after - position > MAX_FRAME_BYTES:
+                raise DecodeError(f"PostgreSQL announced a message of {after - position} bytes.")
         if after > size:
             if len(run) > 1:
                 runs.append(run[:-1])

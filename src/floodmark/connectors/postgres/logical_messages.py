@@ -58,8 +58,8 @@ class LogicalMessages:
             length = be_view(payload, ">u4")[end + 1].astype(np.int64)
         except IndexError:
             raise DecodeError("A logical decoding message is cut off.") from None
-        if len(end) and int((end + 5 + length).max()) > len(payload):
-            raise DecodeError("A logical decoding message is cut off.")
+        if (end + 5 + length != changes.ends).any():
+            raise DecodeError("A logical decoding message is not as long as it says.")
         return cls(prefix, slices(payload, end + 5, length, None).view(pa.binary()))
 
     def own(self) -> NDArray[np.bool_]:

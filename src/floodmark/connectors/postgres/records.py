@@ -24,18 +24,21 @@ from floodmark.connectors.postgres.messages import (
     ORIGIN,
     PAYLOAD,
     PG_EPOCH_US,
+    RELATION,
     SENT,
     TRUNCATE,
     UPDATE,
     WAL_LSN,
 )
-from floodmark.connectors.postgres.relation import Relation, from_header
+from floodmark.connectors.postgres.record_checks import check_order, frame_ends, record_kinds
+from floodmark.connectors.postgres.relation import Relation, from_header, raw_of
 from floodmark.connectors.postgres.source_block import NO_XID, Transactions
 from floodmark.connectors.postgres.tuples import terminated
-from floodmark.errors import DecodeError
+from floodmark.errors import DecodeError, describe
 
 _COUNTED = np.zeros(256, bool)
 _COUNTED[list(CHANGES)] = True
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass
@@ -82,12 +85,15 @@ class Changes:
             self.from_record,
         )
 
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """Where each message ends, shape (changes,)."""
+        return frame_ends(self.payload, self.at - PAYLOAD)
+
     def raw(self, index: int) -> bytes:
         """Return the bytes of one change's message."""
-        at = int(self.at[index])
-        frame = at - PAYLOAD
-        end = frame + 1 + int.from_bytes(bytes(self.payload[frame + 1 : frame + 5]), "big")
-        return bytes(self.payload[at:end])
+        at = self.at[index : index + 1]
+        return bytes(self.payload[int(at[0]) : int(frame_ends(self.payload, at - PAYLOAD)[0])])
 
     def relation_at(self, oid: int, record: int) -> Relation:
         """Return the version of a table that is in force at a record."""
@@ -134,10 +140,11 @@ def all_changes(data: SegmentData) -> Changes:
     """
     payload = data.payload
     starts = data.starts.astype(np.int64)
-    if len(starts) and int(starts[-1]) + PAYLOAD >= len(payload):
-        raise DecodeError("A log record goes past its segment.")
-    kinds = payload[starts + PAYLOAD]
-    transactions, begun = _transactions(data, starts, kinds)
+    kinds = record_kinds(payload, starts)
+    try:
+        transactions, begun = _transactions(data, starts, kinds)
+    except _UNREADABLE as exc:
+        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
     owner = np.cumsum(begun) - (0 if data.header["transaction"] is not None else 1)
     counted = _COUNTED[kinds]
     running = np.cumsum(counted)
@@ -147,15 +154,9 @@ def all_changes(data: SegmentData) -> Changes:
     before[len(before) - len(begins) :] = running[begins] - counted[begins]
     index = np.flatnonzero(counted)
     tx = owner[index]
-    if len(tx) and tx[0] < 0:
-        raise DecodeError("A change stands outside of a transaction.")
     ordinal = running[index] - before[tx] + transactions.first_change[tx]
     at = starts[index] + PAYLOAD
-    relations, from_record = [], []
-    for entry in data.header["relations"]:
-        relation, record = from_header(entry)
-        relations.append(relation)
-        from_record.append(record)
+    relations, from_record = _relations(data, starts, kinds)
     versions = _versions(payload, at, kinds[index], index, relations, from_record)
     change_lsn = be_view(payload, ">i8")[starts[index] + WAL_LSN].astype(np.int64)
     return Changes(
@@ -171,6 +172,33 @@ def all_changes(data: SegmentData) -> Changes:
         relations,
         from_record,
     )
+
+
+def _relations(
+    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
+) -> tuple[list[Relation], list[int]]:
+    """Return the relation versions of a segment and the records from which they are in force.
+
+    Raises:
+        DecodeError: the header's are not those of the records.
+    """
+    relations, from_record = [], []
+    try:
+        for entry in data.header["relations"]:
+            relation, record = from_header(entry)
+            relations.append(relation)
+            from_record.append(record)
+            if record >= 0:
+                one = starts[record : record + 1]
+                begin, end = int(one[0]) + PAYLOAD, int(frame_ends(data.payload, one)[0])
+                if bytes(data.payload[begin:end]) != raw_of(entry):
+                    raise DecodeError(f"The log record {record} of a segment is another Relation message.")
+    except _UNREADABLE as exc:
+        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
+    inside = [record for record in from_record if record >= 0]
+    if inside != np.flatnonzero(kinds == RELATION).tolist():
+        raise DecodeError("The header of a log segment lacks some of its relations.")
+    return relations, from_record
 
 
 def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -193,6 +221,8 @@ def _transactions(
     """Return the segment's transactions, and which records begin one."""
     payload = data.payload
     alone = outside(payload, starts, kinds)
+    opened = data.header["transaction"]
+    check_order(payload, starts, kinds, alone, None if opened is None else int(opened["lsn"]))
     begun = (kinds == BEGIN) | alone
     begins = starts[begun] + PAYLOAD
     single = alone[begun]
@@ -205,12 +235,9 @@ def _transactions(
     if single.any():
         sent = int64[starts[begun] + SENT].astype(np.int64) + PG_EPOCH_US
         commit_us = _times_before(commit_us, single, data.header.get("last_commit_us"), sent)
-    opened = data.header["transaction"]
     if opened is not None:
-        lsn = np.concatenate([[opened["lsn"]], lsn])
-        commit_us = np.concatenate([[opened["commit_us"]], commit_us])
-        xid = np.concatenate([[opened["xid"]], xid])
-        first = np.concatenate([[opened["changes"]], first])
+        carried = np.array([[opened[name]] for name in ("lsn", "commit_us", "xid", "changes")], np.int64)
+        lsn, commit_us, xid, first = map(np.concatenate, zip(carried, (lsn, commit_us, xid, first), strict=True))
     ended = data.header["last_commit"]
     finished = (kinds == COMMIT) | alone
     last = starts[finished] + PAYLOAD
@@ -253,7 +280,9 @@ def _origins(
     lsn = np.zeros(rows, np.int64)
     index = np.full(rows, -1, np.int64)
     at = starts[records] + PAYLOAD
-    names, _ = terminated(data.payload, at + 9)
+    names, ends = terminated(data.payload, at + 9)
+    if (ends + 1 != frame_ends(data.payload, starts[records])).any():
+        raise DecodeError("An Origin message is not as long as its name.")
     owner = np.cumsum(begun)[records] - 1 + extra
     index[owner] = np.arange(len(records))
     lsn[owner] = be_view(data.payload, ">i8")[at + 1]
@@ -290,7 +319,8 @@ def truncated(payload: NDArray[np.uint8], at: int) -> list[int]:
     if payload[at] != TRUNCATE:
         raise DecodeError("Not a Truncate message.")
     count = int.from_bytes(bytes(payload[at + 1 : at + 5]), "big")
-    oids = bytes(payload[at + 6 : at + 6 + 4 * count])
-    if len(oids) != 4 * count:
-        raise DecodeError("A Truncate message is cut off.")
+    end = int(frame_ends(payload, np.array([at - PAYLOAD]))[0])
+    if end != at + 6 + 4 * count:
+        raise DecodeError("A Truncate message does not hold as many tables as it says.")
+    oids = bytes(payload[at + 6 : end])
     return [int.from_bytes(oids[4 * i : 4 * i + 4], "big") for i in range(count)]

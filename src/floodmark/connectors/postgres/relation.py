@@ -11,11 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from floodmark.connectors.postgres.messages import RELATION
 from floodmark.errors import DecodeError
 
 _UINT32 = struct.Struct(">I")
 _UINT16 = struct.Struct(">H")
 _TYPE = struct.Struct(">Ii")
+
+IDENTITIES = "dnfi"
+"""Replica identities: default, nothing, full, index."""
 
 
 @dataclass(frozen=True, order=True)
@@ -90,17 +94,19 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
 
     Args:
         raw: the message from its type byte on.
-        structure: what the catalog said when the message was received: ``key``, ``required``, ``defaults``,
-            ``types``.
+        structure: what the catalog said when the message was received, by the message's names: ``key``,
+            ``unmarked_key``, ``required``, ``defaults``, ``types``.
 
     Raises:
-        DecodeError: the message is cut off.
+        DecodeError: the message is cut off, or is something else.
     """
     try:
         (oid,) = _UINT32.unpack_from(raw, 1)
         schema, at = _text(raw, 5)
         table, at = _text(raw, at)
         identity = chr(raw[at])
+        if raw[0] != RELATION or identity not in IDENTITIES:
+            raise ValueError("another kind of message")
         (count,) = _UINT16.unpack_from(raw, at + 1)
         at += 3
         columns: list[Column] = []
@@ -113,43 +119,51 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
             at += _TYPE.size
             optional = name not in required
             columns.append(Column(name, type_oid, modifier, bool(flag & 1), optional, defaults.get(name)))
+        if at != len(raw):
+            raise ValueError(f"{len(raw) - at} bytes too many")
     except (IndexError, ValueError, struct.error) as exc:
-        raise DecodeError(f"A Relation message is cut off: {exc}.") from None
+        raise DecodeError(f"A Relation message cannot be read: {exc}.") from None
     types = {int(k): type_from_list(v) for k, v in (structure or {}).get("types", {}).items()}
-    key = key_columns(identity, columns, (structure or {}).get("key", ()))
+    key = key_columns(identity, columns, (structure or {}).get("key", ()), (structure or {}).get("unmarked_key", ()))
     return Relation(oid, schema or "pg_catalog", table, identity, tuple(columns), key, types)
 
 
-def key_columns(identity: str, columns: Sequence[Column], catalog_key: Sequence[str]) -> tuple[str, ...]:
+def key_columns(
+    identity: str, columns: Sequence[Column], catalog_key: Sequence[str], unmarked_key: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return the names of the key's columns.
 
     With the default identity the message itself marks the primary key as it was at the time of the
-    change; the catalog gives its order. With an index as identity a key that the index doesn't cover
-    would be unknown in deletes, so then the index's columns are the key.
+    change; the catalog gives its order. If it marks none there was none: one that the catalog knows was added later.
+    With an index as identity a key that the index doesn't cover would be unknown in deletes, so then the
+    index's columns are the key. Otherwise only the catalog knows the key.
 
     Args:
         identity: the replica identity.
         columns: the relation's columns; ``identity`` marks those that the log holds for old rows.
         catalog_key: columns of the primary key, or of a unique index over NOT NULL columns.
+        unmarked_key: columns of the best key that the message wouldn't mark.
     """
     marked = tuple(column.name for column in columns if column.identity)
     names = {column.name for column in columns}
-    usable = bool(catalog_key) and all(name in names for name in catalog_key)
+    known = tuple(name for name in catalog_key if name in names)
     if identity == "d" and marked:
-        return tuple(catalog_key) if usable and set(catalog_key) == set(marked) else marked
+        return known if set(known) == set(marked) else marked
+    if identity == "d":
+        return tuple(unmarked_key) if set(unmarked_key) <= names else ()
     if identity == "i":
-        return tuple(catalog_key) if usable and set(catalog_key) <= set(marked) else marked
-    return tuple(catalog_key) if usable else ()
+        return known if known and set(known) <= set(marked) else marked
+    return known
 
 
-def relation_oid(raw: bytes) -> int:
-    """Return the table OID of a Relation message."""
-    return int(_UINT32.unpack_from(raw, 1)[0])
+def follows_catalog(relation: Relation, schemas: bool) -> bool:
+    """Tell whether the events of a table depend on types that ``ALTER`` changes without a new Relation message.
 
-
-def type_oids(raw: bytes) -> set[int]:
-    """Return the OIDs of the columns' types in a Relation message."""
-    return {column.type_oid for column in parse_relation(raw).columns}
+    Those are domains, which can become NOT NULL, and in schemas enums, whose labels they list.
+    """
+    own = {column.type_oid for column in relation.columns} & relation.types.keys()
+    kinds = {relation.types[oid].kind for oid in own}
+    return "d" in kinds or (schemas and any(info.kind == "e" for info in relation.types.values()))
 
 
 def to_header(raw: bytes, structure: Mapping[str, Any], record: int) -> dict[str, Any]:
@@ -159,7 +173,12 @@ def to_header(raw: bytes, structure: Mapping[str, Any], record: int) -> dict[str
 
 def from_header(entry: Mapping[str, Any]) -> tuple[Relation, int]:
     """Return the relation version of a header's entry and the record from which it is in force."""
-    return parse_relation(base64.b64decode(entry["raw"]), entry["structure"]), int(entry["record"])
+    return parse_relation(raw_of(entry), entry["structure"]), int(entry["record"])
+
+
+def raw_of(entry: Mapping[str, Any]) -> bytes:
+    """Return the Relation message of a header's entry."""
+    return base64.b64decode(entry["raw"], validate=True)
 
 
 def _text(raw: bytes, at: int) -> tuple[str, int]:

@@ -71,7 +71,7 @@ class Shapes:
             if not options.captures(relation.schema, relation.table):
                 continue
             # A schema holds the topic's name, so with schemas no two tables look alike.
-            own = relation.oid if options.schemas_enable else 0
+            own = (relation.schema, relation.table) if options.schemas_enable else ()
             types = tuple(sorted(relation.types.items()))
             plan = plan_look(relation, options) if shaping else None
             look = (relation.columns, relation.key, types, own, plan)

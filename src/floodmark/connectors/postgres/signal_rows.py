@@ -9,7 +9,7 @@ from floodmark.connectors.postgres.frames import be_view
 from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.messages import INSERT, PAYLOAD
 from floodmark.connectors.postgres.records import find_changes
-from floodmark.connectors.postgres.tuples import split_tuples
+from floodmark.connectors.postgres.tuples import last_tuples
 
 FIELDS = ("id", "type", "data")
 
@@ -35,7 +35,8 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
         relation = changes.relations[int(changes.relation[index])]
         if relation.oid not in tables or len(relation.columns) < len(FIELDS):
             continue
-        columns, _ = split_tuples(changes.payload, changes.at[index : index + 1] + 6, len(relation.columns))
+        one = changes.select(slice(index, index + 1))
+        columns = last_tuples(one.payload, one.at + 6, len(relation.columns), one.ends)
         values = [column.text[0].as_py() or "" for column in columns[: len(FIELDS)]]
         lsn = int(changes.transactions.lsn[changes.transaction[index]])
         place = position(lsn, int(changes.ordinal[index]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from floodmark.connectors.postgres.channel import CopyChannel, open_channel, par
 from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.connection import connect, server_version
 from floodmark.connectors.postgres.event_orders import event_counter
-from floodmark.connectors.postgres.frames import COPY_DATA, be_view, find_frames
+from floodmark.connectors.postgres.frames import COPY_DATA, MAX_FRAME_BYTES, be_view, find_frames
 from floodmark.connectors.postgres.lsn import format_lsn, parse_position, position
 from floodmark.connectors.postgres.messages import (
     BEGIN,
@@ -37,6 +37,7 @@ from floodmark.connectors.postgres.messages import (
     FRAME_KIND,
     INSERT,
     KEEPALIVE,
+    KEEPALIVE_BYTES,
     KEEPALIVE_END,
     KEEPALIVE_REPLY,
     ORIGIN,
@@ -45,18 +46,30 @@ from floodmark.connectors.postgres.messages import (
     RELATION,
     TRUNCATE,
     UPDATE,
+    WAL_DATA,
 )
-from floodmark.connectors.postgres.records import outside
-from floodmark.connectors.postgres.relation import parse_relation, relation_oid, to_header, type_oids
+from floodmark.connectors.postgres.past_names import as_of
+from floodmark.connectors.postgres.records import outside, truncated
+from floodmark.connectors.postgres.relation import (
+    follows_catalog,
+    from_header,
+    parse_relation,
+    raw_of,
+    to_header,
+)
 from floodmark.connectors.postgres.signal_rows import signals_in
 from floodmark.connectors.postgres.slots import check_position, check_slot, find_slot
 from floodmark.connectors.postgres.stream_settings import stream_settings
 from floodmark.connectors.postgres.tuples import terminated
-from floodmark.errors import ConnectError, SourceStateError
+from floodmark.errors import ConnectError, DecodeError, SourceStateError
 
 RECEIVE_BUFFER = 64 << 10
 SLACK = 64 << 10
 BURST_PAUSE_S = 0.004
+
+_ENDS = (b"c", b"C", b"Z")
+_MESSAGES = (*_ENDS, b"E", b"N", b"S", b"A")
+"""What can come beside CopyData: ends, an error, a notice, a parameter's status, a notification."""
 
 _STATUS = struct.Struct(">cQQQqB")
 
@@ -117,6 +130,7 @@ class PostgresStream:
         self._event_counter = event_counter(options)
         self._relations: dict[int, dict[str, Any]] = {}
         self._signal_tables: set[int] = set()
+        self._altering: set[int] = set()
         self._after = ""
         self._received = 0
         self._confirmed = 0
@@ -285,13 +299,14 @@ class PostgresStream:
         head = bytes(area[:5])
         if len(head) < 5:
             return False
-        size = 1 + int.from_bytes(head[1:], "big")
+        kind, size = head[:1], 1 + int.from_bytes(head[1:], "big")
+        if kind not in _MESSAGES or not len(head) <= size <= MAX_FRAME_BYTES:
+            raise DecodeError("PostgreSQL sent something that is no replication message.")
         if len(area) < size:
             return False
-        kind, body = head[:1], bytes(area[5:size])
         if kind == b"E":
-            raise server_error(parse_error(body))
-        if kind in (b"c", b"C", b"Z"):
+            raise server_error(parse_error(bytes(area[5:size])))
+        if kind in _ENDS:
             raise ConnectError("PostgreSQL ended the replication stream.")
         # Cut the message out, so that the payload holds nothing but frames.
         start = self._framed
@@ -302,8 +317,12 @@ class PostgresStream:
 
     def _note(self, starts: NDArray[np.int64]) -> None:
         buffer = self._buffer
-        alive = buffer[starts + FRAME_KIND] == KEEPALIVE
+        kinds = buffer[starts + FRAME_KIND]
+        alive = kinds == KEEPALIVE
         records = starts[~alive]
+        sizes = be_view(buffer, ">u4")[starts + 1]
+        if (kinds[~alive] != WAL_DATA).any() or (sizes < np.where(alive, KEEPALIVE_BYTES - 1, PAYLOAD)).any():
+            raise DecodeError("PostgreSQL sent something that is no replication message.")
         if len(records):
             self._note_records(records)
         if alive.any():
@@ -349,8 +368,9 @@ class PostgresStream:
             at = int(starts[first]) + PAYLOAD + 1
             commit_us = _be64(payload, at + 8) + PG_EPOCH_US
             opened = OpenTransaction(_be64(payload, at), commit_us, _be32(payload, at + 16), changes)
+        elif self._transaction is None:
+            raise DecodeError("PostgreSQL sent a change outside of a transaction.")
         else:
-            assert self._transaction is not None
             opened = replace(self._transaction, changes=self._transaction.changes + changes)
         origins = starts[first:][kinds[first:] == ORIGIN] + PAYLOAD
         if not len(origins):
@@ -363,14 +383,28 @@ class PostgresStream:
     ) -> list[dict[str, Any]]:
         """Return the relation versions that the records need: those from before, then those inside."""
         dml = (kinds == INSERT) | (kinds == UPDATE) | (kinds == DELETE)
-        used = set(np.unique(be_view(payload, ">u4")[starts[dml] + PAYLOAD + 1]).tolist())
+        try:
+            used = set(np.unique(be_view(payload, ">u4")[starts[dml] + PAYLOAD + 1]).tolist())
+        except IndexError:
+            raise DecodeError("PostgreSQL sent a change that is cut off.") from None
         for at in starts[kinds == TRUNCATE].tolist():
-            count = _be32(payload, at + PAYLOAD + 1)
-            base = at + PAYLOAD + 6
-            used.update(_be32(payload, base + 4 * i) for i in range(count))
+            used.update(truncated(payload, at + PAYLOAD))
+        self._follow_types(used)
         entries = [{**entry, "record": -1} for oid, entry in self._relations.items() if oid in used]
         inside = np.flatnonzero(kinds == RELATION)
         return entries + self._read_relations(payload, starts, inside) if len(inside) else entries
+
+    def _follow_types(self, used: set[int]) -> None:
+        """Ask the catalog again for tables of types that can be altered without a new Relation message."""
+        known = {oid: raw_of(self._relations[oid]) for oid in used & self._altering}
+        if not known:
+            return
+        fresh = structures(self._catalog(), _types_of(known.values()))
+        for oid, raw in known.items():
+            now = as_of(raw, fresh[oid])
+            entry = self._relations[oid]
+            structure = {**entry["structure"], "required": now["required"], "types": now["types"]}
+            self._relations[oid] = {**entry, "structure": structure}
 
     def _read_relations(
         self, payload: NDArray[np.uint8], starts: NDArray[np.int64], records: NDArray[np.int64]
@@ -380,13 +414,14 @@ class PostgresStream:
             at = int(starts[record])
             end = at + 1 + _be32(payload, at + 1)
             raws.append((record, bytes(payload[at + PAYLOAD : end])))
-        wanted = {relation_oid(raw): type_oids(raw) for _, raw in raws}
-        known = structures(self._catalog(), wanted)
+        known = structures(self._catalog(), _types_of(raw for _, raw in raws))
         entries = []
         for record, raw in raws:
-            oid = relation_oid(raw)
-            entry = to_header(raw, known[oid], record)
-            relation = parse_relation(raw)
+            oid = parse_relation(raw).oid
+            entry = to_header(raw, as_of(raw, known[oid]), record)
+            relation, _ = from_header(entry)
+            if follows_catalog(relation, self._options.schemas_enable):
+                self._altering.add(oid)
             if self._options.takes_signals(relation.schema, relation.table):
                 self._signal_tables.add(oid)
             self._relations[oid] = entry
@@ -406,6 +441,12 @@ class PostgresStream:
             now = time.time_ns() // 1000 - PG_EPOCH_US
             self._channel.send(_STATUS.pack(b"r", self._received, flushed, flushed, now, int(reply)))
             self._last_status = time.monotonic()
+
+
+def _types_of(raws: Iterable[bytes]) -> dict[int, set[int]]:
+    """Return the type OIDs of the columns in Relation messages, by table OID."""
+    relations = map(parse_relation, raws)
+    return {relation.oid: {column.type_oid for column in relation.columns} for relation in relations}
 
 
 def _be32(buffer: NDArray[np.uint8], at: int) -> int:

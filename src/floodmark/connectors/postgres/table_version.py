@@ -19,6 +19,7 @@ from floodmark.connectors.postgres.tuples import TextColumn
 from floodmark.connectors.postgres.types.arrays import as_mask, valid
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.defaults import default_text, one_json
+from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
@@ -144,7 +145,7 @@ class TableVersion:
         fragments = []
         for slot in self._slots:
             column = columns[slot.column]
-            fragment = slot.encode(column.text)
+            fragment = self._encoded(slot, column.text)
             if column.unchanged is not None:
                 text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
@@ -164,11 +165,19 @@ class TableVersion:
         result = []
         for slot in self._slots:
             text = columns[slot.column].text
-            fragment = slot.encode(text)
+            fragment = self._encoded(slot, text)
             if text.null_count and not slot.optional:
                 fragment = Fragment(pc.if_else(pc.is_null(text), slot.lacking, closed(fragment)))
             result.append(fragment)
         return result
+
+    def _encoded(self, slot: _Slot, text: pa.StringArray) -> Fragment:
+        try:
+            return slot.encode(text)
+        except Exception as exc:
+            # Whatever it is, the text isn't what the server writes for the type.
+            name = self.names[slot.column]
+            raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
 
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""

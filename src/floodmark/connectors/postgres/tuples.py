@@ -60,7 +60,7 @@ def slices(
 
 
 def split_tuples(
-    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> tuple[list[TextColumn], NDArray[np.int64]]:
     """Split the tuples that begin at ``at`` into their columns.
 
@@ -68,14 +68,14 @@ def split_tuples(
         buf: shape (bytes,).
         at: where each tuple's column count stands, ascending, shape (rows,).
         columns: how many columns the relation has.
+        ends: where each message ends, shape (rows,).
 
     Returns:
         The columns; where each tuple ends.
 
     Raises:
-        DecodeError: a tuple has another number of columns, an unknown kind of value or goes past the buffer.
+        DecodeError: a tuple has another number of columns, an unknown kind of value or goes past its message.
     """
-    size = len(buf)
     try:
         counts = be_view(buf, ">u2")[at]
         if (counts != columns).any():
@@ -90,7 +90,7 @@ def split_tuples(
                 lengths = lengths32[position + 1].astype(np.int64)
                 begin = position + 5
                 position = begin + lengths
-                _check_end(position, size)
+                _check_end(position, ends)
                 result.append(TextColumn(slices(buf, begin, lengths, None)))
                 continue
             unchanged = kinds == UNCHANGED
@@ -101,38 +101,38 @@ def split_tuples(
             lengths[text] = lengths32[position[text] + 1]
             begin = np.where(text, position + 5, position + 1)
             position = begin + lengths
-            _check_end(position, size)
+            _check_end(position, ends)
             result.append(TextColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
     except IndexError:
         raise DecodeError("A tuple is cut off.") from None
     return result, position
 
 
-def old_and_new(
-    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int
+def last_tuples(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
+) -> list[TextColumn]:
+    """Split tuples with which their messages end; arguments and errors are those of ``split_tuples``."""
+    result, position = split_tuples(buf, at, columns, ends)
+    if (position != ends).any():
+        raise DecodeError("A message goes on after its last tuple.")
+    return result
+
+
+def tuple_pairs(
+    buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> tuple[list[TextColumn], list[TextColumn]]:
-    """Split Update messages that hold an old and a new row.
-
-    Args:
-        buf: shape (bytes,).
-        at: where the messages begin, ascending, shape (rows,).
-        columns: how many columns the relation has.
-
-    Raises:
-        DecodeError: a message isn't what the protocol says.
-    """
-    old, end = split_tuples(buf, at + 6, columns)
-    if (buf[np.minimum(end, len(buf) - 1)] != NEW_ROW).any():
+    """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
+    old, after = split_tuples(buf, at, columns, ends)
+    if (after == ends).any() or (buf[after] != NEW_ROW).any():
         raise DecodeError("An Update message lacks its new tuple.")
-    new, _ = split_tuples(buf, end + 1, columns)
-    return old, new
+    return old, last_tuples(buf, after + 1, columns, ends)
 
 
 def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Return the texts that begin at ``at`` and end before a zero byte, and where each one's zero byte stands.
 
     Raises:
-        DecodeError: a text goes past the buffer.
+        DecodeError: a text goes past the buffer, or is not UTF-8.
     """
     ends = at.copy()
     try:
@@ -148,9 +148,14 @@ def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.String
             ends[running] = zeros[np.searchsorted(zeros, ends[running])]
     except IndexError:
         raise DecodeError("A name is cut off.") from None
-    return slices(buf, at, ends - at, None), ends
+    texts = slices(buf, at, ends - at, None)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid as exc:
+        raise DecodeError(f"A name is no text: {exc}.") from None
+    return texts, ends
 
 
-def _check_end(position: NDArray[np.int64], size: int) -> None:
-    if len(position) and int(position.max()) > size:
+def _check_end(position: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+    if (position > ends).any():
         raise DecodeError("A tuple is cut off.")

@@ -19,7 +19,7 @@ from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPD
 from floodmark.connectors.postgres.records import Changes, find_changes, truncated
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.table_version import VersionMaker, take_columns, with_old_values
-from floodmark.connectors.postgres.tuples import NEW_ROW, TextColumn, old_and_new, split_tuples
+from floodmark.connectors.postgres.tuples import NEW_ROW, TextColumn, last_tuples, tuple_pairs
 from floodmark.connectors.postgres.visibility import Visibility
 from floodmark.errors import SourceStateError
 from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
@@ -90,26 +90,24 @@ class TableChanges:
         plain = (changes.kind == INSERT) | ((changes.kind == UPDATE) & (kinds == NEW_ROW))
         for chosen, made in ((plain & (changes.kind == INSERT), True), (plain & (changes.kind == UPDATE), False)):
             index = np.flatnonzero(chosen)
-            new, _ = split_tuples(changes.payload, changes.at[index] + 6, width)
+            new = last_tuples(changes.payload, changes.at[index] + 6, width, changes.ends[index])
             self._append(relation, order[index] + 1, new, made, seen[index], True)
         index = np.flatnonzero(changes.kind == DELETE)
-        old, _ = split_tuples(changes.payload, changes.at[index] + 6, width)
+        old = last_tuples(changes.payload, changes.at[index] + 6, width, changes.ends[index])
         self._append(relation, order[index], old, False, seen[index], False)
         index = np.flatnonzero((changes.kind == UPDATE) & ~plain)
         if len(index):
-            self._add_updates(changes.payload, changes.at[index], relation, order[index], seen[index])
+            self._add_updates(changes.select(index), relation, order[index], seen[index])
 
     def _add_updates(
         self,
-        payload: NDArray[np.uint8],
-        at: NDArray[np.int64],
+        changes: Changes,
         relation: Relation,
         order: NDArray[np.int64],
         seen: NDArray[np.bool_],
     ) -> None:
         """Add updates that hold the old row, or its key."""
-        width = len(relation.columns)
-        old, new = old_and_new(payload, at, width)
+        old, new = tuple_pairs(changes.payload, changes.at + 6, len(relation.columns), changes.ends)
         # The new row lacks a large key that stayed as it was.
         new = with_old_values(new, old)
         before, after = self._keys(relation, old), self._keys(relation, new)

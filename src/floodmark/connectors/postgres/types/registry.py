@@ -184,11 +184,12 @@ def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], optio
 
 def below_domains(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> tuple[int, int]:
     """Return the type and modifier that a domain stands for; those of another type as they are."""
-    info = types.get(type_oid)
-    while info is not None and info.kind == "d":
+    for _ in types:
+        info = types.get(type_oid)
+        if info is None or info.kind != "d":
+            break
         type_oid = info.base
         modifier = info.base_modifier if modifier == -1 else modifier
-        info = types.get(type_oid)
     return type_oid, modifier
 
 
