@@ -148,6 +148,8 @@ def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.String
             ends[running] = zeros[np.searchsorted(zeros, ends[running])]
     except IndexError:
         raise DecodeError("A name is cut off.") from None
+    if (ends[:-1] >= at[1:]).any():
+        raise DecodeError("A name goes on into the next message.")
     texts = slices(buf, at, ends - at, None)
     try:
         texts.validate(full=True)
