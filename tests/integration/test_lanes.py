@@ -67,6 +67,34 @@ def change(source: Source, step: int) -> None:
     )
 
 
+def test_transactions_are_told_once_and_count_both_lanes(shop: Source) -> None:
+    options = {**OPTIONS, "provide_transaction_metadata": "true"}
+    query = query_of(shop, None, table_include_list="public.old", **options)
+    query.drain()
+    query.stop()
+    query = query_of(shop, query.offset, table_include_list="public.old,public.new", **options)
+    rows: list[dict[str, Any]] = []
+    phases: list[str] = []
+    while "reads" not in phases or phases[-1] != "one lane":
+        step = len(phases) + 1
+        shop.execute(f"INSERT INTO old VALUES ({step}); UPDATE new SET v = 'u' || v WHERE id = {step}")
+        rows += query.step()
+        phases.append(at(query.offset))
+    rows += query.drain()
+    query.stop()
+    told = [json.loads(row["value"]) for row in rows if row["topic"] == "test.transaction"]
+    for status in ("BEGIN", "END"):
+        ids = [one["id"].partition(":")[0] for one in told if one["status"] == status]
+        assert len(ids) == len(set(ids)) == len(told) / 2
+    # The first one was committed before the new table was published.
+    assert {one["event_count"] for one in told[2:] if one["status"] == "END"} == {2}
+    changes = [row for row in rows if row["op"] in ("c", "u")]
+    for table, order in (("old", 1), ("new", 2)):
+        blocks = [json.loads(row["value"])["transaction"] for row in changes if row["table"] == table]
+        assert {(block["total_order"], block["data_collection_order"]) for block in blocks} == {(order, 1)}
+        assert len({block["id"] for block in blocks}) == len(blocks) > 0
+
+
 @pytest.mark.parametrize("dies", [False, True])
 def test_the_others_go_on_meanwhile(shop: Source, dies: bool) -> None:
     query = extended(shop)
