@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
@@ -25,11 +26,12 @@ def test_events_equal_debeziums(case: Case, version: int, request: pytest.Fixtur
     source.execute(*case.setup)
     query = InProcess(source.options)
     events = query.drain()
-    for statement in case.statements:
-        # Debezium was recorded so, too: keys and types come from the catalog as it is.
-        if statement.startswith(DDL):
-            events += query.drain()
-        source.execute(statement)
+    with psycopg.connect(source.conninfo, autocommit=True) as session:
+        for statement in case.statements:
+            # Debezium was recorded so, too: keys and types come from the catalog as it is.
+            if statement.startswith(DDL):
+                events += query.drain()
+            session.execute(statement.encode())
     events += query.drain()
     query.stop()
     drop_slots(source)
