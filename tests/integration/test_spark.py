@@ -53,6 +53,17 @@ def test_available_now_goes_on_where_it_ended(spark: SparkSession, orders: Sourc
     assert operations(spark, tmp_path) == {"r": 100, "u": 10, "d": 2}
 
 
+def test_what_a_stream_holds_beside_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
+    orders.options |= {"heartbeat.interval.ms": "1", "provide.transaction.metadata": "true"}
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    orders.execute("SELECT pg_logical_emit_message(true, 'outbox', 'x')", "DELETE FROM orders WHERE id = 50")
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    rows = spark.read.parquet(str(tmp_path / "out")).groupBy("topic").count().collect()
+    found = {row["topic"]: row["count"] for row in rows}
+    assert found.pop("__debezium-heartbeat.test") >= 1
+    assert found == {"test.public.orders": 102, "test.message": 1, "test.transaction": 4}
+
+
 def test_once(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     start(spark, orders, tmp_path, once=True).awaitTermination(120)
     assert operations(spark, tmp_path) == {"r": 100}

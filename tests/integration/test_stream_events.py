@@ -210,6 +210,20 @@ def test_heartbeats_come_without_other_events_and_again_with_a_repeated_batch(sh
     assert 2 <= row[0] <= 4
 
 
+def test_a_heartbeat_alone_forgets_no_signal_that_was_taken(shop: Source) -> None:
+    query = InProcess({**shop.options, "snapshot.mode": "no_data", "heartbeat.interval.ms": "1"})
+    deadline = time.monotonic() + WAIT_S
+    while not beats(query.step()):
+        assert time.monotonic() < deadline
+    query.offset = {**query.offset, "taken": ["receipt"]}
+    end = query.offset
+    while end == query.offset:
+        end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+        assert time.monotonic() < deadline
+    query.stop()
+    assert (end["heartbeat"] is not None, end["taken"]) == (True, ["receipt"])
+
+
 def test_heartbeats_dont_keep_a_query_going_that_ends(shop: Source) -> None:
     query = InProcess({**shop.options, "heartbeat.interval.ms": "1"})
     assert len(beats(query.drain())) >= 1  # the snapshot's end

@@ -207,7 +207,9 @@ def read_events(data: bytes, relations: dict[int, Table]) -> list[Event]:
         elif kind == "M":
             if bool(cursor.number(1) & 1) != (lsn is not None):
                 raise BrokenError("a message outside of its transaction, or inside of another one")
-            cursor.take(8)
+            place = cursor.number(8)
+            if lsn is None and not 0 < place < 1 << 63:
+                raise BrokenError("no LSN")
             cursor.string()
             cursor.take(cursor.number(4))
         elif lsn is None:

@@ -29,7 +29,7 @@ MODEL = {str(field.alias): field for field in PostgresOptions.model_fields.value
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_each_option_has_a_state(name: str) -> None:
-    assert debezium.find(states(), name) is not None
+    assert debezium.find({known: None for known in states() if not known.startswith("<")}, name) is not None
 
 
 def test_no_option_has_two_states() -> None:

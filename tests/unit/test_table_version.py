@@ -68,6 +68,16 @@ def test_defaults_stand_for_nulls() -> None:
     assert value["payload"]["before"] == {"id": 1, "a": 5, "b": "b", "c": None}
 
 
+def test_nulls_can_stay_nulls() -> None:
+    table = relation(Column("a", INT, -1, False, True, "5"), Column("b", INT, -1, False, False, "6"))
+    version = TableVersion(table, options(value_converter_replace_null_with_default="false", schemas_enable="true"))
+    _, value = event(version, version.encode(texts(None, "1")))
+    assert value["payload"]["after"] == {"a": None, "b": 1}
+    assert [field["default"] for field in value["schema"]["fields"][0]["fields"]] == [5, 6]
+    _, value = event(version, None, version.encode_old(texts(None, None), complete=False))
+    assert value["payload"]["before"] == {"a": None, "b": 6}
+
+
 def test_defaults_of_masked_columns_are_masked_where_they_stand_for_what_the_log_lacks() -> None:
     table = relation(Column("id", INT, -1, True, False), Column("b", TEXT, -1, False, False, "'b'::text"), key=("id",))
     version = TableVersion(table, PostgresOptions.parse({**REQUIRED, "column.mask.with.3.chars": "s.t.b"}))

@@ -109,6 +109,11 @@ class CommonOptions(ColumnOptions, StreamOptions):
         "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
         "same; true by default",
     )
+    value_converter_replace_null_with_default: bool = option(
+        "value.converter.replace.null.with.default",
+        True,
+        "Whether a null in a column with a default is written as the default.",
+    )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
         "__debezium_unavailable_value",

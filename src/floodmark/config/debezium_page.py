@@ -17,6 +17,10 @@ from floodmark.config.postgres import PostgresOptions
 
 NO_EFFECT = "No effect: "
 DIFFERS = {
+    "<converter>.<option>": "`<converter>.type` is an entry point, not a Java class",
+    "column.mask.hash.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
+    "column.mask.hash.v2.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
+    "converters": "Python's, by entry point",
     "database.sslmode": "as in libpq",
     "extended.headers.enabled": "the headers are not there",
     "key.converter.schemas.enable": "false if not given, and it must equal `value.converter.schemas.enable`",
@@ -26,6 +30,7 @@ DIFFERS = {
     "signal.consumer.<option>": "names of librdkafka",
     "signal.enabled.channels": "`jmx` has no effect",
     "snapshot.max.threads": "if not given, as many as Spark has cores",
+    "skip.messages.without.change": "never leaves out a change of the key",
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }

@@ -128,7 +128,8 @@ class Planner:
         if end is start:
             if heartbeat is None:
                 return start
-            end = following(start)
+            # What was taken is acknowledged with the next micro-batch that is planned.
+            end = following(start, taken=start.taken)
         # Only now, since planning may have been repeated.
         for notification in self._told:
             for listener in self._listeners:

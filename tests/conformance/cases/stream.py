@@ -104,6 +104,16 @@ CASES = (
         TRANSACTIONS[:2],
         {**METADATA, "topic.transaction": "tx", "topic.delimiter": "_"},
     ),
+    Case(
+        "transactions_without_change",
+        TABLES,
+        (
+            "INSERT INTO whole VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "UPDATE whole SET v = v || 'x'; UPDATE whole SET id = 10 WHERE id = 1; INSERT INTO rows VALUES (2, 'a')",
+            "UPDATE whole SET v = 'y'",
+        ),
+        {**METADATA, "skip.messages.without.change": "true", "column.exclude.list": "public.whole.v"},
+    ),
     messages("bytes"),
     messages("base64", {"binary.handling.mode": "base64"}),
     messages("url_safe", {"binary.handling.mode": "base64-url-safe"}),

@@ -26,14 +26,13 @@ from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.transaction_events import TransactionEvents, block_pieces
-from floodmark.connectors.postgres.tuples import NEW_TUPLE, TextColumn, last_tuples, tuple_pairs
+from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, last_tuples, old_and_new
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d"}
-OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), NEW_TUPLE
 
 # Sub-order of the events made from one change.
 DELETED, TOMBSTONE, CREATED = 0, 1, 2
@@ -398,7 +397,7 @@ def _only_tuples(rows: _Rows) -> list[TextColumn]:
 def _both_tuples(rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
     """Split updates that hold an old and a new tuple."""
     changes = rows.changes
-    return tuple_pairs(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
+    return old_and_new(changes.payload, changes.at, len(rows.version.names), changes.ends)
 
 
 def _expect(changes: Changes, offset: int, kind: int) -> None:

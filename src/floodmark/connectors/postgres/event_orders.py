@@ -18,12 +18,11 @@ from floodmark.connectors.postgres.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.records import Changes, all_changes, truncated
 from floodmark.connectors.postgres.shapes import Shapes
-from floodmark.connectors.postgres.table_version import EventVersions, TableVersion
-from floodmark.connectors.postgres.tuples import tuple_pairs
+from floodmark.connectors.postgres.table_version import EventVersions, TableVersion, with_old_values
+from floodmark.connectors.postgres.tuples import OLD_KEY_ROW, OLD_ROW, old_and_new
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
 """The data collection that logical decoding messages count for."""
-NEW_ROW = ord("N")
 
 Numbers = NDArray[np.int64]
 
@@ -144,18 +143,29 @@ def _row_events(
     for kind, operation in ((INSERT, "c"), (UPDATE, "u"), (DELETE, "d")):
         if not options.skips(operation):
             counts[(changes.kind == kind) & (captured >= 0)] = 1
-    as_moved = (not options.skips("d")) + (not options.skips("c"))
     updates = np.flatnonzero((changes.kind == UPDATE) & (captured >= 0))
-    updates = updates[changes.payload[changes.at[updates] + 5] != NEW_ROW]
-    for number in np.unique(captured[updates]).tolist():
-        version = versions[number]
-        if version is None:
-            continue
-        index = updates[captured[updates] == number]
-        part = changes.select(index)
-        old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
-        counts[index[version.key_changed(old, new)]] = as_moved
+    tuples = changes.payload[changes.at[updates] + 5]
+    for kind in (OLD_ROW, OLD_KEY_ROW):
+        chosen = updates[tuples == kind]
+        for number in np.unique(captured[chosen]).tolist():
+            version = versions[number]
+            if version is not None:
+                index = chosen[captured[chosen] == number]
+                counts[index] = _update_events(changes, index, version, kind == OLD_ROW, options)
     return counts
+
+
+def _update_events(
+    changes: Changes, index: Numbers, version: TableVersion, complete: bool, options: PostgresOptions
+) -> Numbers:
+    """Return how many events updates make of which the log holds the old row, or its key, shape (index,)."""
+    old, new = old_and_new(changes.payload, changes.at[index], len(version.names), changes.ends[index])
+    new = with_old_values(new, old)
+    moved = version.key_changed(old, new, complete)
+    stayed = np.full(len(index), not options.skips("u"))
+    if complete and options.skip_messages_without_change:
+        stayed &= version.row_changed(old, new)
+    return np.where(moved, (not options.skips("d")) + (not options.skips("c")), stayed.astype(np.int64))
 
 
 def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str, int]] | None:

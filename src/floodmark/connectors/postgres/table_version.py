@@ -33,7 +33,8 @@ class _Slot(NamedTuple):
 
     Attributes:
         column: the index of the relation's column.
-        default: JSON of the column's default, which stands for null, as in Kafka's JSON converter.
+        default: JSON of the column's default.
+        null: JSON that stands for null; None: ``null``.
         lacking: JSON that stands for a value that the log lacks and that is not NULL.
     """
 
@@ -41,15 +42,16 @@ class _Slot(NamedTuple):
     codec: Codec
     optional: bool
     default: str | None
+    null: str | None
     lacking: str
 
     def encode(self, text: pa.StringArray) -> Fragment:
         """Return values as JSON."""
         fragment = self.codec.encode(text)
-        if self.default is None or not fragment.text.null_count:
+        if self.null is None or not fragment.text.null_count:
             return fragment
-        default = self.default[1:-1] if fragment.quoted else self.default
-        return Fragment(fragment.text.fill_null(default), fragment.quoted)
+        null = self.null[1:-1] if fragment.quoted else self.null
+        return Fragment(fragment.text.fill_null(null), fragment.quoted)
 
     def schema(self, field: Field) -> dict[str, Any]:
         """Return the schema of the field that shows the column."""
@@ -77,7 +79,7 @@ class TableVersion:
             for field in self._row
         ]
         self._slots = [
-            _slot(relation, field.column, bare[field.column], codec)
+            _slot(relation, field.column, bare[field.column], codec, options)
             for field, codec in zip(self._row, self.codecs, strict=True)
         ]
         # A key's column is encoded for itself if the row does not have it, or not as it is.
@@ -87,7 +89,7 @@ class TableVersion:
             place = shared.get(field.column)
             if place is None:
                 place = len(self._slots)
-                self._slots.append(_slot(relation, field.column, bare[field.column], bare[field.column]))
+                self._slots.append(_slot(relation, field.column, bare[field.column], bare[field.column], options))
             self._key.append(place)
         self._key_columns = [field.column for field in plan.key]
         self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
@@ -216,7 +218,7 @@ class TableVersion:
         return changed
 
 
-def _slot(relation: Relation, index: int, bare: Codec, shown: Codec) -> _Slot:
+def _slot(relation: Relation, index: int, bare: Codec, shown: Codec, options: PostgresOptions) -> _Slot:
     """Return a column's slot.
 
     Args:
@@ -224,13 +226,15 @@ def _slot(relation: Relation, index: int, bare: Codec, shown: Codec) -> _Slot:
         index: of the column.
         bare: the codec of its values.
         shown: the codec of what rows show of them.
+        options: the source's.
     """
     column = relation.columns[index]
     text = default_text(column, bare, relation.types)
     if text is None:
-        return _Slot(index, shown, column.optional, None, shown.zero)
+        return _Slot(index, shown, column.optional, None, None, shown.zero)
     default, lacking = (one_json(codec, text) for codec in (bare, shown))
-    return _Slot(index, shown, column.optional, default, shown.zero if lacking is None else lacking)
+    null = default if options.value_converter_replace_null_with_default else None
+    return _Slot(index, shown, column.optional, default, null, shown.zero if lacking is None else lacking)
 
 
 def _differ(before: pa.StringArray, after: pa.StringArray) -> NDArray[np.bool_]:
