@@ -80,6 +80,7 @@ ACCEPTED: Mapping[str, Foreign] = {
     "queue.provider.type": Foreign(_QUEUE),
     "queue.<option>": Foreign(_QUEUE),
     "record.processing.<option>": Foreign(_CONNECT),
+    "sanitize.field.names": Foreign("Debezium 3.6 reads field.name.adjustment.mode instead, and so does Floodmark"),
     "schema.history.internal": Foreign("PostgreSQL needs no schema history"),
     "schema.history.internal.<option>": Foreign("PostgreSQL needs no schema history"),
     "schema.refresh.mode": Foreign(

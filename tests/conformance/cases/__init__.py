@@ -19,10 +19,25 @@ from tests.conformance.cases import (
     schemas,
     special,
     stream,
+    workload,
 )
 from tests.conformance.cases.case import DDL, Case
 
-THEMES = (scalars, identity, schemas, columns, masks, naming, stream, defaults, arrays, special, modes, altered)
+THEMES = (
+    scalars,
+    identity,
+    schemas,
+    columns,
+    masks,
+    naming,
+    stream,
+    defaults,
+    arrays,
+    special,
+    modes,
+    altered,
+    workload,
+)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
 

@@ -26,7 +26,7 @@ from floodmark.connectors.postgres.shapes import Shapes, TableNames
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.table_version import TableVersion, VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.transaction_events import TransactionEvents, block_pieces
-from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, last_tuples, old_and_new
+from floodmark.connectors.postgres.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, TextColumn, last_tuples, tuple_pairs
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import HEADERS, EventGroup, assemble
 from floodmark.events.json_text import Fragment
@@ -397,7 +397,7 @@ def _only_tuples(rows: _Rows) -> list[TextColumn]:
 def _both_tuples(rows: _Rows) -> tuple[list[TextColumn], list[TextColumn]]:
     """Split updates that hold an old and a new tuple."""
     changes = rows.changes
-    return old_and_new(changes.payload, changes.at, len(rows.version.names), changes.ends)
+    return tuple_pairs(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
 
 
 def _expect(changes: Changes, offset: int, kind: int) -> None:

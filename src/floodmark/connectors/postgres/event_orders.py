@@ -19,7 +19,7 @@ from floodmark.connectors.postgres.messages import DELETE, INSERT, MESSAGE, TRUN
 from floodmark.connectors.postgres.records import Changes, all_changes, truncated
 from floodmark.connectors.postgres.shapes import Shapes
 from floodmark.connectors.postgres.table_version import EventVersions, TableVersion, with_old_values
-from floodmark.connectors.postgres.tuples import OLD_KEY_ROW, OLD_ROW, old_and_new
+from floodmark.connectors.postgres.tuples import OLD_KEY_ROW, OLD_ROW, tuple_pairs
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
 """The data collection that logical decoding messages count for."""
@@ -159,7 +159,8 @@ def _update_events(
     changes: Changes, index: Numbers, version: TableVersion, complete: bool, options: PostgresOptions
 ) -> Numbers:
     """Return how many events updates make of which the log holds the old row, or its key, shape (index,)."""
-    old, new = old_and_new(changes.payload, changes.at[index], len(version.names), changes.ends[index])
+    part = changes.select(index)
+    old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
     new = with_old_values(new, old)
     moved = version.key_changed(old, new, complete)
     stayed = np.full(len(index), not options.skips("u"))

@@ -117,21 +117,11 @@ def last_tuples(
     return result
 
 
-def old_and_new(
+def tuple_pairs(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> tuple[list[TextColumn], list[TextColumn]]:
-    """Split Update messages that hold an old and a new row.
-
-    Args:
-        buf: shape (bytes,).
-        at: where the messages begin, ascending, shape (rows,).
-        columns: how many columns the relation has.
-        ends: where the messages end, shape (rows,).
-
-    Raises:
-        DecodeError: a message isn't what the protocol says.
-    """
-    old, after = split_tuples(buf, at + 6, columns, ends)
+    """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
+    old, after = split_tuples(buf, at, columns, ends)
     if (after == ends).any() or (buf[after] != NEW_ROW).any():
         raise DecodeError("An Update message lacks its new tuple.")
     return old, last_tuples(buf, after + 1, columns, ends)

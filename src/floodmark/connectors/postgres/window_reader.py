@@ -19,7 +19,7 @@ from floodmark.connectors.postgres.messages import DELETE, INSERT, TRUNCATE, UPD
 from floodmark.connectors.postgres.records import Changes, find_changes, truncated
 from floodmark.connectors.postgres.relation import Relation
 from floodmark.connectors.postgres.table_version import VersionMaker, take_columns, with_old_values
-from floodmark.connectors.postgres.tuples import NEW_ROW, TextColumn, last_tuples, old_and_new
+from floodmark.connectors.postgres.tuples import NEW_ROW, TextColumn, last_tuples, tuple_pairs
 from floodmark.connectors.postgres.visibility import Visibility
 from floodmark.errors import SourceStateError
 from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
@@ -107,7 +107,7 @@ class TableChanges:
         seen: NDArray[np.bool_],
     ) -> None:
         """Add updates that hold the old row, or its key."""
-        old, new = old_and_new(changes.payload, changes.at, len(relation.columns), changes.ends)
+        old, new = tuple_pairs(changes.payload, changes.at + 6, len(relation.columns), changes.ends)
         # The new row lacks a large key that stayed as it was.
         new = with_old_values(new, old)
         before, after = self._keys(relation, old), self._keys(relation, new)
