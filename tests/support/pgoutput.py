@@ -17,7 +17,8 @@ KEEP = object()
 Value = str | None | object
 Row = Sequence[Value]
 
-FIRST_LSN = 0x1_0000_0000
+FIRST_LSN = 0x1000_0000_0000_0001
+"""So large that a double does not hold it."""
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
