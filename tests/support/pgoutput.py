@@ -17,7 +17,8 @@ KEEP = object()
 Value = str | None | object
 Row = Sequence[Value]
 
-FIRST_LSN = 0x1_0000_0000
+FIRST_LSN = 0x1000_0000_0000_0001
+"""So large that a double does not hold it."""
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
@@ -207,7 +208,9 @@ def read_events(data: bytes, relations: dict[int, Table]) -> list[Event]:
         elif kind == "M":
             if bool(cursor.number(1) & 1) != (lsn is not None):
                 raise BrokenError("a message outside of its transaction, or inside of another one")
-            cursor.take(8)
+            place = cursor.number(8)
+            if lsn is None and not 0 < place < 1 << 63:
+                raise BrokenError("no LSN")
             cursor.string()
             cursor.take(cursor.number(4))
         elif lsn is None:

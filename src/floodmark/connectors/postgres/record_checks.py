@@ -94,6 +94,9 @@ def check_order(
     if (inside != ~alone).any():
         raise DecodeError("A log record stands outside of its transaction.")
     int64 = be_view(payload, ">i8")
-    lsn = np.concatenate([[] if carried is None else [carried], int64[starts[begin] + PAYLOAD + 1]]).astype(np.int64)
-    if (lsn < 0).any() or (int64[starts[commit] + PAYLOAD + 2] != lsn[opened[commit] - 1]).any():
+    before = np.array([] if carried is None else [carried], np.int64)
+    lsn = np.concatenate([before, int64[starts[begin] + PAYLOAD + 1].astype(np.int64)])
+    if (lsn < 0).any() or (int64[starts[alone] + PAYLOAD + 2].astype(np.int64) <= 0).any():
+        raise DecodeError("A transaction has no place in the log.")
+    if (int64[starts[commit] + PAYLOAD + 2] != lsn[opened[commit] - 1]).any():
         raise DecodeError("A transaction ends with the commit of another one.")
