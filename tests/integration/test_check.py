@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres.preflight import check_source
+from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.embedded import EmbeddedPostgres, free_port
 from floodmark.findings import Finding
 

@@ -8,16 +8,9 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.postgres import (
-    catalog,
-    chunks,
-    connection,
-    connector,
-    key_ranges,
-    publication,
-    read_point,
-    slots,
-)
+from floodmark.connectors.postgres import connector
+from floodmark.connectors.postgres.server import catalog, connection, publication, slots
+from floodmark.connectors.postgres.snapshot import chunks, key_ranges, read_point
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.hurry import hurry

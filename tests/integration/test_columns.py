@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres.preflight import check_source
+from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.errors import ConfigError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal

@@ -167,7 +167,7 @@ def test_creating_the_slot_tells_what_it_waits_for(
     source: Source, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(source)
-    monkeypatch.setattr("floodmark.connectors.postgres.read_point.WAIT_LOGGED_S", 0.2)
+    monkeypatch.setattr("floodmark.connectors.postgres.snapshot.read_point.WAIT_LOGGED_S", 0.2)
     writer = psycopg.connect(source.conninfo)
     writer.execute("INSERT INTO t VALUES (0, '')")
 
@@ -182,7 +182,7 @@ def test_creating_the_slot_tells_what_it_waits_for(
             told.append({"event": event, **fields})
             end_when_told(told[-1])
 
-    monkeypatch.setattr("floodmark.connectors.postgres.read_point.log", Log())
+    monkeypatch.setattr("floodmark.connectors.postgres.snapshot.read_point.log", Log())
     query = query_of(source)
     assert len(query.drain()) == ROWS + 1
     query.stop()

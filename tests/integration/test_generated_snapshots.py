@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres import chunks, window_reader
-from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.connector import PostgresConnector
-from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges
-from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.snapshot import chunks, window_reader
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
+from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.connectors.postgres.chunks import changed_since
+from floodmark.connectors.postgres.snapshot.chunks import changed_since
 from floodmark.embedded import EmbeddedPostgres
 from tests.conftest import Source, make_source
 from tests.support.inprocess import InProcess

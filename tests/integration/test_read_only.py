@@ -15,7 +15,7 @@ import pytest
 from hypothesis import Phase
 
 import floodmark
-from floodmark.connectors.postgres import read_point
+from floodmark.connectors.postgres.snapshot import read_point
 from floodmark.spark import planner
 from tests.conftest import Source
 from tests.integration.test_generated_snapshots import CASES, Laboratory, cases, opened

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres.preflight import check_source
+from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source, drop_slots
 from tests.integration.test_postgres import payload

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.connectors.postgres import side_work
+from floodmark.connectors.postgres.server import side_work
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.recording import Recorder

@@ -15,9 +15,9 @@ import pytest
 
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres import side_work, slots
-from floodmark.connectors.postgres.table_version import TableVersion
-from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.log.tuples import TextColumn
+from floodmark.connectors.postgres.rows.table_version import TableVersion
+from floodmark.connectors.postgres.server import side_work, slots
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.errors import DecodeError, SourceStateError
 from floodmark.events.json_text import Fragment

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.postgres.table_version import EventVersions
+from floodmark.connectors.postgres.rows.table_version import EventVersions
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, read_rows, signal, told, until

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.connection import connect
-from floodmark.connectors.postgres.relation import TypeInfo
+from floodmark.connectors.postgres.rows.relation import TypeInfo
+from floodmark.connectors.postgres.server.connection import connect
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.events.json_text import closed

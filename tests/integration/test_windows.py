@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 import floodmark
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres import channel, chunks
 from floodmark.connectors.postgres.connector import PostgresConnector
-from floodmark.connectors.postgres.preflight import check_source
-from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.log import channel
+from floodmark.connectors.postgres.server.preflight import check_source
+from floodmark.connectors.postgres.snapshot import chunks
+from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, ids, over, read_rows, running, signal, told, until

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres.copy_text import split_rows
+from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 
 ESCAPES = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 VALUES = st.none() | st.text(st.sampled_from('ab\\N\n\t\r\v\f\b"é😀'), max_size=6)

@@ -24,13 +24,13 @@ from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres import stream as stream_module
-from floodmark.connectors.postgres.commit_log import CommitLog
-from floodmark.connectors.postgres.decode import PostgresDecoder
+from floodmark.connectors.postgres.log import stream as stream_module
+from floodmark.connectors.postgres.log.decode import PostgresDecoder
+from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import position
-from floodmark.connectors.postgres.relation import Relation, parse_relation
-from floodmark.connectors.postgres.stream import PostgresStream
-from floodmark.connectors.postgres.table_version import EventVersions, TableVersion
+from floodmark.connectors.postgres.rows.relation import Relation, parse_relation
+from floodmark.connectors.postgres.rows.table_version import EventVersions, TableVersion
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
 from tests.support.options import REQUIRED
 from tests.support.pgoutput import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from floodmark.connectors.postgres.commit_log import CommitLog
 from floodmark.connectors.postgres.lsn import position
-from floodmark.connectors.postgres.read_point import HEADERS, PAGE, PostgresReadPoint
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.read_point import HEADERS, PAGE, PostgresReadPoint
 
 START = 7 * PAGE
 

@@ -11,7 +11,7 @@ import pytest
 
 from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.snapshot_locks import make_lock
+from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.errors import ConfigError, LogGoneError
 from floodmark.snapshot import plugins
 from floodmark.snapshot.modes import BUILT_IN, make_query, make_snapshotter

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.relation import Column, Relation, TypeInfo
-from floodmark.connectors.postgres.table_rows import RowVersion
-from floodmark.connectors.postgres.table_version import TableVersion
-from floodmark.connectors.postgres.tuples import TextColumn
+from floodmark.connectors.postgres.log.tuples import TextColumn
+from floodmark.connectors.postgres.rows.relation import Column, Relation, TypeInfo
+from floodmark.connectors.postgres.rows.table_rows import RowVersion
+from floodmark.connectors.postgres.rows.table_version import TableVersion
 from tests.support.options import REQUIRED
 from tests.unit.test_types_helpers import options, strings
 

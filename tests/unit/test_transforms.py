@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pydantic import SecretStr
 
-from floodmark.connectors.postgres.conversions import converted
-from floodmark.connectors.postgres.transforms import Hash, Mask, Transform, Truncation
+from floodmark.connectors.postgres.rows.conversions import converted
+from floodmark.connectors.postgres.rows.transforms import Hash, Mask, Transform, Truncation
 from floodmark.errors import DecodeError
 from floodmark.events.converter import Conversion, Converter, SourceColumn
 from floodmark.events.json_text import closed

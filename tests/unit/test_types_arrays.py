@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from floodmark.connectors.postgres.relation import TypeInfo
+from floodmark.connectors.postgres.rows.relation import TypeInfo
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import ELEMENTS, codec_for
 from floodmark.events.json_text import closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.postgres.relation import Column, TypeInfo
+from floodmark.connectors.postgres.rows.relation import Column, TypeInfo
 from floodmark.connectors.postgres.types.defaults import default_text, one_json
 from floodmark.connectors.postgres.types.registry import codec_for
 from tests.unit.test_types_helpers import OIDS, numeric_modifier, options

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from floodmark.connectors.postgres.relation import TypeInfo
+from floodmark.connectors.postgres.rows.relation import TypeInfo
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
 from tests.unit.test_types_helpers import encoded, options

@@ -14,8 +14,8 @@ from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
 from floodmark.connectors.base import ChunkOutcome, ChunkReader, DeadLetter, LogDecoder, TableFailure, WindowReader
-from floodmark.connectors.postgres.decode import PostgresDecoder
-from floodmark.connectors.postgres.table_version import EventVersions, VersionMaker
+from floodmark.connectors.postgres.log.decode import PostgresDecoder
+from floodmark.connectors.postgres.rows.table_version import EventVersions, VersionMaker
 from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.log import get_logger
@@ -34,7 +34,7 @@ def output_schema(options: PostgresOptions) -> pa.Schema:
     """Return the columns that the options ask for; for typed rows the source is asked."""
     if options.format == "events":
         return EVENT_SCHEMA
-    from floodmark.connectors.postgres.table_rows import row_schema
+    from floodmark.connectors.postgres.rows.table_rows import row_schema
 
     return row_schema(options)
 
@@ -42,7 +42,7 @@ def output_schema(options: PostgresOptions) -> pa.Schema:
 def _versions(options: PostgresOptions, schema: pa.Schema) -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
-    from floodmark.connectors.postgres.table_rows import RowVersions
+    from floodmark.connectors.postgres.rows.table_rows import RowVersions
 
     return RowVersions(options, schema)
 
@@ -54,14 +54,14 @@ def make_decoder(options: PostgresOptions, schema: pa.Schema) -> LogDecoder:
 
 def make_chunk_reader(options: PostgresOptions, schema: pa.Schema) -> ChunkReader:
     """Return what reads chunks of tables."""
-    from floodmark.connectors.postgres.chunks import PostgresChunkReader
+    from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
 
     return PostgresChunkReader(options, _versions(options, schema))
 
 
 def make_window_reader(options: PostgresOptions, schema: pa.Schema) -> WindowReader:
     """Return what reads the rows of windows."""
-    from floodmark.connectors.postgres.window_reader import PostgresWindowReader
+    from floodmark.connectors.postgres.snapshot.window_reader import PostgresWindowReader
 
     return PostgresWindowReader(options, _versions(options, schema))
 

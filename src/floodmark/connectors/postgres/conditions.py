@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.conditions import Condition
-from floodmark.connectors.postgres.catalog import literal, quote
-from floodmark.connectors.postgres.column_plan import shows_as_stored
-from floodmark.connectors.postgres.relation import Column, Relation
+from floodmark.connectors.postgres.rows.column_plan import shows_as_stored
+from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.types.codec import unchanged
 from floodmark.connectors.postgres.types.registry import below_domains, codec_for
 

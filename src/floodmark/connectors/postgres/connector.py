@@ -14,11 +14,15 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
-from floodmark.connectors.postgres import chunks, slots
-from floodmark.connectors.postgres.catalog import Table, captured_tables, stored_tables, structures
-from floodmark.connectors.postgres.column_plan import as_read
-from floodmark.connectors.postgres.commit_log import CommitLog
-from floodmark.connectors.postgres.connection import (
+from floodmark.connectors.postgres.log.messages import OWN_PREFIX
+from floodmark.connectors.postgres.log.stream import PostgresStream
+from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.rows.column_plan import as_read
+from floodmark.connectors.postgres.rows.conversions import load_converters
+from floodmark.connectors.postgres.rows.relation import Column, Relation, key_columns, type_from_list
+from floodmark.connectors.postgres.server import slots
+from floodmark.connectors.postgres.server.catalog import Table, captured_tables, stored_tables, structures
+from floodmark.connectors.postgres.server.connection import (
     MIN_VERSION,
     connect,
     connect_for_queries,
@@ -26,21 +30,24 @@ from floodmark.connectors.postgres.connection import (
     run,
     server_version,
 )
-from floodmark.connectors.postgres.conversions import load_converters
-from floodmark.connectors.postgres.key_ranges import PostgresKeyRanges, key_of, message_key_of
-from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
-from floodmark.connectors.postgres.messages import OWN_PREFIX
-from floodmark.connectors.postgres.preflight_tables import too_many_tables
-from floodmark.connectors.postgres.publication import ensure_publication
-from floodmark.connectors.postgres.read_point import SLOT_CURE, PostgresReadPoint, create_slot, first_lsn, log_end
-from floodmark.connectors.postgres.relation import Column, Relation, key_columns, type_from_list
-from floodmark.connectors.postgres.replica_identity import set_identities
-from floodmark.connectors.postgres.side_work import OldestTransaction, SideStatements
-from floodmark.connectors.postgres.snapshot_locks import lock_tables, make_lock
-from floodmark.connectors.postgres.snapshot_tables import NO_FILE, WHOLE, SnapshotTables
-from floodmark.connectors.postgres.stream import PostgresStream
-from floodmark.connectors.postgres.visibility import Visibility
-from floodmark.connectors.postgres.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
+from floodmark.connectors.postgres.server.publication import ensure_publication
+from floodmark.connectors.postgres.server.replica_identity import set_identities
+from floodmark.connectors.postgres.server.side_work import OldestTransaction, SideStatements
+from floodmark.connectors.postgres.snapshot import chunks
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges, key_of, message_key_of
+from floodmark.connectors.postgres.snapshot.locks import lock_tables, make_lock
+from floodmark.connectors.postgres.snapshot.read_point import (
+    SLOT_CURE,
+    PostgresReadPoint,
+    create_slot,
+    first_lsn,
+    log_end,
+)
+from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
+from floodmark.connectors.postgres.snapshot.visibility import Visibility
+from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.modes import make_query

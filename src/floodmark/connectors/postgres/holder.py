@@ -26,8 +26,8 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresBatchOptions
-from floodmark.connectors.postgres.connection import run
-from floodmark.connectors.postgres.read_point import PostgresReadPoint
+from floodmark.connectors.postgres.server.connection import run
+from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
 
 POLL_S = 1.0

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 import pyarrow as pa
 
-from floodmark.connectors.postgres.relation import Column, TypeInfo
+from floodmark.connectors.postgres.rows.relation import Column, TypeInfo
 from floodmark.connectors.postgres.types import civil
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.decimals import scale_of

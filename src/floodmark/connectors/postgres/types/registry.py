@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.relation import TypeInfo
+from floodmark.connectors.postgres.rows.relation import TypeInfo
 from floodmark.connectors.postgres.types import (
     binary,
     decimals,

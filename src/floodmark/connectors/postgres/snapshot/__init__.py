@@ -1,0 +1,1 @@
+"""Reading tables: read points, chunks, and which changes a read contains."""

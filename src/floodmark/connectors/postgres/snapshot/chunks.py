@@ -1,0 +1,382 @@
+"""Chunks of tables: page ranges, and reading one.
+
+A table is cut by ranges of its pages (ctid). While the read point is held that is exact. After it is lost,
+a row may have moved to another page; then a chunk can be asked for the rows that have not changed since
+an earlier snapshot, or for those that have, by the visibility of their ``xmin``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg.rows import TupleRow
+
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkOutcome
+from floodmark.connectors.postgres.log.channel import CopyChannel, open_channel, parse_error, server_error
+from floodmark.connectors.postgres.log.frames import HEADER_BYTES, find_frames
+from floodmark.connectors.postgres.log.shapes import TableNames
+from floodmark.connectors.postgres.log.tuples import TextColumn
+from floodmark.connectors.postgres.rows.relation import Column, Relation, type_from_list
+from floodmark.connectors.postgres.rows.source_block import INCREMENTAL, snapshot_block
+from floodmark.connectors.postgres.rows.table_version import TableVersion, VersionMaker
+from floodmark.connectors.postgres.server.catalog import literal, quote
+from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_waits, run
+from floodmark.connectors.postgres.snapshot.copy_text import split_rows
+from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
+from floodmark.errors import SourceStateError
+from floodmark.events.columns import EventGroup, assemble
+
+READ_BYTES = 8 << 20
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+READY_FOR_QUERY = b"Z\0\0\0\5"
+SNAPSHOT_GONE = (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject)
+
+
+def relation_to_json(relation: Relation) -> dict[str, Any]:
+    """Return a relation as JSON data."""
+    return {
+        "oid": relation.oid,
+        "schema": relation.schema,
+        "table": relation.table,
+        "identity": relation.replica_identity,
+        "columns": [dataclasses.astuple(column) for column in relation.columns],
+        "key": list(relation.key),
+        "types": {
+            str(oid): [t.name, t.kind, t.base, t.base_modifier, t.element, list(t.labels)]
+            for oid, t in relation.types.items()
+        },
+    }
+
+
+def relation_from_json(data: dict[str, Any]) -> Relation:
+    """Return the relation that ``relation_to_json`` described."""
+    types = {int(oid): type_from_list(v) for oid, v in data["types"].items()}
+    columns = tuple(Column(*column) for column in data["columns"])
+    return Relation(data["oid"], data["schema"], data["table"], data["identity"], columns, tuple(data["key"]), types)
+
+
+def changed_since(visible: str) -> str:
+    """Return the SQL condition that a row version may have been made after a snapshot.
+
+    It holds for all versions of transactions from the oldest on that ran at the time. That is more than
+    the snapshot doesn't see, but a subtransaction's number stands in no snapshot, and it is larger than
+    its transaction's: only below the oldest one there is certainty. ``xmin`` has 32 bits; the epoch is taken
+    from the snapshot. A row of an unclear epoch counts as changed, which is safe: it is read once more.
+
+    Args:
+        visible: the snapshot as ``pg_current_snapshot()`` prints it.
+    """
+    oldest = int(visible.split(":")[0])
+    epoch, low = oldest >> 32 << 32, oldest & 0xFFFFFFFF
+    xid = "xmin::text::int8"
+    full = (
+        f"CASE WHEN {xid} < 3 THEN 3 WHEN {xid} - {low} > 2147483648 THEN greatest({epoch} + {xid} - 4294967296, 3) "
+        f"WHEN {low} - {xid} > 2147483648 THEN {epoch} + {xid} + 4294967296 ELSE {epoch} + {xid} END"
+    )
+    return f"({full}) >= {oldest}"
+
+
+def chunk_query(relation: Relation, chunk: dict[str, Any], conditions: Sequence[str]) -> str:
+    """Return the COPY command of a chunk."""
+    columns = ", ".join(quote(column.name) for column in relation.columns)
+    if "key" in chunk:
+        span = range_condition(chunk["key"], chunk["after"], chunk["upto"])
+    else:
+        span = f"ctid >= '({chunk['first']},0)'::tid AND ctid < '({chunk['last']},0)'::tid"
+    where = " AND ".join([span, *conditions])
+    return f"COPY (SELECT {columns} FROM ONLY {chunk['stored']['name']} WHERE {where}) TO STDOUT"
+
+
+def selected(columns: Sequence[str], statement: str) -> str:
+    """Return columns of a statement's result, as the rest of a SELECT."""
+    # The statement may end in a comment, so the bracket has a line of its own.
+    inner = statement.strip().rstrip(";")
+    return f"{', '.join(map(quote, columns))} FROM ({inner}\n) AS selected"
+
+
+def statement_query(relation: Relation, statement: str) -> str:
+    """Return the COPY command of a table that is read with a statement of its own."""
+    return f"COPY (SELECT {selected([column.name for column in relation.columns], statement)}) TO STDOUT"
+
+
+class PostgresChunkReader:
+    """Reads chunks as events."""
+
+    def __init__(self, options: PostgresOptions, make_version: VersionMaker) -> None:
+        self._options = options
+        self._make_version = make_version
+
+    def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+        """Return the chunk's rows as read events, and at the end what became of it.
+
+        Args:
+            chunk: ``relation`` (structure and name of the events), ``stored`` (``oid`` and ``name`` of the
+                table that is read, and the ``statement`` that reads it, if any), ``file`` (its fingerprint),
+                ``since`` (read only rows changed since that snapshot), ``token`` and ``position`` of the read
+                point, ``lost`` (whether the read point is gone); and either ``first`` and ``last`` page, or
+                ``key``, ``after`` and ``upto`` (a range of keys), ``condition`` and ``marker`` (what the source
+                block says of the snapshot).
+        """
+        relation = relation_from_json(chunk["relation"])
+        version = self._make_version(relation)
+        conn = connect(self._options)
+        try:
+            limit_waits(conn, self._options)
+            held = _begin(conn, chunk)
+            command = _command(conn, relation, chunk, held)
+            if command is None:
+                return "nothing"
+            for rows, columns in copy_rows(conn, command, len(version.names)):
+                batch = self.events(version, rows, columns, chunk)
+                if batch is not None:
+                    yield batch
+        finally:
+            conn.close()
+        return "complete" if held else "unchanged"
+
+    def events(
+        self, version: TableVersion, rows: int, columns: Sequence[TextColumn], chunk: dict[str, Any]
+    ) -> pa.RecordBatch | None:
+        """Return read events.
+
+        Args:
+            version: of the table.
+            rows: how many.
+            columns: the rows' values.
+            chunk: what they belong to, as ``read`` takes it.
+        """
+        token, marker = chunk["token"], chunk.get("marker", "true")
+        relation = version.relation
+        after = version.encode(columns)
+        source = snapshot_block(
+            self._options.topic_prefix,
+            self._options.dbname,
+            relation.schema,
+            relation.table,
+            token["lsn"],
+            token["xid"],
+            token["micros"],
+            marker,
+        )
+        constants = {
+            **TableNames.of(relation, self._options).columns(),
+            "op": "r",
+            "database": self._options.dbname,
+            "position": f"{chunk['position']}-00",
+        }
+        group = EventGroup(
+            order=np.zeros(rows, np.int64),
+            columns={
+                **version.columns("r", rows, None, after, [source]),
+                "txid": pa.repeat(None if marker == INCREMENTAL else str(token["xid"]), rows).cast(pa.string()),
+                "source_ts": pa.repeat(pa.scalar(token["micros"], pa.timestamp("us", tz="UTC")), rows),
+            },
+            constants=constants,
+        )
+        return assemble([group], self._make_version.schema)
+
+
+def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict[str, Any], held: bool) -> str | None:
+    """Return the COPY command; None if there is nothing to read any more."""
+    stored = chunk["stored"]
+    if stored["statement"] is not None:
+        # Which of its rows have changed since the read point can't be told, so without it nothing is read:
+        # the planner has the table read again at the next read point.
+        return statement_query(relation, stored["statement"]) if held and _lock(conn, stored) else None
+    conditions = [f"({chunk['condition']})"] if chunk.get("condition") else []
+    if chunk["since"] is not None:
+        conditions.append(changed_since(chunk["since"]))
+    if not held:
+        conditions.append("NOT " + changed_since(chunk["token"]["visible"]))
+    if not same_file(conn, stored, chunk["file"]) or not _has_columns(conn, relation, stored):
+        return None
+    return chunk_query(relation, chunk, conditions)
+
+
+def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, stored: dict[str, Any]) -> bool:
+    """Tell whether a locked table has the columns of now: the fingerprint is that of the transaction's snapshot."""
+    columns = ", ".join(quote(column.name) for column in relation.columns)
+    try:
+        looking = f"SELECT {columns} FROM ONLY {stored['name']} LIMIT 0"
+        run(conn, looking, "looking for the columns", expected=(psycopg.errors.UndefinedColumn,))
+    except psycopg.errors.UndefinedColumn:
+        return False
+    return True
+
+
+def _begin(conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> bool:
+    """Open the transaction; return whether it sees the read point's snapshot."""
+    if not chunk["lost"]:
+        if import_snapshot(conn, chunk["token"]):
+            return True
+        run(conn, "ROLLBACK", "opening a chunk")
+    run(conn, BEGIN, "opening a chunk")
+    return False
+
+
+def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
+    """Open a transaction that sees a read point's snapshot; return False if that is gone."""
+    run(conn, BEGIN, "opening a chunk")
+    try:
+        importing = f"SET TRANSACTION SNAPSHOT '{token['snapshot']}'"
+        run(conn, importing, "importing the snapshot", expected=SNAPSHOT_GONE)
+    except SNAPSHOT_GONE:
+        return False
+    seen = run(conn, "SELECT pg_current_snapshot()::text", "checking the snapshot")
+    return bool(seen[0][0] == token["visible"])
+
+
+def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: str) -> bool:
+    """Lock the table against changes of its structure; return False if it has been dropped, renamed or altered.
+
+    A rewritten table has other pages and looks empty to older snapshots: the planner has its chunks read again.
+    """
+    if not _lock(conn, stored):
+        return False
+    return fingerprints(conn, [stored["oid"]]).get(stored["oid"]) == file
+
+
+def copy_rows(
+    conn: psycopg.Connection[TupleRow], command: str, width: int
+) -> Iterator[tuple[int, Sequence[TextColumn]]]:
+    """Yield what a COPY command returns, as numbers of rows and their columns.
+
+    Args:
+        conn: taken over; it is of no more use afterwards.
+        command: a COPY … TO STDOUT.
+        width: how many columns it returns.
+    """
+    for buf, starts in copy_pieces(conn, command):
+        yield len(starts), split_rows(buf, starts, width)
+
+
+def copy_pieces(
+    conn: psycopg.Connection[TupleRow], command: str, keep: bool = False
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Yield what a COPY command returns, as buffers and where the rows start in them, as ``split_rows`` takes them.
+
+    Args:
+        conn: taken over; it is of no more use afterwards.
+        command: a COPY … TO STDOUT.
+        keep: whether the connection is to be of use again, unless the rows are not all taken.
+    """
+    channel = open_channel(conn)
+    finished = False
+    try:
+        channel.start(command)
+        yield from _copied(channel)
+        finished = True
+    except SourceStateError:
+        finished = True
+        raise
+    finally:
+        if keep and finished:
+            channel.detach()
+        else:
+            channel.close()
+
+
+def _lock(conn: psycopg.Connection[TupleRow], stored: dict[str, Any]) -> bool:
+    """Lock the table against being altered; return False if its name is no longer its own."""
+    locking = f"LOCK TABLE ONLY {stored['name']} IN ACCESS SHARE MODE"
+    try:
+        run(conn, locking, "locking the table", LOCK_CURE, expected=(psycopg.errors.UndefinedTable,))
+    except psycopg.errors.UndefinedTable:
+        return False
+    # This function knows the catalogs of now, whatever the transaction's snapshot sees.
+    named = run(conn, f"SELECT to_regclass({literal(stored['name'])})::oid::int8", "the table of a name")
+    return bool(named[0][0] == stored["oid"])
+
+
+def _copied(channel: CopyChannel) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Yield pieces of a COPY: a buffer that holds whole frames, and where their rows start."""
+    buf = np.empty(READ_BYTES, np.uint8)
+    filled = 0
+    ended = False
+    while not ended:
+        if filled == len(buf):
+            buf = np.concatenate([buf, np.empty(len(buf), np.uint8)])
+        filled += channel.read_into(buf.data[filled:], 1.0)
+        # No text holds a zero byte, so this can only be the ReadyForQuery that ends the command.
+        ended = bytes(buf[max(filled - 6, 0) : filled])[:5] == READY_FOR_QUERY
+        if not ended and filled < len(buf) // 2:
+            continue
+        starts, end = find_frames(buf[:filled])
+        if ended:
+            _check_end(bytes(buf[end:filled]))
+        if len(starts):
+            # The frame headers are blanked, so that nothing in them looks like a delimiter.
+            area = buf[:end]
+            area[starts[:, None] + np.arange(HEADER_BYTES)] = 0
+            yield area, starts + HEADER_BYTES
+            fresh = np.empty(READ_BYTES, np.uint8)
+            tail = buf[end:filled]
+            if len(tail) > len(fresh):
+                fresh = np.empty(2 * len(tail), np.uint8)
+            fresh[: len(tail)] = tail
+            buf, filled = fresh, len(tail)
+
+
+def _check_end(rest: bytes) -> None:
+    """Raise the server's error if that is what ended the copy."""
+    if rest[:1] == b"E":
+        raise server_error(parse_error(rest[5 : 1 + int.from_bytes(rest[1:5], "big")]))
+
+
+def table_pages(conn: psycopg.Connection[TupleRow], oids: Sequence[int]) -> dict[int, int]:
+    """Return the number of pages of tables, by OID."""
+    rows = run(
+        conn,
+        "SELECT c.oid::int8, (pg_relation_size(c.oid) / current_setting('block_size')::int8)::int8 "
+        f"FROM pg_class c WHERE c.oid = ANY(ARRAY[{_listed(oids)}]::oid[])",
+        "the sizes of the tables",
+    )
+    return dict(rows)
+
+
+def fingerprints(conn: psycopg.Connection[TupleRow], oids: Sequence[int]) -> dict[int, str]:
+    """Return what changes when tables are rewritten or get other columns, by OID."""
+    rows = run(
+        conn,
+        "SELECT c.oid::int8, pg_relation_filenode(c.oid)::text || ':' || md5(string_agg(concat_ws(' ', a.attnum, "
+        "a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attisdropped), ',' ORDER BY a.attnum)) "
+        "FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "
+        f"WHERE c.oid = ANY(ARRAY[{_listed(oids)}]::oid[]) GROUP BY c.oid",
+        "the structure of the tables",
+    )
+    return {oid: text or "" for oid, text in rows}
+
+
+def _listed(oids: Sequence[int]) -> str:
+    return ",".join(str(int(oid)) for oid in oids)
+
+
+def describe_tables(conn: psycopg.Connection[TupleRow], oids: list[int]) -> dict[int, list[tuple[Any, ...]]]:
+    """Return the columns that changes of the tables hold: name, type, modifier and whether NOT NULL.
+
+    Stored generated columns are left out, since the log doesn't hold them.
+    """
+    rows = run(
+        conn,
+        "SELECT attrelid::int8, attname::text, atttypid::int8, atttypmod, attnotnull OR typnotnull "
+        "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid "
+        f"WHERE attrelid = ANY(ARRAY[{_listed(oids)}]::oid[]) AND attnum > 0 AND NOT attisdropped "
+        "AND attgenerated = '' ORDER BY attrelid, attnum",
+        "the columns of the tables",
+    )
+    result: dict[int, list[tuple[Any, ...]]] = {oid: [] for oid in oids}
+    for oid, *rest in rows:
+        result[oid].append(tuple(rest))
+    return result
+
+
+def block_size(conn: psycopg.Connection[TupleRow]) -> int:
+    """Return the server's page size in bytes."""
+    return int(run(conn, "SELECT current_setting('block_size')::int", "the page size")[0][0])

@@ -1,0 +1,209 @@
+"""Read points: an exported snapshot whose position in the log is exact.
+
+There are two ways to one. Creating a logical slot exports the snapshot that belongs to its consistent point:
+all transactions whose commit record lies before it are visible, none after. The server decides by the log, so
+that holds under synchronous replication too; but it waits for all transactions that are writing. A plain
+transaction's snapshot waits for nobody; where it lies is found afterwards, by the numbers of the
+transactions that the log holds. If it lies nowhere, as the order of commits in the log and the order in which
+they became visible differ, another one is taken.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.server.connection import connect, connection, run
+from floodmark.connectors.postgres.server.slots import create_command
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.visibility import Visibility
+from floodmark.errors import FloodmarkError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
+
+WAIT_LOGGED_S = 5.0
+PAGE = 8192
+HEADERS = (24, 40)
+
+SLOT_CURE = (
+    "Check that the role has REPLICATION, that wal_level is logical, and that a slot and a walsender are free "
+    "(max_replication_slots, max_wal_senders)."
+)
+
+
+class PostgresReadPoint:
+    """A snapshot held by a connection of its own.
+
+    Attributes:
+        position: log position of the snapshot; of one that isn't settled yet, what the log must have reached
+            before it can be.
+        token: ``snapshot`` (to import), ``visible`` (as ``pg_current_snapshot()`` prints it), ``xid``,
+            ``micros`` (its time), ``lsn``.
+        flushed: whether the log was on disk up to the position, and so is on its way to capture.
+        waiting: transactions whose commit waited for a standby just before, 32 bits; None if unknown.
+    """
+
+    def __init__(self, options: PostgresOptions, snapshot: str | None = None, lsn: int | None = None) -> None:
+        """Open it.
+
+        Args:
+            options: the source's options.
+            snapshot: an exported snapshot to import; a new one if not given.
+            lsn: the snapshot's exact place in the log, if it is known.
+        """
+        self._conn: psycopg.Connection[TupleRow] = connect(options)
+        # A commit that begins to wait after this question is received by capture, before the point is settled.
+        self.waiting = None if snapshot is not None else _waiting_commits(self._conn)
+        run(self._conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "opening the snapshot")
+        if snapshot is not None:
+            run(self._conn, f"SET TRANSACTION SNAPSHOT '{snapshot}'", "importing the snapshot")
+        row = run(
+            self._conn,
+            "SELECT pg_export_snapshot(), pg_current_snapshot()::text, "
+            "(pg_snapshot_xmax(pg_current_snapshot())::text::numeric % 4294967296)::int8, "
+            "(extract(epoch FROM clock_timestamp()) * 1000000)::int8, "
+            "pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()",
+            "exporting the snapshot",
+        )[0]
+        self.token: dict[str, Any] = {"snapshot": row[0], "visible": row[1], "xid": row[2], "micros": row[3]}
+        self.flushed: bool = row[5]
+        self._settle(_reachable(parse_lsn(row[4])) if lsn is None else lsn)
+
+    def _settle(self, lsn: int) -> None:
+        self.position = position(lsn)
+        self.token["lsn"] = lsn
+
+    @property
+    def visible(self) -> Visibility:
+        """What the snapshot sees."""
+        return Visibility.parse(self.token["visible"])
+
+    def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
+        """Find the exact position, now that the log has been received up to the present one.
+
+        Args:
+            commits: the transactions that the log holds.
+            doubtful: transactions that may have been committed before capture began, though they are not visible.
+            after: up to here the log has been delivered, so the position must not lie before.
+
+        Returns:
+            False if there is none: take another read point.
+        """
+        # The log may have been delivered up to behind the page's header, before which the point lies.
+        lsn = commits.cut(self.visible, doubtful, _reachable(first_lsn(after)), self.token["lsn"])
+        if lsn is None:
+            return False
+        self._settle(lsn)
+        return True
+
+    def query(self, statement: str, doing: str, cure: str = "") -> list[TupleRow]:
+        """Run a statement that sees the snapshot; if it fails, the snapshot stays."""
+        with self._conn.transaction():
+            return run(self._conn, statement, doing, cure)
+
+    def look(self, statement: str, doing: str) -> list[TupleRow]:
+        """Run a statement that sees the snapshot, and keep no lock on what it reads.
+
+        Whoever waits to alter the table would wait for the snapshot's end, and the tasks that read it for him.
+        """
+        with self._conn.transaction(force_rollback=True):
+            return run(self._conn, statement, doing)
+
+    def alive(self) -> bool:
+        """Tell whether other connections can still import the snapshot."""
+        try:
+            run(self._conn, "SELECT 1", "checking the snapshot")
+        except FloodmarkError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """End the transaction that holds the snapshot."""
+        self._conn.close()
+
+
+def _reachable(lsn: int) -> int:
+    """Return the place that the log reaches when all before an insert position is written.
+
+    At the start of a page that position lies behind the page's header, which no record needs.
+    """
+    return lsn - lsn % PAGE if lsn % PAGE in HEADERS else lsn
+
+
+def log_end(conn: psycopg.Connection[TupleRow]) -> tuple[int, bool]:
+    """Return a place that the log will have reached when all that is in it now is received; whether it is on disk."""
+    statement = "SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()"
+    lsn, flushed = run(conn, statement, "the end of the log")[0]
+    return _reachable(parse_lsn(lsn)), bool(flushed)
+
+
+def first_lsn(after: str) -> int:
+    """Return the lowest LSN of a read point that doesn't lie before a log position."""
+    lsn, ordinal = parse_position(after)
+    return lsn + (ordinal > 0)
+
+
+def _waiting_commits(conn: psycopg.Connection[TupleRow]) -> frozenset[int] | None:
+    """Return the transactions whose commit waits for a standby; None if the role may not know."""
+    none_waits, informed, waiting = run(
+        conn,
+        "SELECT current_setting('synchronous_standby_names') = '', "
+        "pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), "
+        "ARRAY(SELECT backend_xid::text::int8 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid IS "
+        "NOT NULL)",
+        "the commits that wait for standbys",
+    )[0]
+    if none_waits:
+        return frozenset()
+    return frozenset(waiting) if informed else None
+
+
+def create_slot(options: PostgresOptions, temporary: bool) -> tuple[int, PostgresReadPoint]:
+    """Create a slot and open the read point at its consistent point.
+
+    The server waits for all transactions that are writing to end; a wait is logged.
+
+    Raises:
+        SourceStateError: the server refuses.
+    """
+    name = f"floodmark_tmp_{uuid.uuid4().hex[:20]}" if temporary else options.slot_name
+    conn = connect(options, replication=True)
+    try:
+        command = create_command(conn, name, temporary, options.slot_failover)
+        with _watched(options, name, conn.info.backend_pid):
+            row = run(conn, command, f"the creation of the replication slot '{name}'", SLOT_CURE)[0]
+        lsn = parse_lsn(row[1])
+        return lsn, PostgresReadPoint(options, row[2], lsn)
+    finally:
+        conn.close()
+
+
+@contextmanager
+def _watched(options: PostgresOptions, name: str, pid: int) -> Iterator[None]:
+    """Log, every few seconds, which server processes the creation of a slot waits for."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(WAIT_LOGGED_S):
+            try:
+                with connection(options) as conn:
+                    blocking = run(conn, f"SELECT pg_blocking_pids({pid})", "what the slot waits for")[0][0]
+            except FloodmarkError:
+                continue
+            log.warning("slot_creation_waits", slot=name, for_transactions_of=blocking)
+
+    watcher = threading.Thread(target=watch, name="floodmark-slot", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()

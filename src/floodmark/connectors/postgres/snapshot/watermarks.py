@@ -1,0 +1,183 @@
+"""Windows: a view of the tables between two marks in the signal table, as DDD-3 has them.
+
+The rows of a window need no exact place in the log; it is enough that all they contain was committed before the second
+mark, and that they contain all that was committed before the window's beginning. The first mark alone doesn't give
+the latter: a commit is in the log before it is visible, and may become so after the view was opened. So the beginning
+is moved back, by the transactions' numbers, to the first commit that the view doesn't see.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.rows import TupleRow
+
+from floodmark.capture.segment import SegmentData
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkOutcome
+from floodmark.connectors.postgres.lsn import position
+from floodmark.connectors.postgres.server.catalog import literal, quote
+from floodmark.connectors.postgres.server.connection import run
+from floodmark.connectors.postgres.snapshot.chunks import (
+    changed_since,
+    chunk_query,
+    copy_pieces,
+    relation_from_json,
+    same_file,
+)
+from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, first_lsn
+from floodmark.errors import SourceStateError
+from floodmark.snapshot.signals import WINDOW_CLOSE, WINDOW_OPEN
+
+Conn = psycopg.Connection[TupleRow]
+
+_TABLE = """
+    SELECT format('%I.%I', n.nspname, c.relname), a.attname::text,
+           has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT'),
+           has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'DELETE')
+               AND has_column_privilege(c.oid, a.attnum, 'SELECT'), pg_is_in_recovery()
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE n.nspname || '.' || c.relname = {name} AND c.relkind IN ('r', 'p')
+    ORDER BY a.attnum LIMIT 1
+"""
+EXACT = "or set incremental.snapshot.read.points=exact, which writes nothing."
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An open window's mark.
+
+    Attributes:
+        name: the window's id, of which the marks' ids are made.
+        at: when it was written, as text.
+    """
+
+    name: str
+    at: str
+
+
+class Marks:
+    """Writes marks to the signal table, as Debezium 3.6 does."""
+
+    def __init__(self, options: PostgresOptions) -> None:
+        self._table = options.signal_data_collection[0]
+        self._user = options.user
+        self._deletes = options.incremental_snapshot_watermarking_strategy == "insert_delete"
+
+    def check(self, conn: Conn) -> tuple[str, str]:
+        """Prove that marks can be written; return the table's name for SQL, and that of its first column.
+
+        Raises:
+            SourceStateError: they can't.
+        """
+        what = f"The signal table '{self._table}', which incremental.snapshot.read.points=watermarks needs,"
+        rows = run(conn, _TABLE.format(name=literal(self._table)), "the signal table")
+        if not rows:
+            raise SourceStateError(f"{what} does not exist.", f"Create it (see the page on signals), {EXACT}")
+        table, column, inserts, deletes, standby = rows[0]
+        if standby:
+            raise SourceStateError(f"{what} can't be written: the server is a standby.", f"Use the primary, {EXACT}")
+        if not inserts or (self._deletes and not deletes):
+            rights = "INSERT, SELECT, DELETE" if self._deletes else "INSERT"
+            cure = f"GRANT {rights} ON {table} TO {quote(self._user)} (and USAGE on its schema), {EXACT}"
+            raise SourceStateError(f"{what} can't be written: the role '{self._user}' needs {rights}.", cure)
+        return table, column
+
+    def open(self, conn: Conn) -> Mark:
+        """Write the mark that opens a window."""
+        mark = Mark(str(uuid.uuid4()), _now())
+        self._insert(conn, f"{mark.name}-open", WINDOW_OPEN, f'{{"openWindowTimestamp": "{mark.at}"}}')
+        return mark
+
+    def close(self, conn: Conn, mark: Mark) -> None:
+        """Write the mark that closes a window, or remove the one that opened it."""
+        if self._deletes:
+            table, column = self.check(conn)
+            statement = f"DELETE FROM {table} WHERE {quote(column)} = {literal(f'{mark.name}-open')}"
+            _write(conn, statement)
+        else:
+            text = f'{{"openWindowTimestamp": "{mark.at}", "closeWindowTimestamp": "{_now()}"}}'
+            self._insert(conn, f"{mark.name}-close", WINDOW_CLOSE, text)
+
+    def _insert(self, conn: Conn, name: str, kind: str, data: str) -> None:
+        table, _ = self.check(conn)
+        # Whatever they are called, the first three columns are those of a signal.
+        _write(conn, f"INSERT INTO {table} VALUES ({literal(name)}, {literal(kind)}, {literal(data)})")
+
+
+def _write(conn: Conn, statement: str) -> None:
+    # The commit is in the log when it returns, and no standby has to be waited for.
+    run(conn, "SET synchronous_commit = local", "the session's commits")
+    run(conn, statement, "writing a mark to the signal table")
+
+
+def _now() -> str:
+    """Return the time as Java's ``Instant`` writes it."""
+    seconds, nanos = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanos:09d}Z"
+
+
+class PostgresWindow(PostgresReadPoint):
+    """A ``Window``.
+
+    Attributes:
+        low: the log's position when the first mark had been written; once settled, not after any commit that isn't
+            visible.
+        mark: the first mark.
+    """
+
+    def __init__(self, options: PostgresOptions, mark: Mark, lsn: int) -> None:
+        super().__init__(options)
+        self.mark = mark
+        self.low = position(lsn)
+        self._low_lsn = lsn
+        self._closed = False
+        self.token["window"] = mark.name
+
+    def close(self, lsn: int) -> None:
+        """Set the position at which the second mark has been written."""
+        self._settle(lsn)
+        self._closed = True
+
+    def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk, in pieces, and at the end what became of it.
+
+        They come over the connection that has the table locked: any other would have to wait behind an ALTER TABLE that
+        waits for this lock.
+        """
+        with self._conn.transaction():
+            if not same_file(self._conn, chunk["stored"], chunk["file"]):
+                return "nothing"
+            conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
+            if chunk["since"] is not None:
+                conditions.append(changed_since(chunk["since"]))
+            command = chunk_query(relation_from_json(chunk["relation"]), chunk, conditions)
+            for buf, starts in copy_pieces(self._conn, command, keep=True):
+                yield SegmentData(buf, starts.astype(np.uint32))
+        return "complete"
+
+    def end_view(self) -> None:
+        """Let go of the snapshot, and of the tables' locks."""
+        self._conn.close()
+
+    def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
+        """Fix the window's beginning, now that the log has been received up to its end."""
+        first = commits.first_hidden(self.visible, doubtful, first_lsn(after), self.token["lsn"])
+        if first is None:
+            return False
+        low = min(first, self._low_lsn)
+        self.low = position(low)
+        # The log before has been delivered, so nobody can tell any more which keys it touches.
+        return low >= first_lsn(after)
+
+    def alive(self) -> bool:
+        """Tell whether it was closed: its rows have been read then."""
+        return self._closed
