@@ -21,20 +21,15 @@ from floodmark.connectors.postgres.rows.relation import TypeInfo
 from floodmark.connectors.postgres.server.connection import connect
 from floodmark.connectors.postgres.types.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
+from floodmark.embedded import EmbeddedPostgres
 from floodmark.events.json_text import closed
 from tests.conformance.cases import CASES, Case
 from tests.conformance.golden import load
-from tests.conftest import Source
+from tests.conftest import Source, drop_slots, make_source
+from tests.support.inprocess import InProcess
+from tests.support.options import REQUIRED
 
 NAMES = ("scalars", "time_specials", "time_connect", "decimal_string", "decimal_double", "precision")
-REQUIRED = {
-    "connector": "postgres",
-    "database.hostname": "host",
-    "database.user": "user",
-    "database.dbname": "db",
-    "topic.prefix": "test",
-    "state.dir": "/nowhere",
-}
 STREAMED_FROM = 100
 """Rows with a greater key were streamed, which is the reference where the snapshot differs."""
 
@@ -194,3 +189,20 @@ def test_recorded_values_equal_debeziums(connection: Connection) -> None:
                 seen.add((kind, mode, literal))
     assert seen >= RECORDED_EXCEPTIONS.keys()
     assert not wrong, "\n".join(wrong)
+
+
+def test_stored_generated_columns_that_are_published(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY, twice integer GENERATED ALWAYS AS (2 * id) STORED)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE PUBLICATION dbz_publication FOR TABLE t WITH (publish_generated_columns = stored)",
+    )
+    query = InProcess(source.options)
+    rows = query.drain()
+    source.execute("INSERT INTO t VALUES (2)")
+    rows += query.drain()
+    query.stop()
+    drop_slots(source)
+    after = [json.loads(row["value"])["after"] for row in rows]
+    assert after == [{"id": 1, "twice": 2}, {"id": 2, "twice": 4}]

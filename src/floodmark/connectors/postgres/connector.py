@@ -276,7 +276,9 @@ class PostgresConnector:
         pairs = {table.oid: (table, published) for table, published in stored_tables(conn, self._options)}
         pairs |= {oid: (reading.stored, reading.published) for oid, reading in own.items()}
         wanted = [oid for oid in oids if oid in pairs]
-        columns = chunks.describe_tables(conn, sorted({pairs[oid][1].oid for oid in wanted}))
+        columns = chunks.describe_tables(
+            conn, sorted({pairs[oid][1].oid for oid in wanted}), self._options.publication_name
+        )
         types = {oid: {int(column[1]) for column in listed} for oid, listed in columns.items()}
         known = structures(conn, types)
         result = {}

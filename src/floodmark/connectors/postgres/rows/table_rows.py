@@ -50,7 +50,7 @@ def row_schema(options: PostgresOptions) -> pa.Schema:
 
 def keyless_relation(conn: psycopg.Connection[TupleRow], table: Table, options: PostgresOptions) -> Relation:
     """Return a table's captured columns as they are now, without key and identity: rows have neither."""
-    listed = chunks.describe_tables(conn, [table.oid])[table.oid]
+    listed = chunks.describe_tables(conn, [table.oid], options.publication_name)[table.oid]
     known = structures(conn, {table.oid: {int(column[1]) for column in listed}})[table.oid]
     types = {int(number): type_from_list(info) for number, info in known["types"].items()}
     columns = tuple(

@@ -27,7 +27,7 @@ def check_columns(conn: Conn, options: PostgresOptions) -> list[Finding]:
     if not options.shapes_columns:
         return []
     tables = captured_tables(conn, options)
-    listed = describe_tables(conn, [table.oid for table in tables]) if tables else {}
+    listed = describe_tables(conn, [table.oid for table in tables], options.publication_name) if tables else {}
     known = structures(conn, {oid: {int(column[1]) for column in columns} for oid, columns in listed.items()})
     described = {
         table.full_name: {

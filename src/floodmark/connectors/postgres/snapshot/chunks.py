@@ -358,17 +358,21 @@ def _listed(oids: Sequence[int]) -> str:
     return ",".join(str(int(oid)) for oid in oids)
 
 
-def describe_tables(conn: psycopg.Connection[TupleRow], oids: list[int]) -> dict[int, list[tuple[Any, ...]]]:
+def describe_tables(
+    conn: psycopg.Connection[TupleRow], oids: list[int], publication: str
+) -> dict[int, list[tuple[Any, ...]]]:
     """Return the columns that changes of the tables hold: name, type, modifier and whether NOT NULL.
 
-    Stored generated columns are left out, since the log doesn't hold them.
+    Stored generated columns are left out, since the log doesn't hold them, unless the publication says that it does
+    (PostgreSQL 18 and later).
     """
     rows = run(
         conn,
         "SELECT attrelid::int8, attname::text, atttypid::int8, atttypmod, attnotnull OR typnotnull "
         "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid "
         f"WHERE attrelid = ANY(ARRAY[{_listed(oids)}]::oid[]) AND attnum > 0 AND NOT attisdropped "
-        "AND attgenerated = '' ORDER BY attrelid, attnum",
+        "AND (attgenerated = '' OR attgenerated = 's' AND EXISTS (SELECT FROM pg_publication p "
+        f"WHERE pubname = {literal(publication)} AND to_jsonb(p) ->> 'pubgencols' = 's')) ORDER BY attrelid, attnum",
         "the columns of the tables",
     )
     result: dict[int, list[tuple[Any, ...]]] = {oid: [] for oid in oids}

@@ -90,7 +90,7 @@ class SnapshotTables:
     def _with_statements(self, conn: Conn, pairs: list[tuple[Table, Table]]) -> list[Reading]:
         self._check_names([published for _, published in pairs], [stored for stored, _ in pairs])
         oids = sorted({published.oid for _, published in pairs})
-        columns = describe_tables(conn, oids)
+        columns = describe_tables(conn, oids, self._options.publication_name)
         keys = {} if self._options.has_all_columns else key_names(conn, oids)
         result: list[Reading] = []
         for stored, published in pairs:
