@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +18,7 @@ from floodmark.errors import ConfigError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.batch import batch_options, fails, load
+from tests.support.example import install
 from tests.support.inprocess import InProcess
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "converter"
@@ -138,12 +137,7 @@ def test_replica_identities_are_set_at_the_start(source: Source) -> None:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the example package and return the directory that holds it."""
-    base = tmp_path_factory.mktemp("example")
-    shutil.copytree(EXAMPLE, base / "source")
-    target = base / "installed"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--target", str(target), str(base / "source")], check=True)
-    return target
+    return install(EXAMPLE, tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture

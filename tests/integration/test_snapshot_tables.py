@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source, drop_slots
 from tests.integration.test_postgres import payload
+from tests.support.example import install
 from tests.support.inprocess import InProcess
 
 OVERRIDES = "snapshot.select.statement.overrides"
@@ -233,12 +232,7 @@ def test_an_alteration_that_waits_for_a_lock_does_not_stop_the_snapshot_for_ever
 @pytest.fixture(scope="session")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the example package and return the directory that holds it."""
-    base = tmp_path_factory.mktemp("example")
-    shutil.copytree(EXAMPLE, base / "source")
-    target = base / "installed"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--target", str(target), str(base / "source")], check=True)
-    return target
+    return install(EXAMPLE, tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture

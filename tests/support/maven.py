@@ -1,0 +1,37 @@
+"""Files from Maven Central, which are downloaded once and proven to be what was expected."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.request
+from pathlib import Path
+
+REPOSITORY = "https://repo1.maven.org/maven2"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark"
+DOWNLOAD_S = 120.0
+
+
+def jar(path: str, digest: str, directory: str) -> Path:
+    """Return a jar; it is downloaded if it isn't there.
+
+    Args:
+        path: in the repository.
+        digest: its SHA-256.
+        directory: where it is kept, below the cache.
+
+    Raises:
+        RuntimeError: it isn't what was expected.
+    """
+    kept = CACHE / directory / Path(path).name
+    if not kept.exists():
+        with urllib.request.urlopen(f"{REPOSITORY}/{path}", timeout=DOWNLOAD_S) as response:
+            content = response.read()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise RuntimeError(f"{REPOSITORY}/{path} is not what was expected.")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        # Another run may be downloading too; the name appears with the whole content.
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(content)
+        part.replace(kept)
+    return kept
