@@ -104,3 +104,13 @@ def schema_text(schema: Any) -> str:
     if isinstance(schema, list):
         return "[" + ",".join(map(schema_text, schema)) + "]"
     return dumps(schema)
+
+
+def schema_start(schema: Any) -> str:
+    """Return what stands before a payload that carries its schema; after it comes ``}``."""
+    return f'{{"schema":{schema_text(schema)},"payload":'
+
+
+def carrying_schema(text: str, schema: Any, wanted: bool) -> str:
+    """Return JSON text with its schema, if that is wanted."""
+    return f"{schema_start(schema)}{text}}}" if wanted else text

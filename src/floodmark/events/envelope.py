@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from floodmark.events.connect_schema import envelope as envelope_schema
-from floodmark.events.connect_schema import schema_text, struct
+from floodmark.events.connect_schema import schema_start, struct
 from floodmark.events.json_text import Fragment, Joiner
 
 
@@ -42,8 +42,8 @@ class EnvelopeBuilder:
         self._key_start = self._value_start = self._end = ""
         if with_schemas:
             key_schema = struct(key_schemas, False, f"{topic}.Key")
-            self._key_start = f'{{"schema":{schema_text(key_schema)},"payload":'
-            self._value_start = f'{{"schema":{schema_text(envelope_schema(topic, schemas, source_schema))},"payload":'
+            self._key_start = schema_start(key_schema)
+            self._value_start = schema_start(envelope_schema(topic, schemas, source_schema))
             self._end = "}"
 
     def keys(self, fields: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from floodmark.config.common import CommonOptions
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.events.connect_schema import field_schema, struct
+from floodmark.events.connect_schema import carrying_schema, field_schema, struct
 from floodmark.events.json_text import dumps
 
 _PACKAGE = "io.debezium.connector.common"
@@ -28,8 +28,10 @@ def heartbeat_batch(time_ms: int, options: CommonOptions, position: str) -> pa.R
     """
     key = f'{{"serverName":{dumps(options.topic_prefix)}}}'
     value = f'{{"ts_ms":{time_ms}}}'
-    if options.schemas_enable:
-        key = f'{{"schema":{dumps(KEY_SCHEMA)},"payload":{key}}}'
-        value = f'{{"schema":{dumps(VALUE_SCHEMA)},"payload":{value}}}'
-    row = {"topic": options.heartbeat_topic, "key": key, "value": value, "position": position}
+    row = {
+        "topic": options.heartbeat_topic,
+        "key": carrying_schema(key, KEY_SCHEMA, options.schemas_enable),
+        "value": carrying_schema(value, VALUE_SCHEMA, options.schemas_enable),
+        "position": position,
+    }
     return pa.RecordBatch.from_pylist([row], schema=EVENT_SCHEMA)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.config.common import CommonOptions
-from floodmark.events.connect_schema import OPTIONAL_INT64, field_schema, struct
-from floodmark.events.json_text import Joiner, dumps
+from floodmark.events.connect_schema import OPTIONAL_INT64, field_schema, schema_start, struct
+from floodmark.events.json_text import Joiner
 
 _PACKAGE = "io.debezium.connector.common"
 _STRING = {"type": "string"}
@@ -50,8 +50,8 @@ class TransactionTopic:
         self.topic = options.transaction_topic
         self._key_start = self._value_start = self._end = ""
         if options.schemas_enable:
-            self._key_start = f'{{"schema":{dumps(KEY_SCHEMA)},"payload":'
-            self._value_start = f'{{"schema":{dumps(VALUE_SCHEMA)},"payload":'
+            self._key_start = schema_start(KEY_SCHEMA)
+            self._value_start = schema_start(VALUE_SCHEMA)
             self._end = "}"
 
     def columns(self, ids: pa.StringArray, values: pa.StringArray) -> dict[str, str | pa.Array]:

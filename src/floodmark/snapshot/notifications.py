@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from floodmark.config.common import CommonOptions
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.events.connect_schema import field_schema, struct
-from floodmark.events.json_text import dumps, escape
+from floodmark.events.connect_schema import carrying_schema, field_schema, struct
+from floodmark.events.json_text import escape
 
 INITIAL = "Initial Snapshot"
 INCREMENTAL = "Incremental Snapshot"
@@ -100,7 +100,7 @@ class Notification:
 
     def key_text(self, with_schema: bool) -> str:
         """Return the record's key as JSON text."""
-        return _with_schema(f'{{"id":{_text(self.id)}}}', KEY_SCHEMA, with_schema)
+        return carrying_schema(f'{{"id":{_text(self.id)}}}', KEY_SCHEMA, with_schema)
 
     def value_text(self, with_schema: bool) -> str:
         """Return the record's value as JSON text."""
@@ -109,7 +109,7 @@ class Notification:
             f'{{"id":{_text(self.id)},"type":{_text(self.type)},"aggregate_type":{_text(self.aggregate_type)},'
             f'"additional_data":{{{details}}},"timestamp":{self.timestamp}}}'
         )
-        return _with_schema(text, VALUE_SCHEMA, with_schema)
+        return carrying_schema(text, VALUE_SCHEMA, with_schema)
 
 
 def notification_batch(
@@ -289,7 +289,3 @@ def _key(values: Sequence[str | None]) -> str:
 def _text(value: str) -> str:
     """Return a JSON string, escaped as Debezium's converter does."""
     return f'"{escape(pa.array([value], pa.string()))[0].as_py()}"'
-
-
-def _with_schema(text: str, schema: Mapping[str, Any], wanted: bool) -> str:
-    return f'{{"schema":{dumps(schema)},"payload":{text}}}' if wanted else text

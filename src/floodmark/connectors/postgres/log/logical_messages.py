@@ -25,8 +25,8 @@ from floodmark.connectors.postgres.rows.source_block import table_piece
 from floodmark.connectors.postgres.types.arrays import offsets_of, strings
 from floodmark.connectors.postgres.types.base64_text import encode_base64
 from floodmark.errors import DecodeError
-from floodmark.events.connect_schema import OPTIONAL_INT64, TRANSACTION_BLOCK, field_schema, struct
-from floodmark.events.json_text import Fragment, Joiner, dumps, string, value_bytes
+from floodmark.events.connect_schema import OPTIONAL_INT64, TRANSACTION_BLOCK, field_schema, schema_start, struct
+from floodmark.events.json_text import Fragment, Joiner, string, value_bytes
 
 NO_TABLE = table_piece("", "")
 _PACKAGE = "io.debezium.connector.postgresql"
@@ -99,8 +99,8 @@ class MessageEvents:
         self._mode = options.binary_handling_mode
         self._key_start = self._value_start = self._end = ""
         if options.schemas_enable:
-            self._key_start = f'{{"schema":{dumps(_key_schema())},"payload":'
-            self._value_start = f'{{"schema":{dumps(_value_schema(self._mode == "bytes"))},"payload":'
+            self._key_start = schema_start(_key_schema())
+            self._value_start = schema_start(_value_schema(self._mode == "bytes"))
             self._end = "}"
 
     def columns(
