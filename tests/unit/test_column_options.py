@@ -9,13 +9,13 @@ import pytest
 from floodmark.config.columns import in_small_letters
 from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.shapes import Shapes
-from floodmark.connectors.postgres.rows.column_plan import Field, plan_columns
 from floodmark.connectors.postgres.rows.relation import Column, Relation
-from floodmark.connectors.postgres.rows.transforms import Hash, Mask, Told, Truncation
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.events.names import adjusted_field_name, adjusted_schema_name, legal_topic
 from floodmark.events.topics import table_key_fields, table_topic
+from floodmark.rows.column_plan import Field, plan_columns
+from floodmark.rows.shapes import Shapes
+from floodmark.rows.transforms import Hash, Mask, Told, Truncation
 
 BASE = {
     "connector": "postgres",

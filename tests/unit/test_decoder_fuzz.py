@@ -28,10 +28,11 @@ from floodmark.connectors.postgres.log import stream as stream_module
 from floodmark.connectors.postgres.log.decode import PostgresDecoder
 from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import position
-from floodmark.connectors.postgres.rows.relation import Relation, parse_relation
-from floodmark.connectors.postgres.rows.table_version import EventVersions, TableVersion
+from floodmark.connectors.postgres.rows.relation import parse_relation
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
+from floodmark.rows.structure import Structure
+from floodmark.rows.table_version import EventVersions, TableVersion
 from tests.support.options import REQUIRED
 from tests.support.pgoutput import (
     FIRST_LSN,
@@ -133,10 +134,10 @@ class Memo:
         self.schema = self._make.schema
         self._made: dict[str, TableVersion] = {}
 
-    def __call__(self, relation: Relation) -> TableVersion:
-        look = repr(relation)
+    def __call__(self, structure: Structure) -> TableVersion:
+        look = repr(structure)
         if look not in self._made:
-            self._made[look] = self._make(relation)
+            self._made[look] = self._make(structure)
         return self._made[look]
 
 

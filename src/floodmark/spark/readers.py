@@ -15,10 +15,10 @@ from floodmark.capture.store import SegmentStore
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
 from floodmark.connectors.base import ChunkOutcome, ChunkReader, DeadLetter, LogDecoder, TableFailure, WindowReader
 from floodmark.connectors.postgres.log.decode import PostgresDecoder
-from floodmark.connectors.postgres.rows.table_version import EventVersions, VersionMaker
 from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.log import get_logger
+from floodmark.rows.table_version import EventVersions, VersionMaker
 from floodmark.snapshot.reports import Part, Report, ReportBox
 from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 
@@ -42,7 +42,7 @@ def output_schema(options: PostgresOptions) -> pa.Schema:
 def _versions(options: PostgresOptions, schema: pa.Schema) -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
-    from floodmark.connectors.postgres.rows.table_rows import RowVersions
+    from floodmark.rows.typed_rows import RowVersions
 
     return RowVersions(options, schema)
 

@@ -17,9 +17,7 @@ from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres.log.messages import OWN_PREFIX
 from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
-from floodmark.connectors.postgres.rows.column_plan import as_read
-from floodmark.connectors.postgres.rows.conversions import load_converters
-from floodmark.connectors.postgres.rows.relation import Column, Relation, key_columns, type_from_list
+from floodmark.connectors.postgres.rows.relation import Column, Relation, as_read, key_columns
 from floodmark.connectors.postgres.server import slots
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.server.connection import (
@@ -48,8 +46,10 @@ from floodmark.connectors.postgres.snapshot.read_point import (
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
+from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query
 
 log = get_logger(__name__)
