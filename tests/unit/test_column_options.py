@@ -7,7 +7,6 @@ import re
 import pytest
 
 from floodmark.config.columns import in_small_letters
-from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.rows.relation import Column, Relation
 from floodmark.errors import ConfigError, SourceStateError
@@ -29,11 +28,11 @@ TEXT = 25
 
 
 def options(**given: str) -> PostgresOptions:
-    return load_options({**BASE, **{name.replace("_", "."): value for name, value in given.items()}})
+    return PostgresOptions.parse({**BASE, **{name.replace("_", "."): value for name, value in given.items()}})
 
 
 def parsed(given: dict[str, str]) -> PostgresOptions:
-    return load_options({**BASE, **given})
+    return PostgresOptions.parse({**BASE, **given})
 
 
 def relation(*names: str, key: tuple[str, ...] = ("id",), table: str = "t", oid: int = 1) -> Relation:
@@ -203,7 +202,7 @@ def test_salts_survive_small_letters() -> None:
         "column.mask.salt.Named": "Zz",
     }
     passed = {name.lower(): value for name, value in in_small_letters({**BASE, **given}).items()}
-    found = load_options(passed)
+    found = PostgresOptions.parse(passed)
     salts = [found.salt_of(rule).get_secret_value() for rule in (*found.column_hash, *found.column_hash_v2)]
     assert salts == ["Ab.C", "xY", "Zz"]
     assert [rule.columns[0].pattern for rule in found.column_hash_v2] == ["b", "c"]

@@ -22,7 +22,6 @@ import pytest
 
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
-from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log import stream as stream_module
 from floodmark.connectors.postgres.log.decode import PostgresDecoder
@@ -143,7 +142,7 @@ class Memo:
 
 @pytest.fixture(scope="module")
 def decoder() -> PostgresDecoder:
-    options = load_options({**REQUIRED, "skipped.operations": "none"})
+    options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none"})
     return PostgresDecoder(options, Memo(options))
 
 
@@ -376,7 +375,7 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stream_module, "server_version", lambda _: 18)
     monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
     monkeypatch.setattr(Channel, "start", lambda *_: None, raising=False)
-    options = load_options({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
+    options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
     watch = Watch()
     for number in range(INPUTS // 4):
         dice = random.Random(f"{SEED} streams {number}")

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
+from floodmark.connectors.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres.log.messages import OWN_PREFIX
 from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
@@ -390,3 +390,8 @@ def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[
 
 def _position(lsn: int) -> str:
     return position(lsn)
+
+
+def make_connector(options: PostgresOptions) -> Connector:
+    """Return the planner's side of a source."""
+    return PostgresConnector(options)
