@@ -22,7 +22,11 @@ class Column:
         default: text of the default, as MySQL's ``COLUMN_DEFAULT`` prints a literal or an expression.
         default_kind: ``none``, ``null``, ``literal`` or ``expression``.
         generated: ``stored``, ``virtual`` or None.
+        on_update: whether an update sets it to the current time.
         values: labels of enum and set.
+        declared: the type's name as it was written in a statement, upper case, if that is not :attr:`type`
+            (``INTEGER``, ``DOUBLE PRECISION``).
+        written: the default's text as it was written in a statement, if that is not :attr:`default`.
     """
 
     name: str
@@ -42,6 +46,9 @@ class Column:
     comment: str | None = None
     values: tuple[str, ...] = ()
     srid: int | None = None
+    on_update: bool = False
+    declared: str | None = None
+    written: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what JSON can hold, without what is as usual."""
@@ -60,11 +67,13 @@ class Index:
     Attributes:
         name: ``PRIMARY`` for the primary key.
         columns: its columns in its own order; an expression stands as the empty text.
+        partial: whether it holds only the beginning of a column's values.
     """
 
     name: str
     columns: tuple[str, ...]
     unique: bool = False
+    partial: bool = False
 
     @property
     def primary(self) -> bool:
@@ -80,6 +89,7 @@ class Table:
         key: the columns that make the key of events: the primary key in its own order, or else the first unique
             index over columns that cannot be NULL.
         indexes: all indexes, in the order in which the server keeps them.
+        sequence: whether it is what MariaDB keeps a sequence in.
     """
 
     database: str
@@ -90,6 +100,7 @@ class Table:
     collation: str | None = None
     comment: str | None = None
     indexes: tuple[Index, ...] = ()
+    sequence: bool = False
 
     @property
     def primary(self) -> tuple[str, ...]:
@@ -101,7 +112,9 @@ class Table:
         data = _compact(self)
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
-            data["indexes"] = [[index.name, int(index.unique), *index.columns] for index in self.indexes]
+            data["indexes"] = [
+                [index.name, index.unique + 2 * index.partial, *index.columns] for index in self.indexes
+            ]
         return data
 
     @classmethod
@@ -110,7 +123,8 @@ class Table:
         members = _tuples(data)
         members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
         members["indexes"] = tuple(
-            Index(name, tuple(columns), bool(unique)) for name, unique, *columns in data.get("indexes", ())
+            Index(name, tuple(columns), bool(flags & 1), bool(flags & 2))
+            for name, flags, *columns in data.get("indexes", ())
         )
         return cls(**members)
 
