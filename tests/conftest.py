@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
 from tests.support.contrib import contrib_server
 from tests.support.kafka import Broker, running_broker
+from tests.support.mysql import MysqlServer
 
 SETTINGS = {"max_replication_slots": "200", "max_wal_senders": "100"}
 
@@ -99,6 +100,25 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Return a Kafka broker that all tests share: each uses topics of its own."""
     with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[MysqlServer]:
+    with MysqlServer("mysql") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MysqlServer]:
+    with MysqlServer("mariadb") as server:
+        yield server
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def binlog_server(request: pytest.FixtureRequest) -> MysqlServer:
+    """Return a server that other tests use too: each test has a database of its own."""
+    found: MysqlServer = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(params=["pg16", "pg18"])

@@ -117,7 +117,7 @@ class EmbeddedPostgres:
             command += ["-c", f"{name}={value}"]
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self.directory, start_new_session=True, **_identity()
+                command, stdout=log, stderr=log, cwd=self.directory, start_new_session=True, **identity()
             )
         self._wait_ready()
 
@@ -154,7 +154,7 @@ class EmbeddedPostgres:
 
     def _run(self, tool: str, *args: str) -> None:
         done = subprocess.run(
-            [str(self.bin / tool), *args], capture_output=True, text=True, cwd=self.directory, **_identity()
+            [str(self.bin / tool), *args], capture_output=True, text=True, cwd=self.directory, **identity()
         )
         if done.returncode != 0:
             raise FloodmarkError(f"The embedded PostgreSQL's {tool} failed: {done.stderr.strip()}")
@@ -191,7 +191,8 @@ def _unprivileged() -> dict[str, str] | None:
     return {"user": SYSTEM_USER} if os.name == "posix" and os.geteuid() == 0 else None
 
 
-def _identity() -> dict[str, Any]:
+def identity() -> dict[str, Any]:
+    """Return the arguments of a subprocess that runs a server: as an unprivileged user if this process is root."""
     owner = _unprivileged()
     return {} if owner is None else {"user": owner["user"], "group": owner["user"], "extra_groups": []}
 
