@@ -130,3 +130,8 @@ def mapped(
 def replaced(base: pa.StringArray, mask: Mask, values: pa.StringArray) -> pa.StringArray:
     """Replace masked rows with the values, of which there is one for each of them."""
     return pc.replace_with_mask(base, pa.array(mask), values)
+
+
+def text_of(numbers: NDArray[np.int64]) -> pa.StringArray:
+    """Return numbers as decimal text."""
+    return pc.cast(pa.array(numbers), pa.string())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from floodmark.connectors.base import DeadLetter, TableFailure
 from floodmark.errors import DecodeError, describe
@@ -76,6 +77,16 @@ class Isolation:
         else:
             parts = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
         return [group for part in parts for group in self.run(make, part)]
+
+    def fail(self, relation: NDArray[np.int64], error: Exception) -> None:
+        """Leave out tables of which nothing can be decoded.
+
+        Args:
+            relation: indices of their relations.
+            error: why.
+        """
+        for index in np.unique(relation).tolist():
+            self._set_aside(index, error)
 
     def _letter(self, change: Changes, error: Exception) -> DeadLetter:
         relation = self._relations[int(change.relation[0])]

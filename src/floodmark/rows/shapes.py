@@ -28,24 +28,27 @@ class TableNames:
     """The names of the table that each row belongs to: one text for all rows, or one a row, shape (rows,).
 
     Attributes:
-        source: the part of the source block that holds them.
+        source: the parts of the source block that hold them.
     """
 
     topic: Text
     schema: Text
     table: Text
-    source: Text
+    source: tuple[Text, ...]
 
     @classmethod
     def of(cls, structure: Structure, options: CommonOptions) -> TableNames:
         """Return the names of one table."""
         schema, table = structure.schema, structure.table
-        return cls(table_topic(options, schema, table), schema, table, structure.source_piece)
+        return cls(table_topic(options, schema, table), schema, table, structure.source_pieces)
 
     def take(self, at: pa.Array) -> TableNames:
         """Return those of some of the rows."""
-        texts = (self.topic, self.schema, self.table, self.source)
-        return TableNames(*(text if isinstance(text, str) else text.take(at) for text in texts))
+        topic, schema, table, *source = (
+            text if isinstance(text, str) else text.take(at)
+            for text in (self.topic, self.schema, self.table, *self.source)
+        )
+        return TableNames(topic, schema, table, tuple(source))
 
     def columns(self) -> dict[str, Text]:
         """Return the output columns."""
@@ -89,5 +92,8 @@ class Shapes:
             return self._names[int(members[0])]
         at = pa.array(np.searchsorted(members, relation))
         chosen = [self._names[number] for number in members.tolist()]
-        every = ("topic", "schema", "table", "source")
-        return TableNames(*(pa.array([getattr(names, name) for names in chosen]) for name in every)).take(at)
+        topic, schema, table, *source = (
+            pa.array(texts)
+            for texts in zip(*((one.topic, one.schema, one.table, *one.source) for one in chosen), strict=True)
+        )
+        return TableNames(topic, schema, table, tuple(source)).take(at)

@@ -68,8 +68,8 @@ class Structure(Protocol):
         """The Connect schema of the source block."""
 
     @property
-    def source_piece(self) -> str:
-        """The part of the source block's text that names the table."""
+    def source_pieces(self) -> tuple[str, ...]:
+        """The parts of the source block's text that name the table."""
 
     def look(self) -> Hashable:
         """Return what is equal for tables whose rows are made into events in the same way, names aside."""

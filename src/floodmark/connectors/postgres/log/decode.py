@@ -136,7 +136,7 @@ class PostgresDecoder:
                 if len(chosen) and not all(map(self._options.skips, operations)):
                     part = changes.select(chosen)
                     names = shapes.names(part.relation)
-                    pieces = source.pieces(names.source, part.transaction, part.lsn)
+                    pieces = source.pieces(names.source[0], part.transaction, part.lsn)
                     yield from isolation.run(make, Rows(part, version, names, pieces, self._constants, blocks))
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
@@ -182,7 +182,7 @@ class PostgresDecoder:
                     continue
                 version = self._make_version(relation)
                 names = TableNames.of(relation, self._options)
-                pieces = source.pieces(names.source, one.transaction, one.lsn)
+                pieces = source.pieces(names.source[0], one.transaction, one.lsn)
                 yield self._events.truncates(Rows(one, version, names, pieces, self._constants, blocks), sub)
 
 

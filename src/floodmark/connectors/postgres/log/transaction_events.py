@@ -16,9 +16,10 @@ from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.connectors.postgres.log.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.log.messages import BEGIN, COMMIT, MESSAGE, PAYLOAD, WAL_LSN
 from floodmark.connectors.postgres.log.records import Changes, in_range
-from floodmark.connectors.postgres.rows.source_block import NO_XID, text_of
+from floodmark.connectors.postgres.rows.source_block import NO_XID
 from floodmark.events.json_text import Joiner, dumps
 from floodmark.events.transactions import TransactionTopic, hash_map_order
+from floodmark.rows.arrays import text_of
 from floodmark.rows.changes import Pieces
 
 Numbers = NDArray[np.int64]

@@ -86,9 +86,9 @@ class Relation:
         return SOURCE_SCHEMA
 
     @property
-    def source_piece(self) -> str:
+    def source_pieces(self) -> tuple[str, ...]:
         """The part of the source block's text that names the table."""
-        return table_piece(self.schema, self.table)
+        return (table_piece(self.schema, self.table),)
 
     def look(self) -> Hashable:
         """Return what is equal for tables whose rows are made into events in the same way, names aside."""

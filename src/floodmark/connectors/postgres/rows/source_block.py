@@ -13,6 +13,7 @@ from floodmark._version import __version__
 from floodmark.connectors.postgres.lsn import positions
 from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
 from floodmark.events.json_text import Joiner, closed, dumps, string
+from floodmark.rows.arrays import text_of
 
 CONNECTOR = "postgresql"
 VERSION = __version__
@@ -198,8 +199,3 @@ def snapshot_block(
         f'"lsn":{"null" if own else lsn},'
         '"xmin":null,"origin":null,"origin_lsn":null}'
     )
-
-
-def text_of(numbers: NDArray[np.int64]) -> pa.StringArray:
-    """Return numbers as decimal text."""
-    return pc.cast(pa.array(numbers), pa.string())

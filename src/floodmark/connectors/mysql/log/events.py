@@ -1,0 +1,269 @@
+"""The binlog events of a segment, as arrays: kinds, places in the files, transactions.
+
+Events inside a compressed transaction stand behind the segment's own bytes in one longer buffer, so that nothing
+that reads events has to know where they came from.
+
+Source: MySQL's documentation, "Binlog Event", "Gtid_event", "Query_event"; MariaDB's, "GTID_EVENT".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.capture.segment import SegmentData
+from floodmark.connectors.mysql.log import event_types as kinds
+from floodmark.connectors.mysql.log.compressed import inner_events
+from floodmark.connectors.mysql.log.gtid_events import gtids
+from floodmark.connectors.mysql.log.little_endian import numbers
+from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.errors import DecodeError
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+_ARRAYS = ("at", "end", "kind", "timestamp", "server", "file", "offset", "transaction", "inner", "record")
+_OF_KIND = {name: np.zeros(256, bool) for name in ("rows", "gtids", "statements", "queries")}
+_OF_KIND["rows"][list(kinds.ROWS)] = True
+_OF_KIND["gtids"][list(kinds.GTIDS)] = True
+_OF_KIND["statements"][list(kinds.STATEMENTS)] = True
+_OF_KIND["queries"][list(kinds.QUERIES)] = True
+
+
+@dataclass
+class Transactions:
+    """The transactions of a segment.
+
+    Attributes:
+        start: offset of each one's first event, shape (transactions,).
+        file: number of its file, shape (transactions,).
+        gtid: its GTID; null without, shape (transactions,).
+        commit_us: when it was committed at its origin, microseconds since the epoch; -1 where the log doesn't tell.
+        thread: the session that it was made in; -1 where the log doesn't tell.
+    """
+
+    start: Numbers
+    file: Numbers
+    gtid: pa.StringArray
+    commit_us: Numbers
+    thread: Numbers
+
+
+@dataclass
+class Events:
+    """Events in the log's order.
+
+    Attributes:
+        buf: shape (bytes,).
+        at: where each event's body begins, shape (events,).
+        end: where it ends, without the checksum, shape (events,).
+        kind: shape (events,).
+        timestamp: seconds since the epoch, shape (events,).
+        server: the server that made it, shape (events,).
+        file: number of its file, shape (events,).
+        offset: its offset in the file, shape (events,); that of the payload for one inside of a compressed transaction.
+        transaction: index into ``transactions``, shape (events,).
+        inner: where it begins in a decompressed transaction, shape (events,); 0 for others.
+        record: number of its record in the segment, shape (events,).
+        epoch: of all positions.
+        base: the name of the binlog files up to their number's dot.
+    """
+
+    buf: Bytes
+    at: Numbers
+    end: Numbers
+    kind: NDArray[np.uint8]
+    timestamp: Numbers
+    server: Numbers
+    file: Numbers
+    offset: Numbers
+    transaction: Numbers
+    inner: Numbers
+    record: Numbers
+    transactions: Transactions
+    epoch: int
+    base: str
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def select(self, index: Numbers | slice) -> Events:
+        """Return some of the events."""
+        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
+
+    def of(self, what: str) -> NDArray[np.bool_]:
+        """Tell which events are ``rows``, ``gtids``, ``statements`` or ``queries``."""
+        return _OF_KIND[what][self.kind]
+
+    def within(self, after: str, upto: str) -> NDArray[np.bool_]:
+        """Tell which events lie in ``(after, upto]``, shape (events,)."""
+        start = self.transactions.start[self.transaction]
+        low, high = (Position.parse(text) for text in (after, upto))
+        return self._beyond(start, low) & ~self._beyond(start, high)
+
+    def _beyond(self, start: Numbers, place: Position) -> NDArray[np.bool_]:
+        """Tell which events lie after a position."""
+        if place.row not in (0, ALL_ROWS):
+            raise DecodeError(f"The position {place} lies inside an event.")
+        if place.epoch != self.epoch:
+            return np.full(len(self), self.epoch > place.epoch)
+        same = self.file == place.file
+        # Where nothing of a transaction is done, its first event comes after the position, too.
+        later = (start > place.transaction) | ((start == place.transaction) & (self.offset > place.event))
+        beyond: NDArray[np.bool_] = (self.file > place.file) | (same & later)
+        return beyond
+
+    def body(self, index: int) -> bytes:
+        """Return one event's body."""
+        return self.buf[int(self.at[index]) : int(self.end[index])].tobytes()
+
+    @cached_property
+    def first_of_transaction(self) -> Numbers:
+        """Return where each transaction's events begin, shape (transactions,)."""
+        return np.searchsorted(self.transaction, np.arange(len(self.transactions.start)))
+
+
+def segment_events(data: SegmentData) -> Events:
+    """Return the events of a segment, those of compressed transactions in place of what holds them.
+
+    Raises:
+        DecodeError: a record isn't what the protocol says, or the header lacks what it must have.
+    """
+    try:
+        return _expanded(_outer_events(data), data.header)
+    except (KeyError, TypeError, ValueError, IndexError) as exc:
+        raise DecodeError(f"A log segment cannot be read: {type(exc).__name__}: {exc}.") from None
+
+
+def _outer_events(data: SegmentData) -> Events:
+    header, buf = data.header, data.payload
+    starts = data.starts.astype(np.int64)
+    if len(starts) and int(starts[-1]) + kinds.AT_BODY > len(buf):
+        raise DecodeError("A log segment's last record is cut off.")
+    at = starts + kinds.AT_BODY
+    size = numbers(buf, starts + kinds.AT_SIZE, 4)
+    tail = kinds.CHECKSUM_BYTES if header["checksum"] else 0
+    ends = starts + kinds.PACKET + size
+    if (size < kinds.HEADER_BYTES + tail).any() or (ends > np.append(starts[1:], len(buf))).any():
+        raise DecodeError("A binlog event is longer than its record, or shorter than its header.")
+    kind = buf[starts + kinds.AT_TYPE]
+    file, offset = _places(header, size)
+    transaction, transactions = _transactions(header, buf, kind, at, ends - tail, file, offset)
+    return Events(
+        buf,
+        at,
+        ends - tail,
+        kind,
+        numbers(buf, starts + kinds.AT_TIMESTAMP, 4),
+        numbers(buf, starts + kinds.AT_SERVER_ID, 4),
+        file,
+        offset,
+        transaction,
+        np.zeros(len(starts), np.int64),
+        np.arange(len(starts)),
+        transactions,
+        int(header["epoch"]),
+        str(header["base"]),
+    )
+
+
+def _places(header: dict[str, Any], size: Numbers) -> tuple[Numbers, Numbers]:
+    """Return each event's file and offset."""
+    file = np.full(len(size), int(header["file"]), np.int64)
+    before = np.cumsum(size) - size
+    offset = before + int(header["at"])
+    for record, number, at in header["moves"]:
+        file[record:] = number
+        offset[record:] = before[record:] - before[record : record + 1] + at
+    return file, offset
+
+
+def _transactions(
+    header: dict[str, Any],
+    buf: Bytes,
+    kind: NDArray[np.uint8],
+    at: Numbers,
+    end: Numbers,
+    file: Numbers,
+    offset: Numbers,
+) -> tuple[Numbers, Transactions]:
+    begins = np.flatnonzero(_OF_KIND["gtids"][kind])
+    gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])
+    transaction = np.cumsum(_OF_KIND["gtids"][kind])
+    thread = _threads(buf, kind, at, transaction, len(begins) + 1)
+    # The first one began before the segment, or is nobody's.
+    opened = header["transaction"] or {}
+    if opened:
+        thread[0] = int(opened.get("thread", -1))
+    return transaction, Transactions(
+        np.concatenate([[int(opened.get("start", header["at"]))], offset[begins]]),
+        np.concatenate([[int(header["file"])], file[begins]]),
+        pa.concat_arrays([pa.array([opened.get("gtid")], pa.string()), gtid]),
+        np.concatenate([[int(opened.get("commit_us", -1))], commit_us]),
+        thread,
+    )
+
+
+def _threads(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, transaction: Numbers, count: int) -> Numbers:
+    """Return the session of each transaction: that of its first Query event."""
+    thread = np.full(count, -1, np.int64)
+    queries = np.flatnonzero(_OF_KIND["queries"][kind])
+    # The first one is written last.
+    thread[transaction[queries][::-1]] = numbers(buf, at[queries][::-1], 4)
+    return thread
+
+
+def _expanded(events: Events, header: dict[str, Any]) -> Events:
+    """Put the events inside of compressed transactions in the place of what holds them."""
+    holders = np.flatnonzero(events.kind == kinds.TRANSACTION_PAYLOAD).tolist()
+    if not holders:
+        return events
+    parts: list[Events] = []
+    buffers, size, last = [events.buf], len(events.buf), 0
+    for holder in holders:
+        inner = np.frombuffer(inner_events(memoryview(events.body(holder))), np.uint8)
+        starts = np.array(_chain(inner), np.int64)
+        lengths = numbers(inner, starts + kinds.SIZE, 4)
+        one = events.select(np.full(len(starts), holder))
+        parts += [
+            events.select(slice(last, holder)),
+            replace(
+                one,
+                at=starts + kinds.HEADER_BYTES + size,
+                end=starts + lengths + size,
+                kind=inner[starts + kinds.TYPE],
+                timestamp=numbers(inner, starts, 4),
+                server=numbers(inner, starts + kinds.SERVER_ID, 4),
+                inner=starts,
+            ),
+        ]
+        buffers.append(inner)
+        size += len(inner)
+        last = holder + 1
+    parts.append(events.select(slice(last, None)))
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+    buf = np.concatenate(buffers)
+    result = replace(events, buf=buf, **joined)
+    known = events.transactions
+    thread = _threads(buf, result.kind, result.at, result.transaction, len(known.start))
+    if header["transaction"] is not None:
+        thread[0] = known.thread[0]
+    return replace(result, transactions=replace(known, thread=thread))
+
+
+def _chain(buf: Bytes) -> list[int]:
+    """Return where the events of a decompressed transaction begin."""
+    starts, at = [], 0
+    data = memoryview(buf)
+    while at < len(data):
+        size = int.from_bytes(data[at + kinds.SIZE : at + kinds.SIZE + 4], "little")
+        if size < kinds.HEADER_BYTES or at + size > len(data):
+            raise DecodeError("A compressed transaction holds an event that is cut off.")
+        starts.append(at)
+        at += size
+    return starts
