@@ -230,6 +230,12 @@ class Debezium:
             return self._progress[-1][1] if self._progress else 0
 
     @property
+    def failed(self) -> bool:
+        """Whether the connector has given up."""
+        with self._changed:
+            return self._failure is not None or self._done
+
+    @property
     def left_out(self) -> int:
         """How many records were counted only, by ``leave_out``."""
         with self._changed:

@@ -20,6 +20,7 @@ from tests.support.mysql import Flavor, MysqlServer
 SYNC = "floodmark_sync"
 MARK = f"{SYNC}.mark"
 TIMEOUT_S = 60.0
+JVM = ("-Duser.timezone=UTC", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 FILTERS = {"database.include.list": SYNC, "table.include.list": MARK, "column.include.list": rf"{SYNC}\\.mark\\..*"}
 """What filters must let through beside what a case wants."""
 
@@ -39,9 +40,7 @@ def record(server: MysqlServer, case: Case) -> list[Record]:
         for statement in (f"CREATE DATABASE {case.name}", f"USE {case.name}", *case.setup):
             cursor.execute(statement)
         cursor.execute(f"CREATE DATABASE {SYNC}")
-        with Debezium(
-            _options(server, case), Path(scratch) / "records.jsonl", jvm_args=("-Duser.timezone=UTC",)
-        ) as run:
+        with Debezium(_options(server, case), Path(scratch) / "records.jsonl", jvm_args=JVM) as run:
             wait_for_stream(cursor, run)
             cursor.execute(f"CREATE TABLE {MARK} (id int PRIMARY KEY, text varchar(80))")
             catch_up(cursor, run, "streaming")
@@ -72,7 +71,7 @@ def wait_for_stream(cursor: Cursor, debezium: Debezium) -> None:
     """Wait until Debezium reads the binlog: what is written from then on is streamed."""
     query = "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND id > CONNECTION_ID()"
     deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not debezium.failed:
         if cursor.execute(query):
             return
         time.sleep(0.05)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.mysql import envelope
+from tests.conformance.cases.mysql import envelope, numbers, texts, times
 
-THEMES = (envelope,)
+THEMES = (numbers, times, texts, envelope)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
