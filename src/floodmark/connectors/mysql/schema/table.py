@@ -112,9 +112,7 @@ class Table:
         data = _compact(self)
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
-            data["indexes"] = [
-                [index.name, index.unique + 2 * index.partial, *index.columns] for index in self.indexes
-            ]
+            data["indexes"] = [[index.name, index.unique + 2 * index.partial, *index.columns] for index in self.indexes]
         return data
 
     @classmethod
