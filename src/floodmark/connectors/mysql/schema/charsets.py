@@ -93,3 +93,38 @@ def max_bytes(charset: str | None) -> int:
 def binary_collation(charset: str) -> str:
     """Return the collation of a set that compares bytes."""
     return "binary" if charset == "binary" else f"{charset}_bin"
+
+
+_CODECS = {
+    "ascii": "ascii",
+    "big5": "big5",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "cp850": "cp850",
+    "cp852": "cp852",
+    "cp866": "cp866",
+    "cp932": "cp932",
+    "eucjpms": "euc_jp",
+    "euckr": "euc_kr",
+    "gb18030": "gb18030",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "greek": "iso8859_7",
+    "hebrew": "iso8859_8",
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "latin1": "cp1252",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "sjis": "shift_jis",
+    "tis620": "tis_620",
+    "ujis": "euc_jp",
+}
+
+
+def python_codec(collation: str) -> str:
+    """Return Python's name of the encoding that a statement of a session with this collation is in."""
+    return _CODECS.get(charset_of(collation) or "", "utf-8")
