@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_few(payloads: list[bytes], number: int, cut: int) -> None:
 
 
 # Payloads that look like packets themselves make wrong begins likely.
-KINDS = {
+KINDS: dict[str, Callable[[random.Random], bytes]] = {
     "zeros": lambda r: bytes(r.randrange(80)),
     "random": lambda r: r.randbytes(r.randrange(80)),
     "packets": lambda r: chain([r.randbytes(r.randrange(4)) for _ in range(12)], r.randrange(256)),

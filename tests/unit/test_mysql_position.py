@@ -29,10 +29,10 @@ def test_text_sorts_as_the_log(one: Position, other: Position) -> None:
 @given(st.lists(PLACES, max_size=5), st.integers(0, 255))
 def test_columns_are_as_single_texts(places: list[Position], sub: int) -> None:
     places = [Position(7, p.file, p.transaction, p.event, p.row) for p in places]
-    columns = [
+    file, transaction, event, row = (
         np.array([getattr(p, name) for p in places], np.int64) for name in ("file", "transaction", "event", "row")
-    ]
-    made = positions(7, *columns, sub).to_pylist()
+    )
+    made = positions(7, file, transaction, event, row, sub).to_pylist()
     assert made == [f"{place}-{sub:02X}" for place in places]
     assert [Position.parse(text) for text in made] == places
 

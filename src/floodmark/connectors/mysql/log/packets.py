@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ class Packets:
     continued: bool
 
 
-def le_view(buf: Bytes, dtype: str) -> NDArray[np.generic]:
+def le_view(buf: Bytes, dtype: str) -> NDArray[Any]:
     """View a byte buffer as overlapping little-endian numbers: element i starts at byte i.
 
     Args:
