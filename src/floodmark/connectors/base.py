@@ -133,6 +133,30 @@ class WindowReader(Protocol):
         """
 
 
+class ExecutorSide(Protocol):
+    """A connector's module ``executor``: what tasks read with. Importing it must be cheap.
+
+    ``options`` are the connector's own.
+    """
+
+    def row_schema(self, options: Any) -> pa.Schema:
+        """Return the columns of ``format=rows``; the source is asked."""
+
+    def make_decoder(self, options: Any, make_version: Any) -> LogDecoder:
+        """Return what decodes log segments.
+
+        Args:
+            options: the source's options.
+            make_version: makes the table versions of the output (``floodmark.rows.table_version.VersionMaker``).
+        """
+
+    def make_chunk_reader(self, options: Any, make_version: Any) -> ChunkReader:
+        """Return what reads chunks of tables."""
+
+    def make_window_reader(self, options: Any, make_version: Any) -> WindowReader:
+        """Return what reads the rows of windows."""
+
+
 class KeyRanges(Protocol):
     """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
 

@@ -17,9 +17,10 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.log.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.log.records import Changes, all_changes, truncated
-from floodmark.connectors.postgres.log.shapes import Shapes
 from floodmark.connectors.postgres.log.tuples import OLD_KEY_ROW, OLD_ROW, tuple_pairs
-from floodmark.connectors.postgres.rows.table_version import EventVersions, TableVersion, with_old_values
+from floodmark.rows.raw_column import with_old_values
+from floodmark.rows.shapes import Shapes
+from floodmark.rows.table_version import EventVersions, TableVersion
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
 """The data collection that logical decoding messages count for."""

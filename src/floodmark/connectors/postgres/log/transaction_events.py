@@ -19,9 +19,9 @@ from floodmark.connectors.postgres.log.records import Changes, in_range
 from floodmark.connectors.postgres.rows.source_block import NO_XID, text_of
 from floodmark.events.json_text import Joiner, dumps
 from floodmark.events.transactions import TransactionTopic, hash_map_order
+from floodmark.rows.changes import Pieces
 
 Numbers = NDArray[np.int64]
-Pieces = list[str | pa.StringArray]
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,45 @@ class Told:
         return Told(self.record[part], self.transaction[part], self.ordinal[part], columns)
 
 
-def block_pieces(changes: Changes, orders: EventOrders, entry: Numbers, later: int) -> Pieces:
-    """Return the pieces of the transaction blocks of events; ``null`` for a message outside of a transaction.
+class Blocks:
+    """Makes the transaction blocks of a segment's events.
 
     Args:
-        changes: that the events are made of, shape (events,).
-        orders: of the segment.
-        entry: each event's entry in it.
-        later: how many events of the same change come before.
+        changes: all of the segment's.
+        orders: of its events.
     """
-    tx = changes.transactions
-    order = orders.total[entry] + (1 + later)
-    block = (
-        Joiner()
-        .add('{"id":"')
-        .add(text_of(tx.xid[changes.transaction]))
-        .add(":")
-        .add(text_of(changes.lsn))
-        .add('","total_order":')
-        .add(text_of(order))
-        .add(',"data_collection_order":')
-        .add(text_of(orders.in_table[entry] + (1 + later)))
-        .add("}")
-        .join(len(entry))
-    )
-    outside = tx.xid[changes.transaction] == NO_XID
-    return [pc.if_else(pa.array(outside), "null", block) if outside.any() else block]
+
+    def __init__(self, changes: Changes, orders: EventOrders) -> None:
+        self._changes = changes
+        self._orders = orders
+
+    def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
+        """Return the pieces of the blocks; ``null`` for a message outside of a transaction.
+
+        Args:
+            order: record numbers of the changes that the events are made of, shape (events,).
+            table: which one of the change's tables.
+            later: how many events of the same change come before.
+        """
+        changes, orders, tx = self._changes, self._orders, self._changes.transactions
+        index = np.searchsorted(changes.record, order)
+        entry = orders.first[order] + table
+        transaction = changes.transaction[index]
+        block = (
+            Joiner()
+            .add('{"id":"')
+            .add(text_of(tx.xid[transaction]))
+            .add(":")
+            .add(text_of(changes.lsn[index]))
+            .add('","total_order":')
+            .add(text_of(orders.total[entry] + (1 + later)))
+            .add(',"data_collection_order":')
+            .add(text_of(orders.in_table[entry] + (1 + later)))
+            .add("}")
+            .join(len(entry))
+        )
+        outside = tx.xid[transaction] == NO_XID
+        return [pc.if_else(pa.array(outside), "null", block) if outside.any() else block]
 
 
 class TransactionEvents:

@@ -5,31 +5,17 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats", TupleDa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.errors import DecodeError
+from floodmark.rows.raw_column import RawColumn
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
 LONGEST_NAME = 128
 OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
-
-
-@dataclass
-class TextColumn:
-    """One column's values of many rows, in the server's text form.
-
-    Attributes:
-        text: shape (rows,), null where the value is NULL or not in the log.
-        unchanged: shape (rows,), true where the log doesn't hold the value; None if there is none.
-    """
-
-    text: pa.StringArray
-    unchanged: NDArray[np.bool_] | None = None
 
 
 def slices(
@@ -61,7 +47,7 @@ def slices(
 
 def split_tuples(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> tuple[list[TextColumn], NDArray[np.int64]]:
+) -> tuple[list[RawColumn], NDArray[np.int64]]:
     """Split the tuples that begin at ``at`` into their columns.
 
     Args:
@@ -82,7 +68,7 @@ def split_tuples(
             raise DecodeError(f"A tuple has {int(counts[counts != columns][0])} columns; its relation has {columns}.")
         lengths32 = be_view(buf, ">u4")
         position = at + 2
-        result: list[TextColumn] = []
+        result: list[RawColumn] = []
         for _ in range(columns):
             kinds = buf[position]
             text = kinds == TEXT
@@ -91,7 +77,7 @@ def split_tuples(
                 begin = position + 5
                 position = begin + lengths
                 _check_end(position, ends)
-                result.append(TextColumn(slices(buf, begin, lengths, None)))
+                result.append(RawColumn(slices(buf, begin, lengths, None)))
                 continue
             unchanged = kinds == UNCHANGED
             known = text | unchanged | (kinds == NULL)
@@ -102,7 +88,7 @@ def split_tuples(
             begin = np.where(text, position + 5, position + 1)
             position = begin + lengths
             _check_end(position, ends)
-            result.append(TextColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
+            result.append(RawColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
     except IndexError:
         raise DecodeError("A tuple is cut off.") from None
     return result, position
@@ -110,7 +96,7 @@ def split_tuples(
 
 def last_tuples(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> list[TextColumn]:
+) -> list[RawColumn]:
     """Split tuples with which their messages end; arguments and errors are those of ``split_tuples``."""
     result, position = split_tuples(buf, at, columns, ends)
     if (position != ends).any():
@@ -120,7 +106,7 @@ def last_tuples(
 
 def tuple_pairs(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> tuple[list[TextColumn], list[TextColumn]]:
+) -> tuple[list[RawColumn], list[RawColumn]]:
     """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
     old, after = split_tuples(buf, at, columns, ends)
     if (after == ends).any() or (buf[after] != NEW_ROW).any():

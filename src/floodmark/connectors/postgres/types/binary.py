@@ -11,18 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.connectors.postgres.types.geometry_text import java_geometry
+from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.events.json_text import Fragment, value_bytes
+from floodmark.rows.arrays import (
     lengths_of,
     mapped,
     offsets_of,
     strings,
     valid,
 )
-from floodmark.connectors.postgres.types.base64_text import binary_rows, encode_base64
-from floodmark.connectors.postgres.types.codec import Codec, Settings, quoted, semantic, unchanged
-from floodmark.connectors.postgres.types.geometry_text import java_geometry
-from floodmark.connectors.postgres.types.plain import boolean
-from floodmark.events.json_text import Fragment, value_bytes
+from floodmark.rows.base64_text import binary_rows, encode_base64
+from floodmark.rows.codec import Codec, quoted, semantic, unchanged
+from floodmark.rows.plain import boolean
 
 BITS = "io.debezium.data.Bits"
 UNLIMITED = 2_147_483_647
@@ -32,25 +33,25 @@ _HEX_PREFIX = r"\x"
 _WIDEST_MATRIX = 1024
 
 
-def bytea(settings: Settings) -> Codec:
+def bytea(settings: PostgresSettings) -> Codec:
     """Return the codec of ``bytea``, by ``binary.handling.mode``."""
     return _binary(settings, decode_hex, pa.binary(), decode_hex)
 
 
-def unknown(settings: Settings) -> Codec:
+def unknown(settings: PostgresSettings) -> Codec:
     """Return the codec of types without a mapping: the text's bytes, if events hold such columns at all."""
     codec = _binary(settings, lambda text: text.cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
 
-def unknown_geometry(settings: Settings) -> Codec:
+def unknown_geometry(settings: PostgresSettings) -> Codec:
     """Return the codec of the geometric types without a mapping, whose numbers Debezium's driver writes anew."""
     codec = _binary(settings, lambda text: java_geometry(text).cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
 
 def _binary(
-    settings: Settings,
+    settings: PostgresSettings,
     decode: Callable[[pa.StringArray], pa.BinaryArray],
     arrow_type: pa.DataType,
     to_arrow: Callable[[pa.StringArray], pa.Array],
@@ -102,7 +103,7 @@ def _digits(text: pa.StringArray) -> pa.StringArray:
     return pc.ascii_ltrim(text, _HEX_PREFIX)
 
 
-def bits(modifier: int, settings: Settings) -> Codec:
+def bits(modifier: int, settings: PostgresSettings) -> Codec:
     """Return the codec of ``bit(n)`` and ``bit varying(n)``; of one bit it is a boolean."""
     if modifier == 1:
         return boolean(settings, true="1")

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import Mask, byte_at, strings
-from floodmark.connectors.postgres.types.base64_text import encode_base64
 from floodmark.connectors.postgres.types.binary import decode_hex
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, unchanged
-from floodmark.connectors.postgres.types.floats import java_number
 from floodmark.connectors.postgres.types.geometry_text import PUNCTUATION
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import Fragment
+from floodmark.rows.arrays import Mask, byte_at, strings
+from floodmark.rows.base64_text import encode_base64
+from floodmark.rows.codec import Codec, Settings, bare, unchanged
+from floodmark.rows.floats import java_number
 
 GEOMETRY = "io.debezium.data.geometry."
 

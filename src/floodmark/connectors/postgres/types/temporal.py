@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types import civil
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.rows import civil
+from floodmark.rows.arrays import (
     Mask,
     as_mask,
     byte_at,
@@ -27,7 +27,7 @@ from floodmark.connectors.postgres.types.arrays import (
     valid,
     without,
 )
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, quoted, semantic, unchanged
+from floodmark.rows.codec import Codec, Settings, bare, quoted, semantic, unchanged
 
 DEBEZIUM = "io.debezium.time."
 CONNECT = "org.apache.kafka.connect.data."

@@ -11,14 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.tuples import TextColumn
-from floodmark.connectors.postgres.rows.column_plan import Field, codec_of, plan_columns
-from floodmark.connectors.postgres.rows.relation import Relation
-from floodmark.connectors.postgres.rows.source_block import SCHEMA as SOURCE_SCHEMA
-from floodmark.connectors.postgres.types.arrays import as_mask, valid
-from floodmark.connectors.postgres.types.codec import Codec
-from floodmark.connectors.postgres.types.defaults import default_text, one_json
+from floodmark.config.common import CommonOptions
 from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import Raw, field_schema
@@ -26,13 +19,18 @@ from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
+from floodmark.rows.arrays import as_mask, valid
+from floodmark.rows.codec import Codec, one_json
+from floodmark.rows.column_plan import Field, codec_of, plan_columns
+from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.structure import Structure
 
 
 class _Slot(NamedTuple):
-    """A column of a relation as it is encoded for a row or for a key.
+    """A column of a structure as it is encoded for a row or for a key.
 
     Attributes:
-        column: the index of the relation's column.
+        column: the index of the structure's column.
         default: JSON of the column's default.
         null: JSON that stands for null; None: ``null``.
         lacking: JSON that stands for a value that the log lacks and that is not NULL.
@@ -45,9 +43,9 @@ class _Slot(NamedTuple):
     null: str | None
     lacking: str
 
-    def encode(self, text: pa.StringArray) -> Fragment:
+    def encode(self, values: pa.Array) -> Fragment:
         """Return values as JSON."""
-        fragment = self.codec.encode(text)
+        fragment = self.codec.encode(values)
         if self.null is None or not fragment.text.null_count:
             return fragment
         null = self.null[1:-1] if fragment.quoted else self.null
@@ -60,26 +58,26 @@ class _Slot(NamedTuple):
 
 
 class TableVersion:
-    """A relation version with its codecs and its envelope builder."""
+    """A structure version with its codecs and its envelope builder."""
 
     holds_unknown = False
     """Whether rows hold columns of types without a mapping in any case."""
 
-    def __init__(self, relation: Relation, options: PostgresOptions) -> None:
-        self.relation = relation
-        columns = relation.columns
+    def __init__(self, structure: Structure, options: CommonOptions) -> None:
+        self.structure = structure
+        columns = structure.columns
         self._tombstones = options.tombstones_on_delete
-        plan = plan_columns(relation, options)
+        plan = plan_columns(structure, options)
         self.names = [column.name for column in columns]
-        self.key_indices = [self.names.index(name) for name in relation.key]
-        bare = [codec_of(relation, column, options) for column in columns]
+        self.key_indices = [self.names.index(name) for name in structure.key]
+        bare = [codec_of(structure, index, options) for index in range(len(columns))]
         self._row = [field for field in plan.row if self.holds_unknown or bare[field.column].known]
         self.codecs = [
             bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
             for field in self._row
         ]
         self._slots = [
-            _slot(relation, field.column, bare[field.column], codec, options)
+            _slot(structure, field.column, bare[field.column], codec, options)
             for field, codec in zip(self._row, self.codecs, strict=True)
         ]
         # A key's column is encoded for itself if the row does not have it, or not as it is.
@@ -89,11 +87,11 @@ class TableVersion:
             place = shared.get(field.column)
             if place is None:
                 place = len(self._slots)
-                self._slots.append(_slot(relation, field.column, bare[field.column], bare[field.column], options))
+                self._slots.append(_slot(structure, field.column, bare[field.column], bare[field.column], options))
             self._key.append(place)
         self._key_columns = [field.column for field in plan.key]
         self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
-        topic = table_topic(options, relation.schema, relation.table)
+        topic = table_topic(options, structure.schema, structure.table)
         self.builder = EnvelopeBuilder(
             adjusted_schema_name(topic, options.schema_name_adjustment_mode),
             [field.name for field in self._row],
@@ -103,7 +101,7 @@ class TableVersion:
                 *(self._slots[place].schema(field) for field, place in zip(plan.key, self._key, strict=True)),
                 *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
             ],
-            SOURCE_SCHEMA,
+            structure.source_schema,
             options.schemas_enable,
         )
 
@@ -137,7 +135,7 @@ class TableVersion:
         old, new = (None if fields is None else fields[:width] for fields in (before, after))
         return {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
 
-    def encode(self, columns: Sequence[TextColumn]) -> list[Fragment]:
+    def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:
         """Return the JSON of new rows, then what their keys need beside it.
 
         Values that the log lacks become the placeholder.
@@ -145,14 +143,14 @@ class TableVersion:
         fragments = []
         for slot in self._slots:
             column = columns[slot.column]
-            fragment = self._encoded(slot, column.text)
+            fragment = self._encoded(slot, column.values)
             if column.unchanged is not None:
                 text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
                 fragment = Fragment(text)
             fragments.append(fragment)
         return fragments
 
-    def encode_old(self, columns: Sequence[TextColumn], complete: bool) -> list[Fragment]:
+    def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Fragment]:
         """Return the JSON of old rows.
 
         Args:
@@ -164,18 +162,18 @@ class TableVersion:
             return self.encode(columns)
         result = []
         for slot in self._slots:
-            text = columns[slot.column].text
-            fragment = self._encoded(slot, text)
-            if text.null_count and not slot.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(text), slot.lacking, closed(fragment)))
+            values = columns[slot.column].values
+            fragment = self._encoded(slot, values)
+            if values.null_count and not slot.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(values), slot.lacking, closed(fragment)))
             result.append(fragment)
         return result
 
-    def _encoded(self, slot: _Slot, text: pa.StringArray) -> Fragment:
+    def _encoded(self, slot: _Slot, values: pa.Array) -> Fragment:
         try:
-            return slot.encode(text)
+            return slot.encode(values)
         except Exception as exc:
-            # Whatever it is, the text isn't what the server writes for the type.
+            # Whatever it is, the values aren't what the server writes for the type.
             name = self.names[slot.column]
             raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
 
@@ -186,7 +184,7 @@ class TableVersion:
         return self.builder.keys([*(row[place] for place in self._key), *constants], rows, bare)
 
     def key_changed(
-        self, old: Sequence[TextColumn], new: Sequence[TextColumn], complete: bool = False
+        self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False
     ) -> NDArray[np.bool_]:
         """Tell for each row whether both keys are known and differ, shape (rows,).
 
@@ -195,22 +193,22 @@ class TableVersion:
             new: the new rows.
             complete: whether all columns of the old rows are known; otherwise null means that it isn't.
         """
-        rows = len(old[0].text) if old else 0
+        rows = len(old[0].values) if old else 0
         changed = np.zeros(rows, bool)
         known = np.ones(rows, bool)
         for i in self._key_columns:
-            before, after = old[i].text, new[i].text
+            before, after = old[i].values, new[i].values
             changed |= _differ(before, after)
             if not complete:
                 known &= valid(before) & valid(after)
         return changed & known
 
-    def row_changed(self, old: Sequence[TextColumn], new: Sequence[TextColumn]) -> NDArray[np.bool_]:
+    def row_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn]) -> NDArray[np.bool_]:
         """Tell for each row whether events show the new row otherwise than the old one, shape (rows,)."""
-        rows = len(old[0].text) if old else 0
+        rows = len(old[0].values) if old else 0
         changed = np.zeros(rows, bool)
         for field in self._row:
-            before, after = old[field.column].text, new[field.column].text
+            before, after = old[field.column].values, new[field.column].values
             if field.transform is not None:
                 before, after = field.transform.compared(before), field.transform.compared(after)
             if before is not None and after is not None:
@@ -218,27 +216,27 @@ class TableVersion:
         return changed
 
 
-def _slot(relation: Relation, index: int, bare: Codec, shown: Codec, options: PostgresOptions) -> _Slot:
+def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: CommonOptions) -> _Slot:
     """Return a column's slot.
 
     Args:
-        relation: the table.
+        structure: the table.
         index: of the column.
         bare: the codec of its values.
         shown: the codec of what rows show of them.
         options: the source's.
     """
-    column = relation.columns[index]
-    text = default_text(column, bare, relation.types)
-    if text is None:
-        return _Slot(index, shown, column.optional, None, None, shown.zero)
-    default, lacking = (one_json(codec, text) for codec in (bare, shown))
+    optional = structure.columns[index].optional
+    value = structure.default(index, bare)
+    if value is None:
+        return _Slot(index, shown, optional, None, None, shown.zero)
+    default, lacking = (one_json(codec, value) for codec in (bare, shown))
     null = default if options.value_converter_replace_null_with_default else None
-    return _Slot(index, shown, column.optional, default, null, shown.zero if lacking is None else lacking)
+    return _Slot(index, shown, optional, default, null, shown.zero if lacking is None else lacking)
 
 
-def _differ(before: pa.StringArray, after: pa.StringArray) -> NDArray[np.bool_]:
-    """Tell for each row whether two texts differ; two nulls don't, shape (rows,)."""
+def _differ(before: pa.Array, after: pa.Array) -> NDArray[np.bool_]:
+    """Tell for each row whether two values differ; two nulls don't, shape (rows,)."""
     differ = as_mask(pc.not_equal(before, after))
     if before.null_count or after.null_count:
         differ = differ | (valid(before) != valid(after))
@@ -252,40 +250,17 @@ class VersionMaker(Protocol):
     def schema(self) -> pa.Schema:
         """The output's schema."""
 
-    def __call__(self, relation: Relation) -> TableVersion:
-        """Return the version for a relation."""
+    def __call__(self, structure: Structure) -> TableVersion:
+        """Return the version for a structure."""
 
 
 @dataclass(frozen=True)
 class EventVersions:
     """Makes the table versions of ``format=events``."""
 
-    options: PostgresOptions
+    options: CommonOptions
     schema: pa.Schema = EVENT_SCHEMA
 
-    def __call__(self, relation: Relation) -> TableVersion:
-        """Return the version for a relation."""
-        return TableVersion(relation, self.options)
-
-
-def with_old_values(new: Sequence[TextColumn], old: Sequence[TextColumn]) -> list[TextColumn]:
-    """Fill the values that a new row lacks from the complete old row."""
-    result = []
-    for after, before in zip(new, old, strict=True):
-        if after.unchanged is None:
-            result.append(after)
-            continue
-        lacking = after.unchanged & np.asarray(before.text.is_valid())
-        text = pc.if_else(pa.array(lacking), before.text, after.text)
-        rest = after.unchanged & ~lacking
-        result.append(TextColumn(text, rest if rest.any() else None))
-    return result
-
-
-def take_columns(columns: Sequence[TextColumn], index: NDArray[np.int64]) -> list[TextColumn]:
-    """Return some of the rows."""
-    at = pa.array(index)
-    return [
-        TextColumn(column.text.take(at), None if column.unchanged is None else column.unchanged[index])
-        for column in columns
-    ]
+    def __call__(self, structure: Structure) -> TableVersion:
+        """Return the version for a structure."""
+        return TableVersion(structure, self.options)

@@ -7,12 +7,12 @@ those of PostgreSQL's JDBC driver, ``TypeInfoCache.getPrecision``, ``getDisplayS
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import psycopg
 
-from floodmark.connectors.postgres.rows.relation import Column, TypeInfo
 from floodmark.connectors.postgres.types.registry import below_domains
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.rows.structure import SourceType
 
 UNLIMITED = 2147483647
 BPCHAR, VARCHAR, NUMERIC = 1042, 1043, 1700
@@ -28,33 +28,18 @@ _LONGEST_NUMERIC = 131089
 _MICROS = 6
 
 
-@dataclass(frozen=True)
-class SourceType:
-    """A column's type.
-
-    Attributes:
-        name: ``pg_type.typname``; that of an array begins with ``_``.
-        length: in characters or digits.
-        text: whether JDBC takes it for text.
-    """
-
-    name: str
-    length: int
-    scale: int
-    text: bool
-
-
-def source_type(column: Column, types: Mapping[int, TypeInfo]) -> SourceType:
-    """Return what JDBC says of a column's type.
+def source_type(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> SourceType:
+    """Return what JDBC says of a column's type; the name of an array's begins with ``_``.
 
     Args:
-        column: of a relation.
+        type_oid: the type.
+        modifier: its modifier.
         types: what the catalog says of the types that are not built in.
     """
-    base, modifier = below_domains(column.type_oid, column.modifier, types)
+    base, below = below_domains(type_oid, modifier, types)
     info = types.get(base)
     text = base in TEXTS or (info is not None and info.kind == "e")
-    return SourceType(_name(column.type_oid, types), _length(base, modifier), _scale(base, modifier), text)
+    return SourceType(_name(type_oid, types), _length(base, below), _scale(base, below), text)
 
 
 def _name(type_oid: int, types: Mapping[int, TypeInfo]) -> str:

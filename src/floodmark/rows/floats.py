@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.rows.arrays import (
     Mask,
     as_mask,
     byte_at,
@@ -27,7 +27,7 @@ from floodmark.connectors.postgres.types.arrays import (
     replaced,
     valid,
 )
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare
+from floodmark.rows.codec import Codec, Settings, bare
 
 _PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e\+?(?P<exponent>-?\d+))?$"
 _SPECIAL = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}

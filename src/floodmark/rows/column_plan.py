@@ -1,35 +1,32 @@
-"""Which columns of a relation events hold, what they are called, and what becomes of their values.
+"""Which columns of a structure events hold, what they are called, and what becomes of their values.
 
-It is found once a relation version and is the same for the log and for snapshots.
+It is found once a structure version and is the same for the log and for snapshots.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from floodmark.config.columns import LengthRule
+from floodmark.config.common import CommonOptions
 from floodmark.config.model import matches
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.conversions import converted, load_converters
-from floodmark.connectors.postgres.rows.relation import Column, Relation
-from floodmark.connectors.postgres.rows.source_types import SourceType, source_type
-from floodmark.connectors.postgres.rows.transforms import Hash, Mask, Told, Transform, Truncation
-from floodmark.connectors.postgres.types.codec import Codec
-from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.errors import SourceStateError
 from floodmark.events.converter import SourceColumn
 from floodmark.events.names import adjusted_field_name
 from floodmark.events.topics import table_key_fields
+from floodmark.rows.codec import Codec
+from floodmark.rows.conversions import converted, load_converters
+from floodmark.rows.structure import SourceType, Structure
+from floodmark.rows.transforms import Hash, Mask, Told, Transform, Truncation
 
 
 class Field(NamedTuple):
     """A field of a row or of a key.
 
     Attributes:
-        column: the index of the relation's column.
+        column: the index of the structure's column.
         name: in events.
         optional: whether it may be null.
         transform: what becomes of its values; None: nothing.
@@ -43,7 +40,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What events of one relation version are made of.
+    """What events of one structure version are made of.
 
     Attributes:
         row: the fields of a row.
@@ -56,36 +53,36 @@ class ColumnPlan:
     constants: tuple[tuple[str, str], ...] = ()
 
 
-def plan_columns(relation: Relation, options: PostgresOptions) -> ColumnPlan:
-    """Return the plan of a relation version.
+def plan_columns(structure: Structure, options: CommonOptions) -> ColumnPlan:
+    """Return the plan of a structure version.
 
     Raises:
         SourceStateError: two columns get the same name.
     """
-    indices = {column.name: index for index, column in enumerate(relation.columns)}
+    indices = {column.name: index for index, column in enumerate(structure.columns)}
     every, hides, mode = options.has_all_columns, _transforms(options), options.field_name_adjustment_mode
     row = [
         Field(
             index,
             adjusted_field_name(column.name, mode),
-            column.optional and column.name not in relation.key,
-            _transform(relation, column, options) if hides else None,
+            column.optional and column.name not in structure.key,
+            _transform(structure, index, options) if hides else None,
         )
-        for index, column in enumerate(relation.columns)
-        if every or options.has_column(_full_name(relation, column))
+        for index, column in enumerate(structure.columns)
+        if every or options.has_column(_full_name(structure, column.name))
     ]
     shown = {field.column for field in row}
-    names = event_key(relation.schema, relation.table, list(indices), relation.key, options)
-    key = [_key_field(relation, indices[name], options, indices[name] in shown) for name in names]
+    names = event_key(structure.schema, structure.table, list(indices), structure.key, options)
+    key = [_key_field(structure, indices[name], options, indices[name] in shown) for name in names]
     if mode != "none":
-        _check_names(relation, row)
-        _check_names(relation, key)
-    constants = table_key_fields(options, relation.schema, relation.table)
+        _check_names(structure, row)
+        _check_names(structure, key)
+    constants = table_key_fields(options, structure.schema, structure.table)
     return ColumnPlan(tuple(row), tuple(key), constants)
 
 
 def event_key(
-    schema: str, table: str, columns: Sequence[str], key: Sequence[str], options: PostgresOptions
+    schema: str, table: str, columns: Sequence[str], key: Sequence[str], options: CommonOptions
 ) -> Sequence[str]:
     """Return the columns that make the key of a table's events: by ``message.key.columns``, else the table's own."""
     patterns = options.message_key_columns
@@ -94,7 +91,7 @@ def event_key(
 
 
 def read_columns(
-    schema: str, table: str, columns: Sequence[str], key: Sequence[str], options: PostgresOptions
+    schema: str, table: str, columns: Sequence[str], key: Sequence[str], options: CommonOptions
 ) -> Collection[str]:
     """Return those of a table's columns that a snapshot must read: what events hold, and all keys."""
     if options.has_all_columns:
@@ -103,77 +100,71 @@ def read_columns(
     return [name for name in columns if name in needed or options.has_column(f"{schema}.{table}.{name}")]
 
 
-def as_read(relation: Relation, options: PostgresOptions) -> Relation:
-    """Return a relation with the columns that a snapshot reads."""
-    names = [column.name for column in relation.columns]
-    wanted = read_columns(relation.schema, relation.table, names, relation.key, options)
-    return dataclasses.replace(relation, columns=tuple(column for column in relation.columns if column.name in wanted))
-
-
-def codec_of(relation: Relation, column: Column, options: PostgresOptions) -> Codec:
+def codec_of(structure: Structure, column: int, options: CommonOptions) -> Codec:
     """Return the codec of a column, a converter's if one takes it."""
     if options.converters:
-        kind = source_type(column, relation.types)
+        kind, one = structure.source_type(column), structure.columns[column]
         described = SourceColumn(
-            relation.schema, relation.table, column.name, kind.name, kind.length, kind.scale, column.optional
+            structure.schema, structure.table, one.name, kind.name, kind.length, kind.scale, one.optional
         )
         codec = converted(described, load_converters(options), options.unavailable_value_placeholder)
         if codec is not None:
             return codec
-    return codec_for(column.type_oid, column.modifier, relation.types, options)
+    return structure.codec(column, options)
 
 
-def shown_codec(relation: Relation, column: Column, options: PostgresOptions) -> Codec:
+def shown_codec(structure: Structure, column: int, options: CommonOptions) -> Codec:
     """Return the codec of a column's values as rows show them."""
-    codec = codec_of(relation, column, options)
-    transform = _transform(relation, column, options) if _transforms(options) else None
+    codec = codec_of(structure, column, options)
+    transform = _transform(structure, column, options) if _transforms(options) else None
     return codec if transform is None else transform.shown(codec)
 
 
-def plan_look(relation: Relation, options: PostgresOptions) -> object:
-    """Return what relation versions that look alike must have in common beside their columns."""
+def plan_look(structure: Structure, options: CommonOptions) -> object:
+    """Return what structure versions that look alike must have in common beside their columns."""
     try:
         # Only a converter knows what it makes of a column.
-        return relation.oid if options.converters else plan_columns(relation, options)
+        return structure.number if options.converters else plan_columns(structure, options)
     except SourceStateError:
-        return relation.oid
+        return structure.number
 
 
-def shows_as_stored(relation: Relation, column: Column, options: PostgresOptions) -> bool:
+def shows_as_stored(structure: Structure, column: int, options: CommonOptions) -> bool:
     """Tell whether rows show a column's values as the table has them."""
     if options.converters:
         return False
-    return not _transforms(options) or _transform(relation, column, options) is None
+    return not _transforms(options) or _transform(structure, column, options) is None
 
 
-def _key_field(relation: Relation, index: int, options: PostgresOptions, shown: bool) -> Field:
-    column = relation.columns[index]
+def _key_field(structure: Structure, index: int, options: CommonOptions, shown: bool) -> Field:
+    column = structure.columns[index]
     # As in Debezium: nothing is known of a column that the filters leave out.
-    optional = not shown or (column.optional and column.name not in relation.key)
+    optional = not shown or (column.optional and column.name not in structure.key)
     return Field(index, adjusted_field_name(column.name, options.field_name_adjustment_mode), optional)
 
 
-def _check_names(relation: Relation, fields: Sequence[Field]) -> None:
+def _check_names(structure: Structure, fields: Sequence[Field]) -> None:
     seen: dict[str, int] = {}
     for field in fields:
         if field.name in seen:
-            first, second = (relation.columns[index].name for index in (seen[field.name], field.column))
+            first, second = (structure.columns[index].name for index in (seen[field.name], field.column))
             raise SourceStateError(
-                f"The columns '{first}' and '{second}' of {relation.schema}.{relation.table} both get the name "
+                f"The columns '{first}' and '{second}' of {structure.schema}.{structure.table} both get the name "
                 f"'{field.name}' by 'field.name.adjustment.mode'.",
                 "Set it to avro_unicode or none, or rename one of them.",
             )
         seen[field.name] = field.column
 
 
-def _full_name(relation: Relation, column: Column) -> str:
-    return f"{relation.schema}.{relation.table}.{column.name}"
+def _full_name(structure: Structure, column: str) -> str:
+    return f"{structure.schema}.{structure.table}.{column}"
 
 
-def _transform(relation: Relation, column: Column, options: PostgresOptions) -> Transform | None:
+def _transform(structure: Structure, column: int, options: CommonOptions) -> Transform | None:
     """Return what becomes of a column's values: the strictest of what matches it."""
-    name = _full_name(relation, column)
-    kind = source_type(column, relation.types)
+    own = structure.columns[column].name
+    name = _full_name(structure, own)
+    kind = structure.source_type(column)
     mask = _first(options.column_mask, name)
     if mask is not None:
         return Mask(mask.length, kind.text)
@@ -185,13 +176,13 @@ def _transform(relation: Relation, column: Column, options: PostgresOptions) -> 
     if cut is not None:
         return Truncation(cut.length, kind.length > cut.length)
     if matches(options.column_propagate_source_type, name) or matches(
-        options.datatype_propagate_source_type, f"{relation.schema}.{relation.table}.{kind.name}"
+        options.datatype_propagate_source_type, f"{structure.schema}.{structure.table}.{kind.name}"
     ):
-        return Told(_parameters(column, kind))
+        return Told(_parameters(own, kind))
     return None
 
 
-def _transforms(options: PostgresOptions) -> bool:
+def _transforms(options: CommonOptions) -> bool:
     return bool(
         options.column_mask
         or options.column_hash
@@ -206,11 +197,11 @@ def _first(rules: Sequence[LengthRule], name: str) -> LengthRule | None:
     return next((rule for rule in rules if matches(rule.columns, name)), None)
 
 
-def _parameters(column: Column, kind: SourceType) -> tuple[tuple[str, str], ...]:
+def _parameters(column: str, kind: SourceType) -> tuple[tuple[str, str], ...]:
     prefix = "__debezium.source.column"
     return (
         (f"{prefix}.type", kind.name.upper()),
         (f"{prefix}.length", str(kind.length)),
         (f"{prefix}.scale", str(kind.scale)),
-        (f"{prefix}.name", column.name),
+        (f"{prefix}.name", column),
     )

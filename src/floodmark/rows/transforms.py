@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import SecretStr
 
-from floodmark.connectors.postgres.types.arrays import as_mask, mapped
-from floodmark.connectors.postgres.types.codec import Codec, json_string, quoted, unchanged
 from floodmark.events.json_text import FOUR_BYTES, Fragment, string, value_bytes
+from floodmark.rows.arrays import as_mask, mapped
+from floodmark.rows.codec import Codec, json_string, quoted, unchanged
 
 _SERIAL_SHORT = struct.Struct(">4scH")
 _SERIAL_LONG = struct.Struct(">4scQ")
@@ -140,14 +140,12 @@ class Truncation:
         told = with_parameters(codec, {"truncateLength": str(self.length)})
         kind, name = codec.schema["type"], codec.schema.get("name")
         if kind == "bytes" and name is None:
-            # The server's text of bytes is \x and two digits each.
-            end = 2 + 2 * self.length
             cut = json.loads(codec.unavailable)
             return replace(
                 told,
-                encode=lambda text: codec.encode(pc.utf8_slice_codeunits(text, 0, end)),
+                encode=lambda values: codec.encode(self._cut_bytes(values)),
                 unavailable=f'"{base64.b64encode(base64.b64decode(cut)[: self.length]).decode()}"',
-                to_arrow=lambda text: codec.to_arrow(pc.utf8_slice_codeunits(text, 0, end)),
+                to_arrow=lambda values: codec.to_arrow(self._cut_bytes(values)),
             )
         if kind != "string":
             return told
@@ -159,6 +157,12 @@ class Truncation:
                 to_arrow=lambda text: self._texts(codec.to_arrow(text)),
             )
         return replace(told, encode=lambda text: self._cut_fragment(codec.encode(text)))
+
+    def _cut_bytes(self, values: pa.Array) -> pa.Array:
+        r"""Cut bytes, or their text: ``\x`` and two digits each."""
+        if pa.types.is_binary(values.type):
+            return pc.binary_slice(values, 0, self.length)
+        return pc.utf8_slice_codeunits(values, 0, 2 + 2 * self.length)
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
         """Return the texts as they are shown."""

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.column_plan import plan_look
-from floodmark.connectors.postgres.rows.relation import Relation
-from floodmark.connectors.postgres.rows.source_block import table_piece
+from floodmark.config.common import CommonOptions
 from floodmark.events.topics import table_topic
+from floodmark.rows.column_plan import plan_look
+from floodmark.rows.structure import Structure
 
 Text: TypeAlias = str | pa.StringArray
 
@@ -38,10 +37,10 @@ class TableNames:
     source: Text
 
     @classmethod
-    def of(cls, relation: Relation, options: PostgresOptions) -> TableNames:
+    def of(cls, structure: Structure, options: CommonOptions) -> TableNames:
         """Return the names of one table."""
-        schema, table = relation.schema, relation.table
-        return cls(table_topic(options, schema, table), schema, table, table_piece(schema, table))
+        schema, table = structure.schema, structure.table
+        return cls(table_topic(options, schema, table), schema, table, structure.source_piece)
 
     def take(self, at: pa.Array) -> TableNames:
         """Return those of some of the rows."""
@@ -61,10 +60,10 @@ class Shapes:
         first: the first relation version of each shape.
     """
 
-    def __init__(self, relations: Sequence[Relation], options: PostgresOptions) -> None:
+    def __init__(self, relations: Sequence[Structure], options: CommonOptions) -> None:
         self._names = [TableNames.of(relation, options) for relation in relations]
         self.shape = np.full(len(relations), -1, np.int64)
-        self.first: list[Relation] = []
+        self.first: list[Structure] = []
         known: dict[object, int] = {}
         shaping = options.shapes_columns
         for number, relation in enumerate(relations):
@@ -72,9 +71,8 @@ class Shapes:
                 continue
             # A schema holds the topic's name, so with schemas no two tables look alike.
             own = (relation.schema, relation.table) if options.schemas_enable else ()
-            types = tuple(sorted(relation.types.items()))
             plan = plan_look(relation, options) if shaping else None
-            look = (relation.columns, relation.key, types, own, plan)
+            look = (relation.look(), own, plan)
             if look not in known:
                 known[look] = len(self.first)
                 self.first.append(relation)

@@ -9,47 +9,46 @@ from typing import Any
 import pyarrow as pa
 
 from floodmark.config.common import HEX
-from floodmark.events.json_text import Fragment, escape
+from floodmark.events.json_text import Fragment, closed, escape
 
 
 @dataclass(frozen=True)
 class Codec:
     """How values of one type, with one modifier and under given options, are represented.
 
+    Raw values are Arrow arrays of the form that the connector gives to the type, the same from log and tables:
+    for PostgreSQL the server's text.
+
     Attributes:
         schema: the field's Connect schema without ``optional``, ``default`` and ``field``; its keys in
             the order of Debezium's JSON: type, fields, name, version, doc, parameters.
-        encode: turns the server's text into JSON; null stays null.
+        encode: turns raw values into JSON; null stays null.
         zero: JSON text that stands for a NOT NULL column which a delete's old row lacks.
         unavailable: JSON text that stands for a large value which the log lacks.
         arrow_type: type of the column with ``format=rows``.
-        to_arrow: turns the server's text into ``arrow_type``; what does not fit becomes null.
+        to_arrow: turns raw values into ``arrow_type``; what does not fit becomes null.
         known: whether events hold columns of this type.
         always_optional: whether the schema is optional even if the column is NOT NULL.
     """
 
     schema: dict[str, Any]
-    encode: Callable[[pa.StringArray], Fragment]
+    encode: Callable[[pa.Array], Fragment]
     zero: str
     unavailable: str
     arrow_type: pa.DataType
-    to_arrow: Callable[[pa.StringArray], pa.Array]
+    to_arrow: Callable[[pa.Array], pa.Array]
     known: bool = True
     always_optional: bool = False
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that codecs depend on, by the names of ``PostgresOptions``."""
+    """The options that codecs of every database depend on, by the names of ``CommonOptions``."""
 
     decimal_handling_mode: str
     time_precision_mode: str
     binary_handling_mode: str
-    interval_handling_mode: str
-    money_fraction_digits: int
     unavailable_value_placeholder: str
-    hstore_handling_mode: str
-    include_unknown_datatypes: bool
 
     @property
     def placeholder_bytes(self) -> bytes:
@@ -86,6 +85,12 @@ def quoted(text: pa.StringArray) -> Fragment:
     return Fragment(text, quoted=True)
 
 
-def unchanged(text: pa.StringArray) -> pa.Array:
-    """Return the server's text: ``to_arrow`` of the types that rows hold as strings."""
-    return text
+def unchanged(values: pa.Array) -> pa.Array:
+    """Return raw values: ``to_arrow`` of the types that rows hold as they are."""
+    return values
+
+
+def one_json(codec: Codec, value: pa.Array) -> str | None:
+    """Return one raw value as JSON; None if it is null."""
+    fragment = codec.encode(value)
+    return None if fragment.text.null_count else str(closed(fragment)[0].as_py())

@@ -10,13 +10,13 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.types.base64_text import encode_base64
-from floodmark.connectors.postgres.types.codec import Codec, bare, json_string, quoted
-from floodmark.connectors.postgres.types.floats import java_number
+from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, DecodeError
 from floodmark.events.converter import KINDS, Conversion, Converter, SourceColumn
 from floodmark.events.json_text import Fragment, string
+from floodmark.rows.base64_text import encode_base64
+from floodmark.rows.codec import Codec, bare, json_string, quoted
+from floodmark.rows.floats import java_number
 from floodmark.snapshot.plugins import load_plugin
 
 GROUP = "floodmark.converters"
@@ -25,7 +25,7 @@ _ZERO = {"string": '""', "bytes": '""', "boolean": "false", "float": "0.0", "dou
 Settings = tuple[tuple[str, str], ...]
 
 
-def load_converters(options: PostgresOptions) -> tuple[Converter, ...]:
+def load_converters(options: CommonOptions) -> tuple[Converter, ...]:
     """Return the converters in the order in which they are asked.
 
     Raises:

@@ -1,10 +1,8 @@
-"""Decimals: ``numeric`` and ``money``, in the three ways of ``decimal.handling.mode``.
+"""Decimals, in the three ways of ``decimal.handling.mode``.
 
 ``precise`` is Connect's Decimal: base64 of the big-endian two's complement of the value without its point, as
 ``BigInteger.toByteArray`` gives it. NaN and the infinities have no such form and are null, as in Debezium.
 ``string`` names them as Debezium does.
-
-A negative scale (``numeric(5,-2)``) is taken for 0, with as many digits more: few consumers expect one.
 """
 
 from __future__ import annotations
@@ -18,21 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.events.json_text import Fragment
+from floodmark.rows.arrays import (
     Mask,
     byte_at,
     has_letters,
-    int64_like,
     int64_values,
     lengths_of,
     mapped,
     valid,
     without,
 )
-from floodmark.connectors.postgres.types.base64_text import binary_rows, encode_base64
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, quoted, semantic, unchanged
-from floodmark.connectors.postgres.types.floats import java_number
-from floodmark.events.json_text import Fragment
+from floodmark.rows.base64_text import binary_rows, encode_base64
+from floodmark.rows.codec import Codec, Settings, bare, quoted, semantic, unchanged
+from floodmark.rows.floats import java_number
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE: dict[str, Any] = {
@@ -45,11 +42,7 @@ VARIABLE_SCALE: dict[str, Any] = {
     "version": 1,
     "doc": "Variable scaled decimal",
 }
-MONEY_DIGITS = 2
-"""Digits behind the point in the server's text of ``money``, with ``lc_monetary=C``."""
-
-_MONEY_WIDTH = 17
-_ZERO = "AA=="
+ZERO = "AA=="
 _LONG = 18
 _WIDE = 38
 _NAMES = {"NaN": "NAN", "Infinity": "POSITIVE_INFINITY", "-Infinity": "NEGATIVE_INFINITY"}
@@ -64,62 +57,28 @@ class Scale:
     given: int
 
 
-def scale_of(modifier: int) -> Scale | None:
-    """Decode the modifier of ``numeric``: precision in the upper half, scale in 11 bits with a sign.
+def decimal(scale: Scale | None, settings: Settings) -> Codec:
+    """Return the codec of decimals, whose raw form is text.
 
-    Source: PostgreSQL, ``src/backend/utils/adt/numeric.c``, ``make_numeric_typmod``.
+    Args:
+        scale: their digits; None: any.
+        settings: the options.
     """
-    if modifier < 4:
-        return None
-    precision = ((modifier - 4) >> 16) & 0xFFFF
-    scale = (((modifier - 4) & 0x7FF) ^ 1024) - 1024
-    return Scale(precision - min(scale, 0), max(scale, 0), scale)
-
-
-def numeric(modifier: int, settings: Settings) -> Codec:
-    """Return the codec of ``numeric``, with or without precision."""
-    scale = scale_of(modifier)
     mode = settings.decimal_handling_mode
     if mode == "double":
         return DOUBLE
     if mode == "string":
-        zero = f"{Decimal(0).scaleb(-scale.scale):f}" if scale else "0"
-        return _string(zero, settings)
+        return as_text(f"{Decimal(0).scaleb(-scale.scale):f}" if scale else "0", settings)
     if scale is None:
-        zero = f'{{"scale":0,"value":"{_ZERO}"}}'
+        zero = f'{{"scale":0,"value":"{ZERO}"}}'
         return Codec(VARIABLE_SCALE, _variable, zero, "null", pa.string(), unchanged)
     parameters = {"scale": str(scale.scale), "connect.decimal.precision": str(scale.precision)}
     return Codec(
         semantic("bytes", DECIMAL, parameters=parameters),
-        lambda text: quoted(unscaled_base64(_digits(_finite(text)))),
-        f'"{_ZERO}"',
+        lambda text: quoted(unscaled_base64(digits_of(_finite(text)))),
+        f'"{ZERO}"',
         "null",
-        *_decimal_rows(max(scale.precision, scale.scale), scale.scale),
-    )
-
-
-def money(settings: Settings) -> Codec:
-    """Return the codec of ``money``, with ``money.fraction.digits`` behind the point in precise mode."""
-    digits = settings.money_fraction_digits
-    if settings.decimal_handling_mode == "double":
-        inner = DOUBLE
-    elif settings.decimal_handling_mode == "string":
-        inner = _string(f"{Decimal(0).scaleb(-digits):f}", settings)
-    else:
-        inner = Codec(
-            semantic("bytes", DECIMAL, parameters={"scale": str(digits)}),
-            lambda text: quoted(unscaled_base64(_rescaled(_digits(text), digits - MONEY_DIGITS))),
-            f'"{_ZERO}"',
-            "null",
-            *_decimal_rows(_MONEY_WIDTH + max(digits, MONEY_DIGITS), max(digits, MONEY_DIGITS)),
-        )
-    return Codec(
-        inner.schema,
-        lambda text: inner.encode(_amount(text)),
-        inner.zero,
-        inner.unavailable,
-        inner.arrow_type,
-        lambda text: inner.to_arrow(_amount(text)),
+        *in_rows(max(scale.precision, scale.scale), scale.scale),
     )
 
 
@@ -183,11 +142,12 @@ def _variable(text: pa.StringArray) -> Fragment:
     else:
         scale = np.zeros(len(text), np.int64)
     scales = pa.array(scale, pa.int32()).cast(pa.string())
-    values = unscaled_base64(_digits(text))
+    values = unscaled_base64(digits_of(text))
     return bare(pc.binary_join_element_wise('{"scale":', scales, ',"value":"', values, '"}', ""))
 
 
-def _digits(text: pa.StringArray) -> pa.StringArray:
+def digits_of(text: pa.StringArray) -> pa.StringArray:
+    """Return decimals without their point."""
     return pc.replace_substring(text, ".", "", max_replacements=1)
 
 
@@ -219,7 +179,7 @@ DOUBLE = Codec(
 """Decimals as doubles."""
 
 
-def _string(zero: str, settings: Settings) -> Codec:
+def as_text(zero: str, settings: Settings) -> Codec:
     """Return the codec of decimals as the server's text."""
 
     def encode(text: pa.StringArray) -> Fragment:
@@ -228,28 +188,9 @@ def _string(zero: str, settings: Settings) -> Codec:
     return Codec({"type": "string"}, encode, f'"{zero}"', settings.placeholder, pa.string(), unchanged)
 
 
-def _decimal_rows(precision: int, scale: int) -> tuple[pa.DataType, Any]:
+def in_rows(precision: int, scale: int) -> tuple[pa.DataType, Any]:
     """Return the type of decimals in rows, and the function to it; strings if they are too long."""
     if precision > _WIDE:
         return pa.string(), unchanged
     decimal = pa.decimal128(precision, scale)
     return decimal, lambda text: _finite(text).cast(decimal)
-
-
-def _amount(text: pa.StringArray) -> pa.StringArray:
-    """Return amounts of money without currency sign and grouping: ``-$1,234.56`` is -1234.56."""
-    return pc.replace_substring(pc.replace_substring(text, "$", ""), ",", "")
-
-
-def _rescaled(digits: pa.StringArray, shift: int) -> pa.StringArray:
-    """Return integers times 10**shift, half rounded away from zero."""
-    if shift == 0:
-        return digits
-    if shift > 0:
-        return pc.binary_join_element_wise(digits, "0" * shift, "")
-    number = digits.cast(pa.int64())
-    factor = 10**-shift
-    quotient, rest = np.divmod(int64_values(number), factor)
-    half = rest * 2
-    quotient += (half > factor) | ((half == factor) & (quotient >= 0))
-    return int64_like(quotient, number).cast(pa.string())

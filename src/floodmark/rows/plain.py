@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, semantic, unchanged
 from floodmark.events.json_text import Fragment, string
+from floodmark.rows.codec import Codec, Settings, bare, semantic, unchanged
 
 
 def integer(kind: str, arrow_type: pa.DataType, settings: Settings) -> Codec:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import lengths_of, strings
 from floodmark.events.json_text import value_bytes
+from floodmark.rows.arrays import lengths_of, strings
 
 _PADS = pa.array([b"", b"\0\0", b"\0"], pa.binary())
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")

@@ -1,0 +1,111 @@
+"""Record Debezium's events of a case on MySQL or MariaDB."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pymysql.cursors import Cursor
+
+from tests.conformance.cases import Case
+from tests.conformance.debezium.debezium import Debezium, DebeziumError, Record, mysql_options, schemas
+from tests.conformance.golden import PREFIX
+from tests.support.mysql import Flavor, MysqlServer
+
+SYNC = "floodmark_sync"
+MARK = f"{SYNC}.mark"
+TIMEOUT_S = 60.0
+FILTERS = {"database.include.list": SYNC, "table.include.list": MARK, "column.include.list": rf"{SYNC}\\.mark\\..*"}
+"""What filters must let through beside what a case wants."""
+
+
+def record_all(cases: Sequence[Case]) -> Iterator[tuple[Case, list[Record]]]:
+    """Yield Debezium's records of each case."""
+    for (connector, settings), group in itertools.groupby(sorted(cases, key=_server), key=_server):
+        flavor: Flavor = "mariadb" if connector == "mariadb" else "mysql"
+        with MysqlServer(flavor, **dict(settings)) as server:
+            for case in group:
+                yield case, record(server, case)
+
+
+def record(server: MysqlServer, case: Case) -> list[Record]:
+    """Run a case in a database of its own and return Debezium's records."""
+    with server.connect() as session, session.cursor() as cursor, tempfile.TemporaryDirectory() as scratch:
+        for statement in (f"CREATE DATABASE {case.name}", f"USE {case.name}", *case.setup):
+            cursor.execute(statement)
+        cursor.execute(f"CREATE DATABASE {SYNC}")
+        with Debezium(
+            _options(server, case), Path(scratch) / "records.jsonl", jvm_args=("-Duser.timezone=UTC",)
+        ) as run:
+            wait_for_stream(cursor, run)
+            cursor.execute(f"CREATE TABLE {MARK} (id int PRIMARY KEY, text varchar(80))")
+            catch_up(cursor, run, "streaming")
+            for statement in case.statements:
+                cursor.execute(statement)
+            catch_up(cursor, run, "end")
+            records = run.records()
+        cursor.execute(f"DROP DATABASE {SYNC}")
+        cursor.execute(f"DROP DATABASE IF EXISTS {case.name}")
+    return without_marks(records)
+
+
+def without_marks(records: list[Record]) -> list[Record]:
+    """Leave out what the marks caused: their rows, their table's DDL, and what is told of their transactions."""
+    marks = [one for one in records if SYNC in f"{one.topic} {one.key} {one.value}"]
+    ids = {_transaction(one.key) for one in marks} - {None}
+    return [one for one in records if one not in marks and _transaction(one.key) not in ids]
+
+
+def _transaction(key: str | None) -> str | None:
+    """Return the transaction that a record of the transaction topic is about."""
+    value: dict[str, Any] = json.loads(key or "null") or {}
+    fields = value.get("payload", value)
+    return str(fields["id"]) if list(fields) == ["id"] and isinstance(fields["id"], str) else None
+
+
+def wait_for_stream(cursor: Cursor, debezium: Debezium) -> None:
+    """Wait until Debezium reads the binlog: what is written from then on is streamed."""
+    query = "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND id > CONNECTION_ID()"
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        if cursor.execute(query):
+            return
+        time.sleep(0.05)
+    raise DebeziumError(f"Debezium does not stream:\n{debezium.log_text()[-4000:]}")
+
+
+def catch_up(cursor: Cursor, debezium: Debezium, mark: str) -> None:
+    """Wait until Debezium has delivered everything that is committed so far.
+
+    The row is inserted, changed and deleted, so that one event comes whichever operations are skipped.
+    """
+    cursor.execute("COMMIT")
+    cursor.execute("BEGIN")
+    cursor.execute(f"INSERT INTO {MARK} VALUES (1, '{SYNC} {mark}')")
+    cursor.execute(f"UPDATE {MARK} SET id = 2")
+    cursor.execute(f"DELETE FROM {MARK}")
+    cursor.execute("COMMIT")
+    debezium.wait_for(f"{SYNC} {mark}", TIMEOUT_S)
+
+
+def _options(server: MysqlServer, case: Case) -> dict[str, str]:
+    chosen = {"database.include.list": case.name, **case.options}
+    filters = {name: f"{chosen[name]},{own}" for name, own in FILTERS.items() if name in chosen}
+    return {
+        **mysql_options(server),
+        **schemas(case.schemas),
+        "topic.prefix": PREFIX,
+        "poll.interval.ms": "20",
+        **chosen,
+        **filters,
+    }
+
+
+def _server(case: Case) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what a case wants of its server."""
+    return case.connector, tuple(sorted((name, value) for name, value in case.settings.items()))
