@@ -94,7 +94,8 @@ class Events:
 
     def select(self, index: Numbers | slice) -> Events:
         """Return some of the events."""
-        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
+        arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _ARRAYS}
+        return replace(self, **arrays)
 
     def of(self, what: str) -> NDArray[np.bool_]:
         """Tell which events are ``rows``, ``gtids``, ``statements`` or ``queries``."""
@@ -246,7 +247,7 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
         size += len(inner)
         last = holder + 1
     parts.append(events.select(slice(last, None)))
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     buf = np.concatenate(buffers)
     result = replace(events, buf=buf, **joined)
     known = events.transactions
@@ -259,7 +260,7 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
 def _chain(buf: Bytes) -> list[int]:
     """Return where the events of a decompressed transaction begin."""
     starts, at = [], 0
-    data = memoryview(buf)
+    data = buf.data
     while at < len(data):
         size = int.from_bytes(data[at + kinds.SIZE : at + kinds.SIZE + 4], "little")
         if size < kinds.HEADER_BYTES or at + size > len(data):
