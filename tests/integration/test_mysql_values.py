@@ -93,16 +93,16 @@ def same(columns: list[Column], found: list[RawColumn] | None, wanted: list[RawC
     assert found is not None
     for column, one, other in zip(columns, found, wanted, strict=True):
         assert one.unchanged is None
-        one.text.validate(full=True)
-        assert one.text.type == other.text.type, column
-        pairs = zip(one.text.to_pylist(), other.text.to_pylist(), strict=True)
+        one.values.validate(full=True)
+        assert one.values.type == other.values.type, column
+        pairs = zip(one.values.to_pylist(), other.values.to_pylist(), strict=True)
         assert [(a, b) for a, b in pairs if repr(a) != repr(b)] == [], column
 
 
 def values(column: RawColumn) -> list[Any]:
     """Return a column's values, ``...`` for those that the log lacks."""
-    lacking = np.zeros(len(column.text), bool) if column.unchanged is None else column.unchanged
-    return [... if gone else value for value, gone in zip(column.text.to_pylist(), lacking.tolist(), strict=True)]
+    lacking = np.zeros(len(column.values), bool) if column.unchanged is None else column.unchanged
+    return [... if gone else value for value, gone in zip(column.values.to_pylist(), lacking.tolist(), strict=True)]
 
 
 def check_types(server: MysqlServer, session: Any, name: str, chosen: Sequence[Sample], seed: int) -> None:
@@ -212,7 +212,7 @@ def test_partial_json(server: MysqlServer) -> None:
     assert log.before is not None
     assert log.after is not None
     for index in range(len(columns)):
-        before = [row for state in states[:-1] for row in state[index].text.to_pylist()]
-        after = [row for state in states[1:] for row in state[index].text.to_pylist()]
+        before = [row for state in states[:-1] for row in state[index].values.to_pylist()]
+        after = [row for state in states[1:] for row in state[index].values.to_pylist()]
         assert values(log.before[index]) == before
         assert values(log.after[index]) == after
