@@ -48,6 +48,12 @@ def read_server(connection: Connection) -> Server:
     return Server(flavor, major * 10000 + minor * 100 + patch, dict(collations), bool(folding))
 
 
+def read_collations(connection: Connection) -> dict[int, str]:
+    """Return the names of the server's collations by their numbers."""
+    found = _rows(connection, "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL")
+    return {int(number): str(name) for number, name in found}
+
+
 def read_schema(connection: Connection, server: Server, tables: Sequence[TableId] | None = None) -> Schema:
     """Return the structures of all tables that are not the server's own.
 
