@@ -47,6 +47,7 @@ class Transactions:
         gtid: its GTID; null without, shape (transactions,).
         commit_us: when it was committed at its origin, microseconds since the epoch; -1 where the log doesn't tell.
         thread: the session that it was made in; -1 where the log doesn't tell.
+        begin: offset of the statement that begins it, where that lies before the segment, shape (transactions,).
     """
 
     start: Numbers
@@ -54,6 +55,7 @@ class Transactions:
     gtid: pa.StringArray
     commit_us: Numbers
     thread: Numbers
+    begin: Numbers
 
 
 @dataclass
@@ -187,19 +189,24 @@ def _transactions(
     transaction = np.cumsum(_OF_KIND["gtids"][kind])
     thread = _threads(buf, kind, at, transaction, len(begins) + 1)
     # The first one began before the segment, or is nobody's.
-    start, first, first_us = int(header["at"]), pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
+    start = begin = int(header["at"])
+    first, first_us = pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
     if header["transaction"] is not None:
         opened = OpenTransaction.from_json(header["transaction"])
         event = np.frombuffer(opened.gtid, np.uint8)
         one = np.array([kinds.HEADER_BYTES])
         first, first_us = gtids(event, event[[kinds.TYPE]], one, np.array([len(event)]))
-        start, thread[0] = opened.start, -1 if opened.begin is None else parse_query(opened.begin).thread
+        start = begin = opened.start
+        if opened.begin is not None:
+            thread[0] = parse_query(opened.begin).thread
+            begin = opened.start + len(opened.gtid) + int(place.checksum[0])
     return transaction, Transactions(
         np.concatenate([[start], place.offset[begins]]),
         np.concatenate([[int(header["file"])], place.file[begins]]),
         pa.concat_arrays([first, gtid]),
         np.concatenate([first_us, commit_us]),
         thread,
+        np.concatenate([[begin], place.offset[begins]]),
     )
 
 
