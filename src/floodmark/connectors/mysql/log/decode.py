@@ -25,6 +25,7 @@ from floodmark.connectors.mysql.log.row_changes import RowChanges, StreamedSourc
 from floodmark.connectors.mysql.log.row_columns import image_columns
 from floodmark.connectors.mysql.log.row_events import RowEvents, row_events, statements
 from floodmark.connectors.mysql.log.row_images import Pieces, SplitRows, image_of, split_events
+from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.tables import SegmentTables
 from floodmark.connectors.mysql.rows.structure import TableStructure
 from floodmark.errors import DecodeError
@@ -124,7 +125,7 @@ class BinlogDecoder:
         shapes = Shapes(tables.relations, self._options)
         isolation = Isolation(tables.relations, aside, only, failed, dead)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = statements(events) if self._options.include_query else None
+        queries = self._queries(data, events) if self._options.include_query else None
         source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
         wanted = events.of("rows") & events.within(after, upto)
         wanted &= np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
@@ -134,6 +135,10 @@ class BinlogDecoder:
             batch = assemble(groups, self._make_version.schema)
             if batch is not None:
                 yield batch
+
+    def _queries(self, data: SegmentData, events: Events) -> pa.StringArray:
+        opened = data.header["transaction"]
+        return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(
         self,
