@@ -9,6 +9,9 @@ from floodmark._version import __version__
 from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
 from floodmark.events.json_text import dumps
 
+NO_SESSION = ',"thread":null,"query":null}'
+"""How the block of an event ends that was made in no session."""
+
 _STRING = {"type": "string"}
 _INT64 = {"type": "int64"}
 _CLASSES = {"mysql": "io.debezium.connector.mysql.Source", "mariadb": "io.debezium.connector.mariadb.Source"}
@@ -79,5 +82,37 @@ def snapshot_block(
     shown = "null" if gtid is None else dumps(gtid)
     return (
         f'{head(flavor, prefix)}{micros // 1000},"snapshot":"{marker}","db":{database}{micros},"ts_ns":{micros}000,'
-        f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0,"thread":null,"query":null}}'
+        f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0{NO_SESSION}'
+    )
+
+
+def statement_block(
+    flavor: str,
+    prefix: str,
+    database: str,
+    tables: str | None,
+    micros: int,
+    server: int,
+    gtid: str | None,
+    file: str,
+    offset: int,
+) -> str:
+    """Return the source block of a statement about tables.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        database: that it concerns; empty if that is the whole server.
+        tables: names of the tables that it changes; None for null.
+        micros: when it was committed, microseconds since the epoch.
+        server: the server that it was run at.
+        gtid: its GTID; None without.
+        file: name of its binlog file.
+        offset: its place in the file.
+    """
+    named, shown = ("null" if text is None else dumps(text) for text in (tables, gtid))
+    return (
+        f'{head(flavor, prefix)}{micros // 1000},"snapshot":"false","db":{dumps(database)},"sequence":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":{server},"gtid":{shown},'
+        f'"file":{dumps(file)},"pos":{offset},"row":0{NO_SESSION}'
     )
