@@ -22,6 +22,9 @@ from tests.support.mysql import Flavor, MysqlServer
 FLAVORS: list[Flavor] = ["mysql", "mariadb"]
 
 
+REPLICATED: dict[Flavor, dict[str, str | None]] = {"mysql": {}, "mariadb": {"log_slave_updates": "ON"}}
+
+
 class Writer:
     """Writes rows into a database of its own, and remembers what was committed.
 
@@ -206,7 +209,7 @@ def test_connections_are_cut(binlog_server: MysqlServer) -> None:
 def test_the_server_restarts(server: MysqlServer, kill: bool) -> None:
     writer = Writer(server, "restarted")
     follower = Follower(server, segment_bytes=64 << 10)
-    for _ in range(3):
+    for _ in range(3 if kill else 1):
         writer.mixed(8)
         follower.step()
         server.restart(kill=kill)
@@ -314,10 +317,9 @@ def test_an_idle_stream_follows_the_end_of_the_log(binlog_server: MysqlServer) -
     follower.close()
 
 
-def test_another_server_is_continued_by_gtids() -> None:
-    with MysqlServer("mysql") as first, MysqlServer("mysql") as second:
-        _continues(first, second)
-    with MysqlServer("mariadb") as first, MysqlServer("mariadb") as second:
+@pytest.mark.parametrize("flavor", FLAVORS)
+def test_another_server_is_continued_by_gtids(flavor: Flavor) -> None:
+    with MysqlServer(flavor, **REPLICATED[flavor]) as first, MysqlServer(flavor, **REPLICATED[flavor]) as second:
         _continues(first, second)
 
 
@@ -363,7 +365,10 @@ def test_a_purged_log_is_said_so(server: MysqlServer) -> None:
     writer.mixed(5)
     server.execute("FLUSH BINARY LOGS")
     name = f"binlog.{Position.parse(here(server)).file:06d}"
-    server.execute(f"PURGE BINARY LOGS TO '{name}'")
+    with server.connect() as session, session.cursor() as cursor:
+        # MariaDB keeps a file until InnoDB has made a checkpoint behind it.
+        while cursor.execute("SHOW BINARY LOGS") and cursor.fetchone()[0] != name:
+            cursor.execute(f"PURGE BINARY LOGS TO '{name}'")
     with pytest.raises(LogGoneError, match=r"no longer has the binlog file number 1.*snapshot.mode=when_needed"):
         follower.open()
 

@@ -97,8 +97,12 @@ class Follower:
         """Return the stream, connected."""
         if self._stream is None:
             stream = MysqlStream(lambda: connect(self.login), self.settings, self.structures, self.known.get)
+            try:
+                stream.open(self.upto)
+            except BaseException:
+                stream.close()
+                raise
             self._stream = stream
-            stream.open(self.upto)
         return self._stream
 
     def close(self) -> None:
