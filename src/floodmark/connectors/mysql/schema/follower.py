@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.log.queries import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, Query
+from floodmark.connectors.mysql.log.queries import Query
 from floodmark.connectors.mysql.position import Position
-from floodmark.connectors.mysql.schema.charsets import python_codec
 from floodmark.connectors.mysql.schema.ddl import apply
 from floodmark.connectors.mysql.schema.history import SchemaHistory
 from floodmark.connectors.mysql.schema.history_records import HistoryEntry
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.errors import DdlError
 from floodmark.log import get_logger
@@ -91,11 +90,10 @@ class SchemaFollower:
         Raises:
             DdlError: it can't be understood, and that is not to be passed over.
         """
-        codec = python_codec(self._collations.get(query.client_charset or 0, "utf8mb4"))
-        text = query.raw.decode(codec, "replace")
+        text = statement_text(query, self._collations)
         before = self._schema
         try:
-            found = apply(before, text, self._session(query), self._server)
+            found = apply(before, text, session_of(query, self._collations, self._server), self._server)
         except DdlError as exc:
             if not self._options.history_skip_unparseable:
                 raise DdlError(
@@ -128,15 +126,3 @@ class SchemaFollower:
     def table(self, database: str, name: str) -> Table | None:
         """Return the structure of a captured table; None if it isn't known, or not captured."""
         return self._schema.tables.get((database, name)) if self._options.captures(database, name) else None
-
-    def _session(self, query: Query) -> Session:
-        mode = query.sql_mode or 0
-        return Session(
-            database=query.database,
-            ansi_quotes=bool(mode & ANSI_QUOTES),
-            no_backslash_escapes=bool(mode & NO_BACKSLASH_ESCAPES),
-            real_as_float=bool(mode & REAL_AS_FLOAT),
-            collation=self._collations.get(query.server_collation or 0),
-            utf8mb4_collation=self._collations.get(query.utf8mb4_collation or 0),
-            explicit_timestamps=query.explicit_timestamps is not False,
-        )
