@@ -133,6 +133,30 @@ class WindowReader(Protocol):
         """
 
 
+class ExecutorSide(Protocol):
+    """A connector's module ``executor``: what tasks read with. Importing it must be cheap.
+
+    ``options`` are the connector's own.
+    """
+
+    def row_schema(self, options: Any) -> pa.Schema:
+        """Return the columns of ``format=rows``; the source is asked."""
+
+    def make_decoder(self, options: Any, make_version: Any) -> LogDecoder:
+        """Return what decodes log segments.
+
+        Args:
+            options: the source's options.
+            make_version: makes the table versions of the output (``floodmark.rows.table_version.VersionMaker``).
+        """
+
+    def make_chunk_reader(self, options: Any, make_version: Any) -> ChunkReader:
+        """Return what reads chunks of tables."""
+
+    def make_window_reader(self, options: Any, make_version: Any) -> WindowReader:
+        """Return what reads the rows of windows."""
+
+
 class KeyRanges(Protocol):
     """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
 
@@ -154,15 +178,25 @@ class Connector(Protocol):
     def identity(self) -> dict[str, str]:
         """Return what identifies the source in a checkpoint."""
 
-    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
         """Create what capture needs at the source, or prove that the log from ``position`` on is there.
 
         Args:
             snapshot: whether a read point at the starting position is wanted.
             position: where to go on from; None for a new query.
+            bookmark: what ``bookmark`` returned for that position.
 
         Returns:
             The position to start from, and the read point there.
+        """
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return what is needed besides a position to go on from it, as JSON data; None if nothing is.
+
+        Args:
+            position: up to which the log is delivered.
         """
 
     def discard_lost_log(self) -> None:

@@ -1,0 +1,1 @@
+"""The connector for MySQL and MariaDB."""

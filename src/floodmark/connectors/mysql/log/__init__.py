@@ -1,0 +1,1 @@
+"""Capture and decoding of the binlog."""

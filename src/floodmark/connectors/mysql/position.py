@@ -1,0 +1,108 @@
+"""Positions of the MySQL connector.
+
+A log position is ``EEFFFFFFFF-<transaction>-<event>-<row>`` in hexadecimal: epoch (2 digits) and number
+(8) of the binlog file, the offset of the transaction's first event (16), the offset of the event (16),
+and the row in the event from 1 (8). It sorts as commit order. The epoch grows when a query moves to a
+server that numbers its files otherwise. Offsets are absolute and of 64 bits: capture adds up the sizes of
+events, since the offset in an event's header wraps at 4 GiB.
+
+Three kinds of positions come up:
+
+- *before an offset*, ``…-P-0-0``: everything before offset P of the file is done and nothing from P on. P
+  is where an event begins, or the end of the file.
+- *inside a transaction*, ``…-T-E-FFFFFFFF``: the transaction began at T and its events up to the one at E
+  are done.
+- *a row's*, ``…-T-E-R``.
+
+An event's position adds ``-<sub>``, two digits that order the events made from one row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.errors import CheckpointError
+from floodmark.events.json_text import fixed_width, hex_digits
+
+ALL_ROWS = 0xFFFFFFFF
+"""The row of a position after all rows of an event."""
+
+FILE_HEADER_BYTES = 4
+"""Where the first event of a binlog file begins."""
+
+_FORM = re.compile(r"([0-9A-F]{2})([0-9A-F]{8})-([0-9A-F]{16})-([0-9A-F]{16})-([0-9A-F]{8})(?:-[0-9A-F]{2})?")
+_WIDTHS = (2, 8, 16, 16, 8, 2)
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """A place in the log.
+
+    Attributes:
+        epoch: numbering of the files, from 0.
+        file: number of the binlog file (``binlog.000012`` is 12).
+        transaction: offset of the transaction's first event, or the offset before which all is done.
+        event: offset of the event; 0: nothing of this transaction.
+        row: row in the event from 1; ``ALL_ROWS``: the whole event.
+    """
+
+    epoch: int
+    file: int
+    transaction: int
+    event: int = 0
+    row: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.epoch:02X}{self.file:08X}"
+        return f"{place}-{self.transaction:016X}-{self.event:016X}-{self.row:08X}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Return the place that a log position, or an event's position, stands for.
+
+        Raises:
+            CheckpointError: the text is not such a position.
+        """
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise CheckpointError(f"'{text}' is not a position in a binlog.", "Use another checkpoint.")
+        epoch, file, transaction, event, row = (int(part, 16) for part in found.groups())
+        return cls(epoch, file, transaction, event, row)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it lies inside a transaction."""
+        return self.event != 0
+
+
+def positions(
+    epoch: int,
+    file: NDArray[np.int64],
+    transaction: NDArray[np.int64],
+    event: NDArray[np.int64],
+    row: NDArray[np.int64],
+    sub: int | NDArray[np.int64],
+) -> pa.StringArray:
+    """Return the positions of events.
+
+    Args:
+        epoch: of all files.
+        file: number of the file, shape (events,).
+        transaction: offset of the transaction's first event, shape (events,).
+        event: offset of the binlog event, shape (events,).
+        row: row in that, shape (events,).
+        sub: place among the events of one row, shape (events,) or one for all.
+    """
+    count = len(file)
+    parts = (np.full(count, epoch), file, transaction, event, row, np.broadcast_to(np.asarray(sub), count))
+    matrix = np.full((count, sum(_WIDTHS) + len(_WIDTHS) - 2), ord("-"), np.uint8)
+    at = 0
+    for width, part in zip(_WIDTHS, parts, strict=True):
+        matrix[:, at : at + width] = hex_digits(part.astype(np.uint64), width)
+        at += width + (at > 0)
+    return fixed_width(matrix)

@@ -1,0 +1,1 @@
+"""Ordinary connections to the server."""

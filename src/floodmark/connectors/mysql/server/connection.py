@@ -1,0 +1,233 @@
+"""Opening ordinary connections and running statements on them.
+
+PyMySQL does the login: ``caching_sha2_password``, ``mysql_native_password``, ``sha256_password`` and MariaDB's
+``ed25519``. Errors come back as ``ConnectError`` or ``SourceStateError`` with what to do; passwords never
+appear in them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+import pymysql
+from pydantic import SecretStr
+from pymysql.constants import CR, ER
+
+from floodmark.connectors.mysql.server.tls import tls_context
+from floodmark.errors import ConnectError, FloodmarkError, SourceStateError
+
+PROGRAM_NAME = "floodmark"
+
+# What the server sends must not depend on how it or the user is configured, and a connection must outlive long waits.
+SESSION_SETTINGS = (
+    "SET SESSION sql_mode = '', SESSION time_zone = '+00:00', SESSION net_write_timeout = 31536000, "
+    "SESSION wait_timeout = 31536000"
+)
+
+_LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_CONN_HOST_ERROR, CR.CR_CONNECTION_ERROR)
+_NO_LONGER = 1053, 1927, 3169, 4031
+"""Shutdown in progress; connection killed; session killed; disconnected because of inactivity."""
+_NO_PRIVILEGE = (
+    ER.SPECIFIC_ACCESS_DENIED_ERROR,
+    ER.ACCESS_DENIED_ERROR,
+    ER.DBACCESS_DENIED_ERROR,
+    ER.TABLEACCESS_DENIED_ERROR,
+    ER.COLUMNACCESS_DENIED_ERROR,
+)
+_WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, 3118, 1862, 1820)
+_UNKNOWN_PLUGIN = 2059
+
+Connection: TypeAlias = "pymysql.Connection[Any]"
+
+
+class ConnectionOptions(Protocol):
+    """What a connection needs of the options."""
+
+    @property
+    def hostname(self) -> str:
+        """Host name or address."""
+
+    @property
+    def port(self) -> int:
+        """TCP port."""
+
+    @property
+    def user(self) -> str:
+        """User to log in as."""
+
+    @property
+    def password(self) -> SecretStr | None:
+        """The user's password."""
+
+    @property
+    def connect_timeout_ms(self) -> int:
+        """How long connecting and logging in may take."""
+
+    @property
+    def ssl_mode(self) -> str:
+        """``disabled``, ``preferred``, ``required``, ``verify_ca`` or ``verify_identity``."""
+
+    @property
+    def ssl_keystore(self) -> str | None:
+        """File with the client's certificate and key."""
+
+    @property
+    def ssl_keystore_password(self) -> SecretStr | None:
+        """Password of that file or key."""
+
+    @property
+    def ssl_truststore(self) -> str | None:
+        """File with the accepted authorities' certificates."""
+
+    @property
+    def ssl_truststore_password(self) -> SecretStr | None:
+        """Password of that file."""
+
+
+def connect(options: ConnectionOptions) -> Connection:
+    """Open a connection in autocommit mode, with text in UTF-8 and times in UTC.
+
+    Raises:
+        ConfigError: a keystore or truststore cannot be read.
+        ConnectError: the server cannot be reached or refuses the login.
+    """
+    timeout = max(options.connect_timeout_ms / 1000, 0.001)
+    try:
+        conn = pymysql.connect(
+            host=options.hostname,
+            port=options.port,
+            user=options.user,
+            password=_text(options.password).encode(),  # PyMySQL sends text as Latin-1
+            connect_timeout=timeout,
+            read_timeout=timeout,
+            charset="utf8mb4",
+            autocommit=True,
+            program_name=PROGRAM_NAME,
+            init_command=SESSION_SETTINGS,
+            **_tls(options),
+        )
+    except (pymysql.err.Error, OSError, RuntimeError) as exc:
+        raise _refusal(options, exc) from None
+    conn._read_timeout = None  # type: ignore[attr-defined]  # from now on statements may take their time
+    return conn
+
+
+@contextmanager
+def connection(options: ConnectionOptions) -> Iterator[Connection]:
+    """Open a connection for the duration of a ``with`` block."""
+    conn = connect(options)
+    try:
+        yield conn
+    finally:
+        close(conn)
+
+
+def close(conn: Connection) -> None:
+    """Close a connection, whatever state it is in."""
+    try:
+        conn.close()
+    except (pymysql.err.Error, OSError):
+        return  # it is closed already
+
+
+def run(conn: Connection, statement: str, doing: str, cure: str = "") -> list[tuple[Any, ...]]:
+    """Run a statement, with an error that says what was being done.
+
+    Args:
+        statement: one statement; it may hold percent signs.
+        doing: what it is for, such as ``reading the list of binlog files``.
+        cure: what the user can do if the server refuses it.
+
+    Raises:
+        SourceStateError: the server refused the statement.
+        ConnectError: the connection was lost.
+    """
+    try:
+        with conn.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+    except (pymysql.err.Error, OSError) as exc:
+        raise statement_error(exc, doing, cure) from None
+
+
+def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkError:
+    """Return the error that stands for a refused statement or a lost connection."""
+    code, text = _parts(exc)
+    if isinstance(exc, (OSError, pymysql.err.InterfaceError)) or code in _LOST or code in _NO_LONGER:
+        return ConnectError(f"Lost the connection to the server while {doing}: {text}.")
+    if code in _NO_PRIVILEGE:
+        return SourceStateError(
+            f"The server refused {doing}: {text}.",
+            cure or "Grant the user SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE and REPLICATION CLIENT.",
+        )
+    return SourceStateError(f"The server refused {doing}: {text} (error {code}).", cure)
+
+
+def _refusal(options: ConnectionOptions, exc: Exception) -> ConnectError:
+    code, text = _parts(exc)
+    cause = getattr(exc, "original_exception", exc)
+    place = f"Cannot connect to {options.hostname}:{options.port} as '{options.user}': "
+    if isinstance(cause, ssl.SSLError):
+        reason = getattr(cause, "verify_message", "") or cause.reason or "TLS failed"
+        return ConnectError(
+            f"{place}{reason}.",
+            "Check database.ssl.mode, database.ssl.truststore and database.ssl.keystore, and the server's certificate.",
+        )
+    if isinstance(cause, TimeoutError):
+        return ConnectError(
+            f"{place}no answer within {options.connect_timeout_ms} ms.",
+            "Check database.hostname, database.port and firewalls, or raise connect.timeout.ms.",
+        )
+    if isinstance(cause, OSError):
+        return ConnectError(
+            f"{place}{cause.strerror or cause}.",
+            "Check database.hostname and database.port, and that the server runs.",
+        )
+    if code in _WRONG_LOGIN:
+        return ConnectError(f"{place}{text}.", "Check database.user and database.password, and the user's host part.")
+    if code == CR.CR_SSL_CONNECTION_ERROR:
+        return ConnectError(f"{place}the server has no TLS.", "Configure it there, or set database.ssl.mode.")
+    if code == _UNKNOWN_PLUGIN:
+        return ConnectError(
+            f"{place}{text}.",
+            "Let the user log in by caching_sha2_password, mysql_native_password or MariaDB's ed25519.",
+        )
+    return ConnectError(
+        f"{place}{text}.",
+        "Check database.hostname, database.port, database.user, database.password and database.ssl.mode.",
+    )
+
+
+def _tls(options: ConnectionOptions) -> dict[str, Any]:
+    if options.ssl_mode == "disabled":
+        return {"ssl_disabled": True}
+    stores = (options.ssl_keystore, options.ssl_truststore)
+    if options.ssl_mode == "preferred" and not any(stores):
+        return {}  # PyMySQL's own way: TLS without checks if the server has it
+    keystore_password, truststore_password = (
+        _text(options.ssl_keystore_password),
+        _text(options.ssl_truststore_password),
+    )
+    return {
+        "ssl": tls_context(
+            options.ssl_mode,
+            options.ssl_keystore,
+            keystore_password or None,
+            options.ssl_truststore,
+            truststore_password or None,
+        )
+    }
+
+
+def _text(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret is not None else ""
+
+
+def _parts(exc: Exception) -> tuple[int | None, str]:
+    """Return an error's number and its text on one line."""
+    code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else None
+    text = exc.args[1] if code is not None and len(exc.args) > 1 else str(exc)
+    return code, " ".join(str(text).split()).rstrip(".")
