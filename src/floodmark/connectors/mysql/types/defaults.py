@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ _HEX = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?")
 _TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?(-?\d+):(\d\d)(?::(\d\d))?(?:\.(\d{1,6}))?")
 _EPOCH = "1970-01-01"
+_WIDE = Context(prec=100)
 _WORDS = {"true": "1", "false": "0"}
 
 Reader = Callable[[str, Column], str | None]
@@ -64,7 +65,7 @@ def _integer(text: str, column: Column) -> str | None:
     number = _decimal_of(text)
     if number is None:
         return None
-    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP))
+    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP, _WIDE))
     return f"{rounded:04}" if column.type == "year" else str(rounded)
 
 
@@ -72,7 +73,7 @@ def _decimal(text: str, column: Column) -> str | None:
     number = _decimal_of(text)
     if number is None:
         return None
-    return f"{number.quantize(Decimal(1).scaleb(-(column.scale or 0)), ROUND_HALF_UP):f}"
+    return f"{number.quantize(Decimal(1).scaleb(-(column.scale or 0)), ROUND_HALF_UP, _WIDE):f}"
 
 
 def _decimal_of(text: str) -> Decimal | None:
