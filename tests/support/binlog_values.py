@@ -63,7 +63,8 @@ def decimal(number: Decimal, precision: int, scale: int) -> bytes:
 def fraction_bytes(micros: int, digits: int) -> bytes:
     """Return a second's fraction in as many bytes as its digits need."""
     size = (digits + 1) // 2
-    return (micros // 10 ** (6 - 2 * size)).to_bytes(size, "big")
+    unit: int = 10 ** (6 - 2 * size)
+    return (micros // unit).to_bytes(size, "big")
 
 
 def datetime2(year: int, month: int, day: int, clock: tuple[int, int, int], micros: int, digits: int) -> bytes:
@@ -77,7 +78,8 @@ def time2(negative: bool, clock: tuple[int, int, int], micros: int, digits: int)
     """Return a time with a fraction."""
     hour, minute, second = clock
     size = (digits + 1) // 2
-    packed = (hour << 12 | minute << 6 | second) << 8 * size | micros // 10 ** (6 - 2 * size)
+    unit: int = 10 ** (6 - 2 * size)
+    packed = (hour << 12 | minute << 6 | second) << 8 * size | micros // unit
     return ((1 << 23 + 8 * size) + (-packed if negative else packed)).to_bytes(3 + size, "big")
 
 
