@@ -42,6 +42,12 @@ def check_source(options: BinlogOptions, offset: Mapping[str, Any] | None = None
         return [Finding("connection", "error", exc.what, exc.cure)]
 
 
+def obstacles(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
+    """Return what keeps a query from starting at all."""
+    findings = [_version(server, options), *_binlog(conn), *_privileges(conn, server), *_server_id(conn, options)]
+    return [finding for finding in findings if finding.status == "error"]
+
+
 def variables(conn: Connection, *names: str) -> dict[str, str]:
     """Return global variables of the server; those that it doesn't have are left out."""
     listed = ", ".join(f"'{name}'" for name in names)
