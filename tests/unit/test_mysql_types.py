@@ -166,6 +166,7 @@ def literal(kind: str, default: str, **more: Any) -> Column:
         (literal("int", "5"), "5"),
         (literal("int", "1.5"), "2"),
         (literal("tinyint", "true"), "1"),
+        (literal("bigint", "18446744073709551615", unsigned=True), "9223372036854775807"),
         (literal("int", "nonsense"), None),
         (literal("decimal", "1.005", length=5, scale=2), '"ZQ=="'),
         (literal("decimal", "9" * 40, length=40), '"HWMp8cNcpL+rufVg//////8="'),
@@ -216,3 +217,15 @@ def test_defaults(column: Column, shown: str | None) -> None:
 def test_source_types(column: Column, name: str, length: int, scale: int, text: bool) -> None:
     found = source_type(column)
     assert (found.name, found.length, found.scale, found.text) == (name, length, scale, text)
+
+
+def test_days_that_their_months_have() -> None:
+    day = datetime.date(1899, 12, 20)
+    days = [str(day + datetime.timedelta(days=number)) for number in range(1000)] + ["2000-02-29", "1900-02-29"]
+    expected = [(datetime.date.fromisoformat(text) - datetime.date(1970, 1, 1)).days for text in days[:-1]]
+    assert encoded(DATE, days) == [*expected, None]
+
+
+def test_escapes_in_json() -> None:
+    text = r'["\u001f", "\\u001f", "\n \" , "]'
+    assert encoded(Column("c", "json"), [text, "[1, 2]"]) == [r'["\u001F","\\u001f","\n \" , "]', "[1,2]"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from floodmark.connectors.mysql.log.values import BINARY_TYPES, raw_type
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.rows.civil import INT64_MAX
 from floodmark.rows.codec import Codec
 
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\(\d?\))?", re.IGNORECASE)
@@ -46,6 +47,9 @@ def default_value(column: Column, codec: Codec) -> pa.Array | None:
     if kind != pa.string():
         return _number(text, kind)
     value = _READERS.get(column.type, _as_it_is)(text, column)
+    if value is not None and column.type == "bigint" and codec.schema["type"] == "int64":
+        # As in Debezium, though the values of BIGINT UNSIGNED themselves go below zero.
+        value = str(min(int(value), INT64_MAX))
     return None if value is None else pa.array([value], pa.string())
 
 
