@@ -140,6 +140,35 @@ def test_times_of_older_mariadb(server: MysqlServer) -> None:
         server.execute("SET GLOBAL mysql56_temporal_format = ON")
 
 
+DEFAULTS = (
+    Column("n", "int", optional=False, default="5", default_kind="literal"),
+    Column("v", "varchar", 10, charset="utf8mb4", default="it's", default_kind="literal"),
+    Column("z", "datetime", None, 3, default="0000-00-00 00:00:00.000", default_kind="literal"),
+    Column("d", "decimal", 8, 2, default="1.50", default_kind="literal"),
+    Column("b", "binary", 3, default="a", default_kind="literal"),
+    Column("f", "float", default="1.5", default_kind="literal"),
+    Column("now", "timestamp", None, 2, default="CURRENT_TIMESTAMP(2)", default_kind="expression"),
+    Column("x", "int", default="1 + 2", default_kind="expression"),
+    Column("nothing", "text", charset="utf8mb4"),
+)
+
+
+def test_defaults_that_minimal_images_leave_out(server: MysqlServer) -> None:
+    columns = [ID, *DEFAULTS]
+    with session_of(server) as session:
+        run(
+            session,
+            "CREATE TABLE sparse (id int PRIMARY KEY, n int NOT NULL DEFAULT 5, v varchar(10) DEFAULT 'it''s', "
+            "z datetime(3) DEFAULT '0000-00-00', d decimal(8,2) DEFAULT 1.5, b binary(3) DEFAULT 'a', "
+            "f float DEFAULT 1.5, now timestamp(2) NULL DEFAULT CURRENT_TIMESTAMP(2), x int DEFAULT (1 + 2), "
+            "nothing text) CHARACTER SET utf8mb4",
+        )
+        file = new_log(session)
+        run(session, "SET binlog_row_image = minimal", "INSERT INTO sparse (id) VALUES (1), (2)")
+        run(session, "INSERT INTO sparse (id, v, x) VALUES (3, NULL, 4)")
+        same(columns, logged(server, file, columns, "sparse")["write"].after, selected(session, columns, "sparse"))
+
+
 @pytest.mark.parametrize("image", ["minimal", "noblob"])
 def test_partial_images(server: MysqlServer, image: str) -> None:
     name, columns = f"image_{image}", [ID, TEXT, BLOB]

@@ -127,7 +127,9 @@ class DdlEvents:
         gtid = events.transactions.gtid[int(events.transaction[index])].as_py()
         file = f"{events.base}.{int(events.file[index]):06d}"
         place = int(events.server[index]), gtid, file, int(events.offset[index])
-        block = source_block.statement_block(self._flavor, options.topic_prefix, change.database, change.tables, micros, *place)
+        block = source_block.statement_block(
+            self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
+        )
         value = value_text(change, block, time.time_ns() // 1_000_000, options.include_schema_comments)
         columns = {
             "topic": options.topic_prefix,

@@ -24,6 +24,7 @@ from floodmark.connectors.mysql.log.row_images import (
 )
 from floodmark.connectors.mysql.log.values import raw_column, raw_type
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.types.defaults import stored_default
 from floodmark.rows.raw_column import RawColumn
 
 
@@ -102,7 +103,7 @@ def _of_images(
     rows = split_events(buf, begins, ends, before, after)
     count = len(rows.event)
     old = None if rows.before is None else image_columns(buf, rows.before, columns, layouts, count, None)
-    new = None if rows.after is None else image_columns(buf, rows.after, columns, layouts, count, old)
+    new = None if rows.after is None else image_columns(buf, rows.after, columns, layouts, count, old, kind == WRITE)
     return RowColumns(rows.event, rows.number, old, new)
 
 
@@ -113,6 +114,7 @@ def image_columns(
     layouts: Sequence[Layout],
     rows: int,
     old: list[RawColumn] | None,
+    inserted: bool = False,
 ) -> list[RawColumn]:
     """Return the raw columns of rows whose images hold the same columns.
 
@@ -123,18 +125,26 @@ def image_columns(
         layouts: of all of its columns.
         rows: how many.
         old: the old rows' columns, for what the image lacks or holds as diffs; None if there are none.
+        inserted: whether the rows are new, so that they have the defaults of the columns that the image lacks.
     """
     result = []
     for index, (column, layout) in enumerate(zip(columns, layouts, strict=True)):
         pieces = found.get(index)
         if pieces is None:
-            lacking = RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
-            result.append(lacking if old is None else old[index])
+            result.append(_lacking(column, rows, inserted) if old is None else old[index])
         elif pieces.partial is None:
             result.append(RawColumn(raw_column(buf, pieces, layout, column)))
         else:
             result.append(_patched(buf, pieces, layout, column, None if old is None else old[index]))
     return result
+
+
+def _lacking(column: Column, rows: int, inserted: bool) -> RawColumn:
+    """Return a column that an image lacks: minimal images leave out what has the constant default of a new row."""
+    default = stored_default(column) if inserted else None
+    if default is None:
+        return RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
+    return RawColumn(pa.repeat(default[0], rows))
 
 
 def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: RawColumn | None) -> RawColumn:
