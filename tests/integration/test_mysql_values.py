@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from floodmark.connectors.mysql.log.row_columns import RowColumns
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.snapshot.text_rows import SESSION, select_expression, split_text_rows
 from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_file import row_events
 from tests.support.mysql import MysqlServer
 from tests.support.mysql_values import Sample, document, samples
+from tests.support.row_columns import RowColumns
 
 ROWS = 150
 TABLES = 3
@@ -71,7 +71,7 @@ def selected(session: Any, columns: list[Column], table: str) -> list[RawColumn]
 def logged(server: MysqlServer, file: str, columns: list[Column], table: str) -> dict[str, RowColumns]:
     """Return the rows of a binlog file by the kind of their events."""
     buf, found = row_events(server.data / file, table)
-    return {group.kind: group.columns(buf, tuple(columns)) for group in found}
+    return {group.kind: group.columns(buf, tuple(columns), server.flavor == "mariadb") for group in found}
 
 
 def create(session: Any, name: str, chosen: Sequence[Sample]) -> list[Column]:
@@ -167,6 +167,22 @@ def test_defaults_that_minimal_images_leave_out(server: MysqlServer) -> None:
         run(session, "SET binlog_row_image = minimal", "INSERT INTO sparse (id) VALUES (1), (2)")
         run(session, "INSERT INTO sparse (id, v, x) VALUES (3, NULL, 4)")
         same(columns, logged(server, file, columns, "sparse")["write"].after, selected(session, columns, "sparse"))
+
+
+def test_columns_that_mariadb_hides(server: MysqlServer) -> None:
+    if server.flavor != "mariadb":
+        pytest.skip("MySQL's log lacks its hidden columns")
+    columns = [ID, Column("note", "text", charset="utf8mb4")]
+    with session_of(server) as session:
+        run(
+            session,
+            "CREATE TABLE versioned (id int PRIMARY KEY, note text) CHARACTER SET utf8mb4 WITH SYSTEM VERSIONING",
+            "CREATE TABLE hashed (id int PRIMARY KEY, note text, UNIQUE (note)) CHARACTER SET utf8mb4",
+        )
+        for table in ("versioned", "hashed"):
+            file = new_log(session)
+            run(session, f"INSERT INTO {table} VALUES (1, 'a'), (2, NULL)")
+            same(columns, logged(server, file, columns, table)["write"].after, selected(session, columns, table))
 
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from floodmark.connectors.mysql.log import row_images
 from floodmark.connectors.mysql.log.layouts import Layout, parse_layouts
-from floodmark.connectors.mysql.log.row_columns import RowColumns, row_columns
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.errors import DecodeError
 from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_values import Kind, bitmap, image, json_document, sized, table_map
+from tests.support.row_columns import RowColumns, row_columns
 
 INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
 GAP = b"\xff" * 7

@@ -126,7 +126,8 @@ class DdlEvents:
         micros = int(times_us(events)[index]) // MILLI * MILLI
         gtid = events.transactions.gtid[int(events.transaction[index])].as_py()
         file = f"{events.base}.{int(events.file[index]):06d}"
-        place = int(events.server[index]), gtid, file, int(events.offset[index])
+        thread = int(events.transactions.thread[int(events.transaction[index])])
+        place = int(events.server[index]), gtid, file, int(events.offset[index]), thread
         block = source_block.statement_block(
             self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
         )
@@ -145,7 +146,5 @@ class DdlEvents:
         kind = np.array([TRUNCATE], np.uint8)
         changes = RowChanges(self._all, np.array([index]), one, kind, np.zeros(1, np.int64), [structure])
         names = TableNames.of(structure, self._options)
-        # As in Debezium, only rows have a session.
-        pieces = [*source.pieces(names, changes)[:-1], source_block.NO_SESSION]
-        rows = Rows(changes, self._make_version(structure), names, pieces, {})
+        rows = Rows(changes, self._make_version(structure), names, source.pieces(names, changes), {})
         return ChangeEvents(self._options).truncates(rows, sub)

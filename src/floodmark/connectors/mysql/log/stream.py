@@ -65,7 +65,7 @@ from floodmark.log import get_logger
 
 log = get_logger(__name__)
 
-SLACK = 64 << 10
+SLACK = 256 << 10
 BURST_BYTES = 64 << 10
 BURST_PAUSE_S = 0.002
 HEARTBEAT_S = 10.0
@@ -128,6 +128,7 @@ class MysqlStream:
         structures: of tables; follow the log with it.
         known: returns what else is known of a position; None: nothing, so it can only be found on its own server.
         signals: finds signals; None: there are none.
+        told: is told what is known of each cut's end.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class MysqlStream:
         structures: Structures,
         known: Callable[[str], KnownPlace | None],
         signals: Signals | None = None,
+        told: Callable[[str, KnownPlace], None] | None = None,
     ) -> None:
         self._connect = connect
         self._settings = settings
@@ -144,6 +146,7 @@ class MysqlStream:
         self._touched = Touched(structures)
         self._known = known
         self._signals = signals
+        self._told = told
         self._channel: DumpChannel | None = None
         self._buffer: Bytes = np.empty(settings.segment_bytes + SLACK, np.uint8)
         self._filled = 0
@@ -296,6 +299,8 @@ class MysqlStream:
         self._transaction = opened
         self._after = upto
         self._drop(records, size, fresh=True)
+        if self._told is not None and self.place is not None:
+            self._told(upto, self.place)
         return Cut(data, after, upto, records, commit_s, signals)
 
     def _header(self, starts: Indices, types: Bytes, offsets: Indices, gtids: Indices) -> dict[str, Any]:
@@ -315,6 +320,9 @@ class MysqlStream:
                 file = next(number for at, number, _ in reversed(moves) if at <= record)
                 place = Position(self._epoch, file, begin, int(offsets[record]), 1)
                 statements.append((record, query, str(place)))
+        tables, told = self._touched.entries(
+            self._buffer, starts, types, checksums, statements, edges[1:-1], self._transaction
+        )
         return {
             "flavor": self._settings.flavor,
             "server_version": self._version,
@@ -326,9 +334,8 @@ class MysqlStream:
             "moves": [[record, file, int(offsets[record]), checked] for record, file, checked in moves[1:]],
             "gtids": None if self._gtids is None else str(self._gtids),
             "transaction": self._transaction.to_json() if self._transaction else None,
-            "tables": self._touched.entries(
-                self._buffer, starts, types, checksums, statements, edges[1:-1], self._transaction
-            ),
+            "tables": tables,
+            "statements": told,
         }
 
     def _commit_s(self, starts: Indices, gtids: Indices) -> float:

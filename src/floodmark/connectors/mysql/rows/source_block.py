@@ -9,9 +9,6 @@ from floodmark._version import __version__
 from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
 from floodmark.events.json_text import dumps
 
-NO_SESSION = ',"thread":null,"query":null}'
-"""How the block of an event ends that was made in no session."""
-
 _STRING = {"type": "string"}
 _INT64 = {"type": "int64"}
 _CLASSES = {"mysql": "io.debezium.connector.mysql.Source", "mariadb": "io.debezium.connector.mariadb.Source"}
@@ -82,7 +79,7 @@ def snapshot_block(
     shown = "null" if gtid is None else dumps(gtid)
     return (
         f'{head(flavor, prefix)}{micros // 1000},"snapshot":"{marker}","db":{database}{micros},"ts_ns":{micros}000,'
-        f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0{NO_SESSION}'
+        f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0,"thread":null,"query":null}}'
     )
 
 
@@ -96,6 +93,7 @@ def statement_block(
     gtid: str | None,
     file: str,
     offset: int,
+    thread: int,
 ) -> str:
     """Return the source block of a statement about tables.
 
@@ -109,10 +107,11 @@ def statement_block(
         gtid: its GTID; None without.
         file: name of its binlog file.
         offset: its place in the file.
+        thread: its session; -1 if it stands alone.
     """
     named, shown = ("null" if text is None else dumps(text) for text in (tables, gtid))
     return (
         f'{head(flavor, prefix)}{micros // 1000},"snapshot":"false","db":{dumps(database)},"sequence":null,'
         f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":{server},"gtid":{shown},'
-        f'"file":{dumps(file)},"pos":{offset},"row":0{NO_SESSION}'
+        f'"file":{dumps(file)},"pos":{offset},"row":0,"thread":{"null" if thread < 0 else thread},"query":null}}'
     )
