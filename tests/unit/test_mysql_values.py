@@ -30,7 +30,7 @@ def raw(kind: int, meta: bytes, column: Column, values: Sequence[bytes | None]) 
     lengths = np.array([len(value or b"") for value in values], np.int64)
     starts = np.cumsum(lengths + 1) - lengths - 1
     valid = np.array([value is not None for value in values], bool)
-    layout = with_structure(parse_layouts(bytes([kind]), meta), [column])[0]
+    layout = with_structure(parse_layouts(bytes([kind]), meta), [column], False)[0]
     pieces = Pieces(starts, lengths, None if valid.all() else valid)
     array = raw_column(np.frombuffer(data, np.uint8), pieces, layout, column)
     array.validate(full=True)

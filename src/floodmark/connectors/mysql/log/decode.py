@@ -70,18 +70,18 @@ class _Split(Rows[RowChanges]):
     def old(self) -> list[RawColumn]:
         """Return the raw columns of the old rows."""
         assert self.before is not None
-        return self._columns(self.before, None)
+        return self._columns(self.before, None, False)
 
     def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
-        """Return the raw columns of the new rows; what they lack is taken from the old ones."""
+        """Return the raw columns of the new rows; what they lack is taken from the old ones, or is the default."""
         assert self.after is not None
-        return self._columns(self.after, old)
+        return self._columns(self.after, old, self.before is None)
 
-    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None) -> list[RawColumn]:
+    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None, inserted: bool) -> list[RawColumn]:
         assert self.buf is not None
         structure = self.version.structure
         assert isinstance(structure, TableStructure)
-        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old)
+        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old, inserted)
 
 
 def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[int, Pieces] | None:
