@@ -13,7 +13,7 @@ import pytest
 from floodmark.connectors.mysql.log.row_columns import RowColumns
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.snapshot.text_rows import SESSION, select_expression, split_text_rows
-from floodmark.connectors.postgres.log.tuples import TextColumn
+from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_file import row_events
 from tests.support.mysql import MysqlServer
 from tests.support.mysql_values import Sample, document, samples
@@ -54,7 +54,7 @@ def new_log(session: Any) -> str:
         return str(cursor.fetchall()[-1][0])
 
 
-def selected(session: Any, columns: list[Column], table: str) -> list[TextColumn]:
+def selected(session: Any, columns: list[Column], table: str) -> list[RawColumn]:
     """Return a table's rows, by their key, as a query delivers them."""
     names = ", ".join(map(select_expression, columns))
     session._execute_command(COM_QUERY, f"SELECT {names} FROM {table} ORDER BY id")
@@ -89,20 +89,20 @@ def fill(session: Any, name: str, chosen: Sequence[Sample], rng: random.Random) 
         run(session, f"INSERT INTO {name} VALUES " + ", ".join(f"({row})" for row in rows[start : start + 50]))
 
 
-def same(columns: list[Column], found: list[TextColumn] | None, wanted: list[TextColumn]) -> None:
+def same(columns: list[Column], found: list[RawColumn] | None, wanted: list[RawColumn]) -> None:
     assert found is not None
     for column, one, other in zip(columns, found, wanted, strict=True):
         assert one.unchanged is None
-        one.text.validate(full=True)
-        assert one.text.type == other.text.type, column
-        pairs = zip(one.text.to_pylist(), other.text.to_pylist(), strict=True)
+        one.values.validate(full=True)
+        assert one.values.type == other.values.type, column
+        pairs = zip(one.values.to_pylist(), other.values.to_pylist(), strict=True)
         assert [(a, b) for a, b in pairs if repr(a) != repr(b)] == [], column
 
 
-def values(column: TextColumn) -> list[Any]:
+def values(column: RawColumn) -> list[Any]:
     """Return a column's values, ``...`` for those that the log lacks."""
-    lacking = np.zeros(len(column.text), bool) if column.unchanged is None else column.unchanged
-    return [... if gone else value for value, gone in zip(column.text.to_pylist(), lacking.tolist(), strict=True)]
+    lacking = np.zeros(len(column.values), bool) if column.unchanged is None else column.unchanged
+    return [... if gone else value for value, gone in zip(column.values.to_pylist(), lacking.tolist(), strict=True)]
 
 
 def check_types(server: MysqlServer, session: Any, name: str, chosen: Sequence[Sample], seed: int) -> None:
@@ -212,7 +212,7 @@ def test_partial_json(server: MysqlServer) -> None:
     assert log.before is not None
     assert log.after is not None
     for index in range(len(columns)):
-        before = [row for state in states[:-1] for row in state[index].text.to_pylist()]
-        after = [row for state in states[1:] for row in state[index].text.to_pylist()]
+        before = [row for state in states[:-1] for row in state[index].values.to_pylist()]
+        after = [row for state in states[1:] for row in state[index].values.to_pylist()]
         assert values(log.before[index]) == before
         assert values(log.after[index]) == after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from typing import Literal
 
 from pydantic import SecretStr
@@ -12,6 +13,12 @@ from floodmark.config.debezium import accept_mysql
 from floodmark.config.model import OWN, Patterns, Words, option
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+_MARIADB_TLS = {
+    "disable": "disabled",
+    "trust": "required",
+    "verify-ca": "verify_ca",
+    "verify-full": "verify_identity",
+}
 _SERVER_IDS = 1 << 30
 """Derived server ids lie in [2**30, 2**31), where nobody numbers servers by hand."""
 
@@ -160,6 +167,11 @@ class BinlogOptions(CommonOptions):
         return accept_mysql(key, value)
 
     @property
+    @abstractmethod
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+
+    @property
     def replica_id(self) -> int:
         """The number of this client among the server's replicas."""
         if self.server_id is not None:
@@ -185,14 +197,24 @@ class BinlogOptions(CommonOptions):
 class MysqlOptions(BinlogOptions):
     """Options of ``connector=mysql``."""
 
-    sslmode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = option(
+    tls_mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = option(
         "database.ssl.mode", "preferred", "Whether and how to use TLS."
     )
+
+    @property
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+        return self.tls_mode
 
 
 class MariadbOptions(BinlogOptions):
     """Options of ``connector=mariadb``."""
 
-    sslmode: Literal["disable", "trust", "verify-ca", "verify-full"] = option(
-        "database.ssl.mode", "disable", "Whether and how to use TLS."
+    tls_mode: Literal["disable", "trust", "verify-ca", "verify-full"] = option(
+        "database.ssl.mode", "disable", "Whether and how to use TLS; `trust`: without looking at certificates."
     )
+
+    @property
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+        return _MARIADB_TLS[self.tls_mode]

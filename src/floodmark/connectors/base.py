@@ -185,15 +185,25 @@ class Connector(Protocol):
     def identity(self) -> dict[str, str]:
         """Return what identifies the source in a checkpoint."""
 
-    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
         """Create what capture needs at the source, or prove that the log from ``position`` on is there.
 
         Args:
             snapshot: whether a read point at the starting position is wanted.
             position: where to go on from; None for a new query.
+            bookmark: what ``bookmark`` returned for that position.
 
         Returns:
             The position to start from, and the read point there.
+        """
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return what is needed besides a position to go on from it, as JSON data; None if nothing is.
+
+        Args:
+            position: up to which the log is delivered.
         """
 
     def discard_lost_log(self) -> None:

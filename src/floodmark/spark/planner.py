@@ -143,6 +143,7 @@ class Planner:
             aside=self._aside.tables,
             heartbeat=heartbeat,
             xmin=self._connector.oldest_transaction(),
+            bookmark=self._connector.bookmark(end.oldest),
         )
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
@@ -307,7 +308,7 @@ class Planner:
         refuse_another_source(offset.source, self._connector.identity())
         self._log.create()
         try:
-            self._connector.prepare(False, offset.oldest)
+            self._connector.prepare(False, offset.oldest, offset.bookmark)
         except LogGoneError as exc:
             if not self._snapshotter.should_snapshot_on_data_error():
                 raise

@@ -82,8 +82,11 @@ class PostgresConnector:
             conn.close()
         return {"system": system, "database": self._options.dbname, "slot": self._options.slot_name}
 
-    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
         """Create publication and slot, or prove that the slot still holds the log from ``position`` on."""
+        del bookmark
         conn = self._ordinary()
         self._check_server(conn)
         tables = captured_tables(conn, self._options)
@@ -108,6 +111,11 @@ class PostgresConnector:
             point.release()
             return _position(lsn), None
         return _position(lsn), self._locked(point)
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return nothing: a position says all that is needed."""
+        del position
+        return None
 
     def discard_lost_log(self) -> None:
         """Drop the slot if the server has invalidated it."""

@@ -66,7 +66,7 @@ ZERO: dict[str, Table] = {
 REQUIRED = (
     "CREATE TABLE required (id int PRIMARY KEY, d date NOT NULL, dt datetime(3) NOT NULL, "
     "ts timestamp(3) NOT NULL DEFAULT '2000-01-01', y year NOT NULL)",
-    "INSERT INTO required VALUES (1, '0000-00-00', '0000-00-00', '0000-00-00', 0)",
+    "INSERT INTO required VALUES (1, '0000-00-00', '0000-00-00', '0000-00-00', 1999)",
     "INSERT INTO required VALUES (2, '2024-02-29', '2024-02-29', '2024-02-29', 2024)",
 )
 LENIENT = ("SET sql_mode = ''",)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.charset_tables import IBM_EXTENSION, SWEDISH, UPPER_HALVES
-from floodmark.connectors.postgres.types.arrays import lengths_of, strings
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import value_bytes
+from floodmark.rows.arrays import lengths_of, strings
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii", "binary"})
 

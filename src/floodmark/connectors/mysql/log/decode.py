@@ -22,10 +22,11 @@ from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.events import Events, segment_events
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_changes import RowChanges, StreamedSource
+from floodmark.connectors.mysql.log.row_columns import image_columns
 from floodmark.connectors.mysql.log.row_events import RowEvents, row_events, statements
 from floodmark.connectors.mysql.log.row_images import Pieces, SplitRows, image_of, split_events
 from floodmark.connectors.mysql.log.tables import SegmentTables
-from floodmark.connectors.mysql.log.values import raw_column, raw_type
+from floodmark.connectors.mysql.rows.structure import TableStructure
 from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.rows.change_events import ChangeEvents
@@ -62,25 +63,21 @@ class _Split(Rows[RowChanges]):
         chosen.before, chosen.after = (_taken(pieces, index) for pieces in (self.before, self.after))
         return chosen
 
-    def columns(self, pieces: dict[int, Pieces], other: dict[int, Pieces] | None = None) -> list[RawColumn]:
-        """Return raw columns; what neither image holds is unchanged, and unknown.
+    def old(self) -> list[RawColumn]:
+        """Return the raw columns of the old rows."""
+        assert self.before is not None
+        return self._columns(self.before, None)
 
-        Args:
-            pieces: of the image.
-            other: of the image that has what this one lacks.
-        """
+    def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
+        """Return the raw columns of the new rows; what they lack is taken from the old ones."""
+        assert self.after is not None
+        return self._columns(self.after, old)
+
+    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None) -> list[RawColumn]:
         assert self.buf is not None
         structure = self.version.structure
-        result = []
-        for index, layout in enumerate(self.layouts):
-            column = structure.columns[index]
-            found = pieces.get(index) or (other or {}).get(index)
-            if found is None:
-                nothing = pa.nulls(len(self), raw_type(column))
-                result.append(RawColumn(nothing, np.ones(len(self), np.bool_)))
-            else:
-                result.append(RawColumn(raw_column(self.buf, found, layout, column)))
-        return result
+        assert isinstance(structure, TableStructure)
+        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old)
 
 
 def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[int, Pieces] | None:
@@ -216,18 +213,14 @@ class BinlogDecoder:
 
     def _inserts(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)
-        assert rows.after is not None
-        yield from self._events.inserts(rows, rows.columns(rows.after))
+        yield from self._events.inserts(rows, rows.new())
 
     def _updates(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)
-        assert rows.before is not None
-        assert rows.after is not None
-        old = rows.columns(rows.before)
+        old = rows.old()
         # With a minimal image a new row has only what was set, an old one only its key.
-        yield from self._events.updates(rows, old, rows.columns(rows.after, rows.before), complete=True)
+        yield from self._events.updates(rows, old, rows.new(old), complete=True)
 
     def _deletes(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)
-        assert rows.before is not None
-        yield from self._events.deletes(rows, rows.columns(rows.before), complete=True)
+        yield from self._events.deletes(rows, rows.old(), complete=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.mysql.log import event_types as kinds
-from floodmark.connectors.mysql.log.compressed import inner_events
+from floodmark.connectors.mysql.log.compressed import payload_events
 from floodmark.connectors.mysql.log.gtid_events import gtids
 from floodmark.connectors.mysql.log.little_endian import numbers
 from floodmark.connectors.mysql.position import ALL_ROWS, Position
@@ -94,7 +94,8 @@ class Events:
 
     def select(self, index: Numbers | slice) -> Events:
         """Return some of the events."""
-        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
+        arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _ARRAYS}
+        return replace(self, **arrays)
 
     def of(self, what: str) -> NDArray[np.bool_]:
         """Tell which events are ``rows``, ``gtids``, ``statements`` or ``queries``."""
@@ -117,6 +118,10 @@ class Events:
         later = (start > place.transaction) | ((start == place.transaction) & (self.offset > place.event))
         beyond: NDArray[np.bool_] = (self.file > place.file) | (same & later)
         return beyond
+
+    def event(self, index: int) -> bytes:
+        """Return one event from its header, without its checksum."""
+        return self.buf[int(self.at[index]) - kinds.HEADER_BYTES : int(self.end[index])].tobytes()
 
     def body(self, index: int) -> bytes:
         """Return one event's body."""
@@ -226,8 +231,7 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
     parts: list[Events] = []
     buffers, size, last = [events.buf], len(events.buf), 0
     for holder in holders:
-        inner = np.frombuffer(inner_events(memoryview(events.body(holder))), np.uint8)
-        starts = np.array(_chain(inner), np.int64)
+        inner, starts = payload_events(events.body(holder))
         lengths = numbers(inner, starts + kinds.SIZE, 4)
         one = events.select(np.full(len(starts), holder))
         parts += [
@@ -246,7 +250,7 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
         size += len(inner)
         last = holder + 1
     parts.append(events.select(slice(last, None)))
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     buf = np.concatenate(buffers)
     result = replace(events, buf=buf, **joined)
     known = events.transactions
@@ -254,16 +258,3 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
     if header["transaction"] is not None:
         thread[0] = known.thread[0]
     return replace(result, transactions=replace(known, thread=thread))
-
-
-def _chain(buf: Bytes) -> list[int]:
-    """Return where the events of a decompressed transaction begin."""
-    starts, at = [], 0
-    data = memoryview(buf)
-    while at < len(data):
-        size = int.from_bytes(data[at + kinds.SIZE : at + kinds.SIZE + 4], "little")
-        if size < kinds.HEADER_BYTES or at + size > len(data):
-            raise DecodeError("A compressed transaction holds an event that is cut off.")
-        starts.append(at)
-        at += size
-    return starts

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.row_images import Bytes, Mask, Pieces, Positions
-from floodmark.connectors.postgres.log.tuples import slices
+from floodmark.rows.arrays import slices
 
 ZERO, MINUS, POINT, COLON, SPACE = b"0-.: "
 

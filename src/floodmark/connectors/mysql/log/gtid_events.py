@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.little_endian import numbers
-from floodmark.connectors.mysql.log.tagged_gtid import parse_tagged_gtid
+from floodmark.connectors.mysql.log.transactions import parse_gtid
 from floodmark.rows.arrays import text_of
 
 Bytes = NDArray[np.uint8]
@@ -58,9 +58,10 @@ def gtids(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers) -> tup
         text = _placed(text, own, _numbered(first, "-", numbers(buf, at[own] + _MARIADB_NUMBER, 8)))
     tagged = np.flatnonzero(kind == kinds.TAGGED_GTID)
     if len(tagged):
-        parsed = [parse_tagged_gtid(buf[int(at[i]) : int(end[i])].tobytes()) for i in tagged.tolist()]
-        text = _placed(text, tagged, pa.array([one for one, _ in parsed], pa.string()))
-        times[tagged] = [time for _, time in parsed]
+        begins = at - kinds.HEADER_BYTES
+        parsed = [parse_gtid(buf[int(begins[i]) : int(end[i])].tobytes()) for i in tagged.tolist()]
+        text = _placed(text, tagged, pa.array([one.gtid for one in parsed], pa.string()))
+        times[tagged] = [one.commit_us or -1 for one in parsed]
     return text, times
 
 

@@ -21,9 +21,9 @@ from floodmark.connectors.mysql.log.layouts import (
     TIMESTAMP,
     decimal_size,
 )
-from floodmark.connectors.postgres.types.arrays import as_mask, mapped
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import dumps
+from floodmark.rows.arrays import as_mask, mapped
 
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e15, 1e-3
 _MOST_PLACES = 15

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from floodmark.connectors.mysql.log.gather import int_text, numbers_at, text_array
 from floodmark.connectors.mysql.log.json_scalars import double_texts, opaque_text
 from floodmark.connectors.mysql.log.row_images import Bytes, Mask, Pieces, Positions
-from floodmark.connectors.postgres.log.tuples import slices
-from floodmark.connectors.postgres.types.arrays import mapped, offsets_of
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import escape, value_bytes
+from floodmark.rows.arrays import mapped, offsets_of, slices
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL = range(5)
 INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(5, 13)

@@ -24,7 +24,7 @@ from floodmark.connectors.mysql.log.row_images import (
 )
 from floodmark.connectors.mysql.log.values import raw_column, raw_type
 from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.postgres.log.tuples import TextColumn
+from floodmark.rows.raw_column import RawColumn
 
 
 @dataclass
@@ -40,8 +40,8 @@ class RowColumns:
 
     event: Positions
     number: Positions
-    before: list[TextColumn] | None
-    after: list[TextColumn] | None
+    before: list[RawColumn] | None
+    after: list[RawColumn] | None
 
 
 def row_columns(
@@ -101,40 +101,50 @@ def _of_images(
     after = None if kind == DELETE else image_of(layouts, second, kind == PARTIAL_UPDATE)
     rows = split_events(buf, begins, ends, before, after)
     count = len(rows.event)
-    old = None if rows.before is None else _columns(buf, rows.before, columns, layouts, count, None)
-    new = None if rows.after is None else _columns(buf, rows.after, columns, layouts, count, old)
+    old = None if rows.before is None else image_columns(buf, rows.before, columns, layouts, count, None)
+    new = None if rows.after is None else image_columns(buf, rows.after, columns, layouts, count, old)
     return RowColumns(rows.event, rows.number, old, new)
 
 
-def _columns(
+def image_columns(
     buf: Bytes,
     found: dict[int, Pieces],
     columns: Sequence[Column],
     layouts: Sequence[Layout],
     rows: int,
-    old: list[TextColumn] | None,
-) -> list[TextColumn]:
+    old: list[RawColumn] | None,
+) -> list[RawColumn]:
+    """Return the raw columns of rows whose images hold the same columns.
+
+    Args:
+        buf: shape (bytes,), with the events.
+        found: the pieces of the image by column.
+        columns: the table's structure.
+        layouts: of all of its columns.
+        rows: how many.
+        old: the old rows' columns, for what the image lacks or holds as diffs; None if there are none.
+    """
     result = []
     for index, (column, layout) in enumerate(zip(columns, layouts, strict=True)):
         pieces = found.get(index)
         if pieces is None:
-            lacking = TextColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
+            lacking = RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
             result.append(lacking if old is None else old[index])
         elif pieces.partial is None:
-            result.append(TextColumn(raw_column(buf, pieces, layout, column)))
+            result.append(RawColumn(raw_column(buf, pieces, layout, column)))
         else:
             result.append(_patched(buf, pieces, layout, column, None if old is None else old[index]))
     return result
 
 
-def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: TextColumn | None) -> TextColumn:
+def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: RawColumn | None) -> RawColumn:
     """Return a JSON column of which some values are diffs; what their old values lack they lack too."""
     assert pieces.partial is not None
     valid = ~pieces.partial if pieces.valid is None else pieces.valid & ~pieces.partial
     whole = raw_column(buf, pieces._replace(valid=valid), layout, column)
     if old is None or old.unchanged is not None:
-        return TextColumn(whole, pieces.partial)
-    return TextColumn(with_diffs(buf, pieces, whole, old.text))
+        return RawColumn(whole, pieces.partial)
+    return RawColumn(with_diffs(buf, pieces, whole, old.values))
 
 
 def _merged(parts: Sequence[RowColumns]) -> RowColumns:
@@ -150,15 +160,15 @@ def _merged(parts: Sequence[RowColumns]) -> RowColumns:
     )
 
 
-def _sides(sides: Sequence[list[TextColumn] | None], order: Positions) -> list[TextColumn] | None:
+def _sides(sides: Sequence[list[RawColumn] | None], order: Positions) -> list[RawColumn] | None:
     known = [side for side in sides if side is not None]
     if not known:
         return None
     taken = pa.array(order)
     result = []
     for column in zip(*known, strict=True):
-        text = pc.take(pa.concat_arrays([part.text for part in column]), taken)
-        masks = [np.zeros(len(part.text), bool) if part.unchanged is None else part.unchanged for part in column]
+        text = pc.take(pa.concat_arrays([part.values for part in column]), taken)
+        masks = [np.zeros(len(part.values), bool) if part.unchanged is None else part.unchanged for part in column]
         unchanged = np.concatenate(masks)[order]
-        result.append(TextColumn(text, unchanged if unchanged.any() else None))
+        result.append(RawColumn(text, unchanged if unchanged.any() else None))
     return result

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log import event_types as kinds
-from floodmark.connectors.mysql.log.compressed import decompressed_rows
+from floodmark.connectors.mysql.log.compressed import decompressed
 from floodmark.connectors.mysql.log.events import Events
 from floodmark.connectors.mysql.log.little_endian import numbers
 from floodmark.errors import DecodeError
@@ -103,9 +103,6 @@ def row_events(events: Events, index: Numbers) -> RowEvents:
     """
     kind = events.kind[index]
     buf, at, end = events.buf, events.at[index], events.end[index]
-    packed = np.flatnonzero(np.isin(kind, kinds.COMPRESSED_ROWS))
-    if len(packed):
-        buf, at, end = _decompressed(buf, at.copy(), end.copy(), kind, packed)
     try:
         head = at + _FIXED
         extra = ~np.isin(kind, kinds.ROWS_V1)
@@ -124,6 +121,9 @@ def row_events(events: Events, index: Numbers) -> RowEvents:
         look = _looks(buf, head, begin - head)
     except IndexError:
         raise DecodeError("A row event is cut off.") from None
+    packed = np.flatnonzero(np.isin(kind, kinds.COMPRESSED_ROWS))
+    if len(packed):
+        buf, begin, end = _decompressed(buf, begin, end.copy(), packed)
     return RowEvents(buf, index, kind, head, begin, end, columns, look)
 
 
@@ -158,16 +158,16 @@ def _looks(buf: NDArray[np.uint8], at: Numbers, size: Numbers) -> Numbers:
 
 
 def _decompressed(
-    buf: NDArray[np.uint8], at: Numbers, end: Numbers, kind: NDArray[np.uint8], packed: Numbers
+    buf: NDArray[np.uint8], begin: Numbers, end: Numbers, packed: Numbers
 ) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
-    """Put the decompressed bodies behind the buffer."""
+    """Put the decompressed rows of some events behind the buffer."""
     buffers, size = [buf], len(buf)
     for i in packed.tolist():
-        plain = decompressed_rows(buf[int(at[i]) : int(end[i])].tobytes(), int(kind[i]))
+        plain = decompressed(buf[int(begin[i]) : int(end[i])].tobytes())
         buffers.append(np.frombuffer(plain, np.uint8))
-        at[i], end[i] = size, size + len(plain)
+        begin[i], end[i] = size, size + len(plain)
         size += len(plain)
-    return np.concatenate(buffers), at, end
+    return np.concatenate(buffers), begin, end
 
 
 def statements(events: Events) -> pa.StringArray:

@@ -88,7 +88,7 @@ class SegmentTables:
         pairs, first, owner = np.unique(np.stack([ids, version]), axis=1, return_index=True, return_inverse=True)
         relation = np.empty(pairs.shape[1], np.int64)
         for number in np.argsort(first).tolist():
-            seen = parse_table_map(events.body(int(maps[first[number]])))
+            seen = parse_table_map(events.event(int(maps[first[number]])))
             relation[number] = len(self.relations)
             self.relations.append(self._structure(seen, int(events.record[maps[first[number]]])))
             self.maps.append(seen)

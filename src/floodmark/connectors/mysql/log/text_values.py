@@ -19,9 +19,9 @@ from floodmark.connectors.mysql.log.gather import (
     texts_at,
 )
 from floodmark.connectors.mysql.log.row_images import Bytes, Pieces
-from floodmark.connectors.postgres.types.arrays import lengths_of
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import value_bytes
+from floodmark.rows.arrays import lengths_of
 
 BINARY = "binary"
 

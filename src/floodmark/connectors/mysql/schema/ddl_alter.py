@@ -26,10 +26,26 @@ from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index, Tabl
 from floodmark.errors import DdlError
 
 _OF_PARTITIONS = frozenset(
-    "ANALYZE CHECK OPTIMIZE REBUILD REPAIR REORGANIZE COALESCE TRUNCATE EXCHANGE REMOVE DISCARD IMPORT PARTITION "
-    "SECONDARY_LOAD SECONDARY_UNLOAD UPGRADE".split()
+    [
+        "ANALYZE",
+        "CHECK",
+        "OPTIMIZE",
+        "REBUILD",
+        "REPAIR",
+        "REORGANIZE",
+        "COALESCE",
+        "TRUNCATE",
+        "EXCHANGE",
+        "REMOVE",
+        "DISCARD",
+        "IMPORT",
+        "PARTITION",
+        "SECONDARY_LOAD",
+        "SECONDARY_UNLOAD",
+        "UPGRADE",
+    ]
 )
-_WORDS = frozenset("FORCE WITH WITHOUT ENABLE DISABLE".split())
+_WORDS = frozenset(["FORCE", "WITH", "WITHOUT", "ENABLE", "DISABLE"])
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 
 Edit = Callable[[Column], Column]

@@ -13,11 +13,46 @@ from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING, WORD
 
 NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _ATTRIBUTES = frozenset(
-    "NOT NULL DEFAULT ON AUTO_INCREMENT PRIMARY KEY UNIQUE COMMENT COLLATE COLUMN_FORMAT STORAGE CONSTRAINT CHECK "
-    "REFERENCES SRID REF_SYSTEM_ID VISIBLE INVISIBLE GENERATED AS COMPRESSED WITH WITHOUT FIRST AFTER SERIAL".split()
+    [
+        "NOT",
+        "NULL",
+        "DEFAULT",
+        "ON",
+        "AUTO_INCREMENT",
+        "PRIMARY",
+        "KEY",
+        "UNIQUE",
+        "COMMENT",
+        "COLLATE",
+        "COLUMN_FORMAT",
+        "STORAGE",
+        "CONSTRAINT",
+        "CHECK",
+        "REFERENCES",
+        "SRID",
+        "REF_SYSTEM_ID",
+        "VISIBLE",
+        "INVISIBLE",
+        "GENERATED",
+        "AS",
+        "COMPRESSED",
+        "WITH",
+        "WITHOUT",
+        "FIRST",
+        "AFTER",
+        "SERIAL",
+    ]
 )
 _VALUED = frozenset(
-    "COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED".split()
+    [
+        "COLUMN_FORMAT",
+        "STORAGE",
+        "SRID",
+        "REF_SYSTEM_ID",
+        "ENGINE_ATTRIBUTE",
+        "SECONDARY_ENGINE_ATTRIBUTE",
+        "COMPRESSED",
+    ]
 )
 
 
@@ -193,9 +228,11 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
     elif cursor.accept("SRID") or cursor.accept("REF_SYSTEM_ID"):
         cursor.accept("=")
         definition.srid = cursor.number()
-    elif cursor.accept("WITH", "SYSTEM", "VERSIONING") or cursor.accept("WITHOUT", "SYSTEM", "VERSIONING"):
-        pass
-    elif cursor.accept("NOT", "SECONDARY"):
+    elif (
+        cursor.accept("WITH", "SYSTEM", "VERSIONING")
+        or cursor.accept("WITHOUT", "SYSTEM", "VERSIONING")
+        or cursor.accept("NOT", "SECONDARY")
+    ):
         pass
     elif cursor.sees_any(_VALUED):
         compressed = cursor.take().value == "COMPRESSED"

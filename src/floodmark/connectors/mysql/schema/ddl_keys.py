@@ -10,7 +10,7 @@ from floodmark.connectors.mysql.schema.ddl_columns import parse_references
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index
 
 _FUNCTIONAL = "functional_index"
-_STARTS = frozenset("CONSTRAINT PRIMARY UNIQUE INDEX KEY FULLTEXT SPATIAL FOREIGN CHECK".split())
+_STARTS = frozenset(["CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"])
 _OTHER_KINDS = ("FULLTEXT", "SPATIAL", "VECTOR")
 
 

@@ -15,8 +15,8 @@ from floodmark.connectors.mysql.log.gather import texts_at
 from floodmark.connectors.mysql.log.row_images import Bytes, Pieces, Positions
 from floodmark.connectors.mysql.log.values import raw_type
 from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.postgres.log.tuples import TextColumn
 from floodmark.errors import DecodeError
+from floodmark.rows.raw_column import RawColumn
 
 NULL, TWO_BYTES, THREE_BYTES, EIGHT_BYTES = 0xFB, 0xFC, 0xFD, 0xFE
 
@@ -40,7 +40,7 @@ def select_expression(column: Column) -> str:
     return f"{name} * 1e0" if column.type in ("float", "double") else name
 
 
-def split_text_rows(buf: Bytes, starts: Positions, ends: Positions, columns: list[Column]) -> list[TextColumn]:
+def split_text_rows(buf: Bytes, starts: Positions, ends: Positions, columns: list[Column]) -> list[RawColumn]:
     """Split rows into raw columns.
 
     Args:
@@ -60,7 +60,7 @@ def split_text_rows(buf: Bytes, starts: Positions, ends: Positions, columns: lis
             at = pieces.starts + pieces.lengths
             if (at > ends).any():
                 raise DecodeError("A row of a query is cut off.")
-            result.append(TextColumn(_raw(texts_at(buf, pieces), column)))
+            result.append(RawColumn(_raw(texts_at(buf, pieces), column)))
     except (IndexError, OverflowError):
         raise DecodeError("A row of a query is cut off.") from None
     except pa.ArrowInvalid as exc:

@@ -11,38 +11,12 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.errors import DecodeError
+from floodmark.rows.arrays import slices
 from floodmark.rows.raw_column import RawColumn
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
 LONGEST_NAME = 128
 OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
-
-
-def slices(
-    buf: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    valid: NDArray[np.bool_] | None,
-) -> pa.StringArray:
-    """Return pieces of a buffer as a string array without a copy in Python.
-
-    The starts and ends, interleaved, are the offsets of an array twice as long over the same buffer;
-    its even elements are the pieces.
-
-    Args:
-        buf: shape (bytes,), below 2 GiB.
-        starts: shape (rows,), ascending; pieces don't overlap.
-        lengths: shape (rows,).
-        valid: shape (rows,), false where the result is null; None if nowhere.
-    """
-    rows = len(starts)
-    offsets = np.empty(2 * rows + 1, np.int32)
-    offsets[0:-1:2] = starts
-    offsets[1::2] = starts + lengths
-    offsets[-1] = offsets[-2] if rows else 0
-    double = pa.StringArray.from_buffers(2 * rows, pa.py_buffer(offsets), pa.py_buffer(buf))
-    indices = pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32), mask=None if valid is None else ~valid)
-    return double.take(indices)
 
 
 def split_tuples(

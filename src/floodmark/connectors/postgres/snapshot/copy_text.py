@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.log.tuples import slices
 from floodmark.errors import DecodeError
+from floodmark.rows.arrays import slices
 from floodmark.rows.raw_column import RawColumn
 
 TAB, NEWLINE, BACKSLASH = 0x09, 0x0A, 0x5C
