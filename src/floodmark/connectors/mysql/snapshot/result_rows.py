@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pymysql
 from numpy.typing import NDArray
-from pymysql.constants import COMMAND
+from pymysql.constants import COMMAND, ER
 
 from floodmark.connectors.mysql.log.packets import HEADER_BYTES, find_packets, join
 from floodmark.connectors.mysql.server.connection import Connection, close, statement_error
-from floodmark.errors import ConnectError, DecodeError
+from floodmark.errors import ConnectError, DecodeError, SourceStateError
 
 OK, END, ERROR = 0x00, 0xFE, 0xFF
 _END_BYTES = HEADER_BYTES + 5
@@ -28,8 +28,15 @@ _FILE_WANTED, _TWO_BYTES = 0xFB, 0xFC
 _ROOM = 1 << 20
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.02, 1.0
 
+_CHANGED = (ER.BAD_FIELD_ERROR, ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.TABLE_DEF_CHANGED, ER.KEY_DOES_NOT_EXITS)
+
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
+
+
+class TableChangedError(SourceStateError):
+    """The table is not what it was when the view was opened, so the view doesn't show it any more."""
+
 
 
 def row_pieces(conn: Connection, statement: str, doing: str, size: int) -> Generator[tuple[Bytes, Positions], None, None]:
@@ -47,6 +54,7 @@ def row_pieces(conn: Connection, statement: str, doing: str, size: int) -> Gener
         A buffer that holds whole packets, each row in one, and where their payloads begin, shape (rows,).
 
     Raises:
+        TableChangedError: a table is not what it was when the connection's view was opened.
         SourceStateError: the server refused the statement.
         ConnectError: the connection was lost.
     """
@@ -84,7 +92,7 @@ class _Answer:
         self.ended = False
         self._socket: Any = conn._sock  # type: ignore[attr-defined]
         self._doing = doing
-        self._size = size
+        self._piece = self._size = size
         self._buf = np.empty(size + _ROOM, np.uint8)
         self._filled = 0
         self._number = 1
@@ -115,8 +123,9 @@ class _Answer:
     def _receive(self) -> int:
         """Take what has arrived, up to a piece; return how many bytes."""
         before = self._filled
-        if len(self._buf) - self._filled < _ROOM:
-            self._buf = np.concatenate([self._buf, np.empty(len(self._buf), np.uint8)])
+        missing = max(self._size, self._filled) + _ROOM - len(self._buf)
+        if missing > 0:
+            self._buf = np.concatenate([self._buf, np.empty(missing, np.uint8)])
         view = self._buf.data
         try:
             while self._filled < max(self._size, before + 1):
@@ -141,9 +150,9 @@ class _Answer:
         if not len(packets.starts):
             if self._filled >= self._size:
                 # A row that is larger than a piece.
-                self._size *= 2
+                self._size = 2 * self._filled
             return None
-        self._number = packets.number
+        self._number, self._size = packets.number, self._piece
         if packets.continued:
             packets, self._filled = join(self._buf, packets, self._filled)
         area, rest = self._buf[: packets.end], self._buf[packets.end : self._filled]
@@ -189,6 +198,7 @@ class _Answer:
         self.ended = True
         body = packet[HEADER_BYTES:].tobytes()
         text = body[3:].removeprefix(b"#")[5 if body[3:4] == b"#" else 0 :]
-        error = pymysql.err.MySQLError(int.from_bytes(body[1:3], "little"), text.decode("utf-8", "replace"))
-        raise statement_error(error, self._doing)
+        code = int.from_bytes(body[1:3], "little")
+        error = statement_error(pymysql.err.MySQLError(code, text.decode("utf-8", "replace")), self._doing)
+        raise TableChangedError(error.what) if code in _CHANGED else error
 
