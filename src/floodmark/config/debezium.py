@@ -146,7 +146,6 @@ ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
     "database.server.id.offset": Foreign("one client reads the log"),
     "ddl.parser.type": Foreign("there is one parser of DDL"),
     "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
-    "enable.time.adjuster": Foreign("the server has adjusted years of two digits already"),
     "incremental.snapshot.allow.schema.changes": Foreign("tables may be altered during an incremental snapshot"),
     "min.row.count.to.stream.results": Foreign(_STREAMED),
     "schema.history.internal": Foreign(

@@ -91,6 +91,12 @@ class BinlogOptions(CommonOptions):
     time_precision_mode: Literal[
         "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
     ] = option("time.precision.mode", "adaptive_time_microseconds", "How dates and times are represented.")
+    enable_time_adjuster: bool = option(
+        "enable.time.adjuster",
+        True,
+        "Whether the years 1 to 69 of dates are taken for 2001 to 2069, 70 to 99 for 1970 to 1999, and the `YEAR` 0 "
+        "for 2000.",
+    )
     include_query: bool = option(
         "include.query",
         False,

@@ -199,9 +199,9 @@ def _first(rules: Sequence[LengthRule], name: str) -> LengthRule | None:
 
 def _parameters(column: str, kind: SourceType) -> tuple[tuple[str, str], ...]:
     prefix = "__debezium.source.column"
+    numbers = (("length", kind.length), ("scale", kind.scale))
     return (
         (f"{prefix}.type", kind.name.upper()),
-        (f"{prefix}.length", str(kind.length)),
-        (f"{prefix}.scale", str(kind.scale)),
+        *((f"{prefix}.{name}", str(number)) for name, number in numbers if number >= 0),
         (f"{prefix}.name", column),
     )

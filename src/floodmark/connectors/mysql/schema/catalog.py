@@ -48,6 +48,15 @@ def read_server(connection: Connection) -> Server:
     return Server(flavor, major * 10000 + minor * 100 + patch, dict(collations), bool(folding))
 
 
+def read_collations(connection: Connection) -> dict[int, str]:
+    """Return the server's collations by their numbers."""
+    query = "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL"
+    if not read_server(connection).mariadb:
+        return dict(_rows(connection, query))
+    full = "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    return dict(_rows(connection, f"{query} UNION {full} WHERE ID IS NOT NULL"))
+
+
 def read_schema(connection: Connection, server: Server, tables: Sequence[TableId] | None = None) -> Schema:
     """Return the structures of all tables that are not the server's own.
 
@@ -120,6 +129,7 @@ def _column(
     type_ = parse_type(Cursor(column_type, Session(), server))
     extra = (extra or "").upper()
     optional = nullable == "YES"
+    of_characters = type_.of_characters and charset != "binary"
     generated = "stored" if "STORED GENERATED" in extra else "virtual" if "VIRTUAL GENERATED" in extra else None
     auto_increment = "AUTO_INCREMENT" in extra
     text, kind = (None, "none") if generated else _default(server, type_, default, extra)
@@ -134,8 +144,8 @@ def _column(
         type_.scale,
         type_.unsigned,
         type_.zerofill,
-        charset if type_.of_characters else None,
-        collation if type_.of_characters else None,
+        charset if of_characters else None,
+        collation if of_characters else None,
         optional,
         text,
         kind,

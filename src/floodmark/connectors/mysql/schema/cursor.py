@@ -12,6 +12,11 @@ from floodmark.errors import DdlError
 _SHOWN = 60
 
 
+def words(text: str) -> frozenset[str]:
+    """Return a set of keywords."""
+    return frozenset(text.split())
+
+
 class Cursor:
     """The tokens of a statement and the next one of them.
 
@@ -83,13 +88,11 @@ class Cursor:
 
     def name(self) -> str:
         """Return the identifier that comes next."""
-        token = self.take()
-        if token.kind == NAME:
-            return token.value
-        if token.kind == WORD:
-            return token.text
-        self.at -= token.kind != END
-        self.fail("a name")
+        token = self.next
+        if token.kind not in (NAME, WORD):
+            self.fail("a name")
+        self.at += 1
+        return token.value if token.kind == NAME else token.text
 
     def table_name(self) -> tuple[str, str]:
         """Return the database and the name of the table that comes next."""
@@ -113,10 +116,10 @@ class Cursor:
 
     def number(self) -> int:
         """Return the whole number that comes next."""
-        token = self.take()
+        token = self.next
         if token.kind != NUMBER or not token.value.isdigit():
-            self.at -= token.kind != END
             self.fail("a number")
+        self.at += 1
         return int(token.value)
 
     def string(self) -> str:

@@ -18,11 +18,12 @@ from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_part
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Applied, Draft, Schema
 from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.table import Index, Table
 from floodmark.errors import DdlError
 
 _SHOWN = 200
 _FIRST_WORD = re.compile(r"(?:\s|;|\(|/\*(?!!|M!).*?\*/|#[^\n]*\n|--[\s][^\n]*\n)*(/\*|[A-Za-z]+)?", re.DOTALL)
-_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "/*"})
+_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET", "/*"})
 
 
 def apply(schema: Schema, text: str, session: Session, server: Server) -> Applied:
@@ -50,6 +51,10 @@ def apply(schema: Schema, text: str, session: Session, server: Server) -> Applie
 
 def _dispatch(cursor: Cursor, draft: Draft) -> None:
     first = cursor.take().value
+    if first == "SET" and cursor.accept("STATEMENT"):
+        while not cursor.at_end() and cursor.take().value != "FOR":
+            pass
+        first = cursor.take().value
     if first == "CREATE":
         _create(cursor, draft)
     elif first == "ALTER":
@@ -86,10 +91,10 @@ def _create(cursor: Cursor, draft: Draft) -> None:
         if not unique:
             cursor.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
         if cursor.accept("INDEX"):
-            _create_index(cursor, draft, unique)
+            _create_index(cursor, draft, unique, replacing)
 
 
-def _create_index(cursor: Cursor, draft: Draft, unique: bool) -> None:
+def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -> None:
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name()
     if cursor.accept("USING") or cursor.accept("TYPE"):
@@ -101,6 +106,8 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool) -> None:
     skip_index_options(cursor)
     if table is not None:
         key = KeyDefinition(name, columns, unique, partial, if_not_exists=only_new)
+        if replacing:
+            table = replace(table, indexes=_without_index(table, name))
         draft.put(finished(table, [key]))
         draft.changed("ALTER", (table.database, table.name))
 
@@ -138,14 +145,16 @@ def _drop_tables(cursor: Cursor, draft: Draft) -> None:
 
 def _drop_index(cursor: Cursor, draft: Draft) -> None:
     cursor.accept("IF", "EXISTS")
-    name = cursor.name().lower()
+    name = cursor.name()
     cursor.expect("ON")
     table = draft.find(cursor.table_name())
-    if table is None:
-        return
-    indexes = tuple(index for index in table.indexes if index.name.lower() != name)
-    draft.put(finished(replace(table, indexes=indexes), []))
-    draft.changed("ALTER", (table.database, table.name))
+    if table is not None:
+        draft.put(finished(replace(table, indexes=_without_index(table, name)), []))
+        draft.changed("ALTER", (table.database, table.name))
+
+
+def _without_index(table: Table, name: str) -> tuple[Index, ...]:
+    return tuple(index for index in table.indexes if index.name.lower() != name.lower())
 
 
 def _rename_tables(cursor: Cursor, draft: Draft) -> None:

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name, max_bytes
-from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, parse_default
+from floodmark.connectors.mysql.schema.cursor import Cursor, words
+from floodmark.connectors.mysql.schema.ddl_columns import (
+    ColumnDefinition,
+    parse_column,
+    parse_default,
+    settle_timestamps,
+)
 from floodmark.connectors.mysql.schema.ddl_create import (
     TableOptions,
     column_keys,
@@ -19,33 +24,17 @@ from floodmark.connectors.mysql.schema.ddl_create import (
     server_charset,
 )
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_key, sees_key
-from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType
+from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset, ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.schema import Draft, TableId
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index, Table
 from floodmark.errors import DdlError
 
-_OF_PARTITIONS = frozenset(
-    [
-        "ANALYZE",
-        "CHECK",
-        "OPTIMIZE",
-        "REBUILD",
-        "REPAIR",
-        "REORGANIZE",
-        "COALESCE",
-        "TRUNCATE",
-        "EXCHANGE",
-        "REMOVE",
-        "DISCARD",
-        "IMPORT",
-        "PARTITION",
-        "SECONDARY_LOAD",
-        "SECONDARY_UNLOAD",
-        "UPGRADE",
-    ]
+_OF_PARTITIONS = words(
+    "ANALYZE CHECK OPTIMIZE REBUILD REPAIR REORGANIZE COALESCE TRUNCATE EXCHANGE REMOVE DISCARD IMPORT PARTITION "
+    "SECONDARY_LOAD SECONDARY_UNLOAD UPGRADE"
 )
-_WORDS = frozenset(["FORCE", "WITH", "WITHOUT", "ENABLE", "DISABLE"])
+_WORDS = words("FORCE WITH WITHOUT ENABLE DISABLE")
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 
 Edit = Callable[[Column], Column]
@@ -71,7 +60,7 @@ class Clauses:
     keys: list[KeyDefinition] = field(default_factory=list)
     dropped_keys: set[str] = field(default_factory=set)
     renamed_keys: dict[str, str] = field(default_factory=dict)
-    required: set[str] = field(default_factory=set)
+    periods: dict[str, tuple[str, str]] = field(default_factory=dict)
     options: TableOptions = field(default_factory=TableOptions)
     converted: bool = False
     renamed_to: TableId | None = None
@@ -90,7 +79,7 @@ def alter_table(cursor: Cursor, draft: Draft) -> None:
         cursor.accept(",")
     if table is None:
         return
-    altered = _altered(table, clauses, cursor, draft)
+    altered = _altered(table, clauses, cursor)
     target = clauses.renamed_to or name
     if target != name:
         draft.drop(name)
@@ -164,7 +153,7 @@ def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
     if cursor.accept("SYSTEM", "VERSIONING"):
         return True
     if cursor.sees("PERIOD", "FOR"):
-        clauses.required |= parse_period(cursor)
+        clauses.periods |= parse_period(cursor)
         return True
     if sees_key(cursor):
         key = parse_key(cursor)
@@ -282,7 +271,7 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
     return True
 
 
-def _altered(table: Table, clauses: Clauses, cursor: Cursor, draft: Draft) -> Table:
+def _altered(table: Table, clauses: Clauses, cursor: Cursor) -> Table:
     old = Charset(table.charset or "utf8mb4", table.collation or "utf8mb4_general_ci")
     charset = clauses.options.chosen(old, cursor)
     options = clauses.options
@@ -300,7 +289,7 @@ def _altered(table: Table, clauses: Clauses, cursor: Cursor, draft: Draft) -> Ta
         collation=charset.collation,
         comment=table.comment if options.comment is None else options.comment or None,
     )
-    return finished(altered, clauses.keys, clauses.required)
+    return finished(altered, clauses.keys, clauses.periods)
 
 
 def _altered_columns(
@@ -308,6 +297,7 @@ def _altered_columns(
 ) -> tuple[list[Column], dict[str, str]]:
     """Return the columns, and the new name of each old column that stays, by its old name."""
     redefined = {old.lower(): definition for old, definition in clauses.defined if old is not None}
+    settle_timestamps([definition for _, definition in clauses.defined], cursor.session)
     columns: list[Column] = []
     names: dict[str, str] = {}
     for column in table.columns:
@@ -343,12 +333,17 @@ def _place(columns: list[Column], column: Column, place: str | None) -> None:
     if place is None:
         columns.append(column)
     elif place == "":
-        columns.insert(0, column)
+        columns.insert(int(bool(columns) and _is_generated_key(columns[0])), column)
     else:
         at = _position(columns, place)
         if at is None:
             raise DdlError(f"The statement puts a column after '{place}', which the table does not have.")
         columns.insert(at + 1, column)
+
+
+def _is_generated_key(column: Column) -> bool:
+    """Whether MySQL added the column to a table without a primary key (``sql_generate_invisible_primary_key``)."""
+    return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
 def _position(columns: list[Column] | tuple[Column, ...], name: str) -> int | None:
@@ -367,7 +362,7 @@ def _altered_index(index: Index, clauses: Clauses, names: dict[str, str]) -> Ind
 
 
 def _without_default(column: Column) -> Column:
-    return replace(column, default=None, default_kind="none", written=None)
+    return replace(column, default=None, default_kind="null" if column.optional else "none", written=None)
 
 
 def _with_default(column: Column, definition: ColumnDefinition) -> Column:
@@ -383,6 +378,8 @@ def _converted(column: Column, charset: Charset) -> Column:
     if column.charset is None:
         return column
     type_ = column.type
+    if charset.charset == "binary":
+        return replace(column, type=AS_BINARY.get(type_, type_), charset=None, collation=None)
     if max_bytes(charset.charset) > max_bytes(column.charset):
         type_ = _GROWN.get(type_, type_)
     return replace(column, type=type_, charset=charset.charset, collation=charset.collation)

@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
-from floodmark.connectors.mysql.schema.cursor import Cursor
+from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
 from floodmark.connectors.mysql.schema.literals import default_text
+from floodmark.connectors.mysql.schema.session import Session
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING, WORD
 
 NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
-_ATTRIBUTES = frozenset(
-    [
-        "NOT",
-        "NULL",
-        "DEFAULT",
-        "ON",
-        "AUTO_INCREMENT",
-        "PRIMARY",
-        "KEY",
-        "UNIQUE",
-        "COMMENT",
-        "COLLATE",
-        "COLUMN_FORMAT",
-        "STORAGE",
-        "CONSTRAINT",
-        "CHECK",
-        "REFERENCES",
-        "SRID",
-        "REF_SYSTEM_ID",
-        "VISIBLE",
-        "INVISIBLE",
-        "GENERATED",
-        "AS",
-        "COMPRESSED",
-        "WITH",
-        "WITHOUT",
-        "FIRST",
-        "AFTER",
-        "SERIAL",
-    ]
+_ATTRIBUTES = words(
+    "NOT NULL DEFAULT ON AUTO_INCREMENT PRIMARY KEY UNIQUE COMMENT COLLATE COLUMN_FORMAT STORAGE CONSTRAINT CHECK "
+    "REFERENCES SRID REF_SYSTEM_ID VISIBLE INVISIBLE GENERATED AS COMPRESSED WITH WITHOUT FIRST AFTER SERIAL"
 )
-_VALUED = frozenset(
-    [
-        "COLUMN_FORMAT",
-        "STORAGE",
-        "SRID",
-        "REF_SYSTEM_ID",
-        "ENGINE_ATTRIBUTE",
-        "SECONDARY_ENGINE_ATTRIBUTE",
-        "COMPRESSED",
-    ]
-)
+_VALUED = words("COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED")
+
+_WITHOUT_EFFECT = (("WITH", "SYSTEM", "VERSIONING"), ("WITHOUT", "SYSTEM", "VERSIONING"), ("NOT", "SECONDARY"))
+_ZERO_TIME = "0000-00-00 00:00:00"
 
 
 @dataclass
@@ -63,6 +31,7 @@ class ColumnDefinition:
     Attributes:
         optional: None if the statement doesn't tell.
         default_kind: ``none`` if the statement doesn't tell.
+        row_time, row_end: whether it is a row's begin or end, or its end, in a table with system versioning.
         primary, unique: whether the definition makes a key of the column.
         place: ``""`` for FIRST, the name of the column that it comes after, or None.
     """
@@ -77,6 +46,7 @@ class ColumnDefinition:
     on_update: bool = False
     generated: str | None = None
     row_time: bool = False
+    row_end: bool = False
     invisible: bool = False
     comment: str | None = None
     srid: int | None = None
@@ -92,7 +62,7 @@ class ColumnDefinition:
         type_.settle(charset, cursor.server, cursor.session)
         optional = self.optional if self.optional is not None else not (self.primary or self.row_time)
         default, kind, on_update = self.default, self.default_kind, self.on_update
-        if type_.name == "timestamp" and not cursor.session.explicit_timestamps and self.optional is None:
+        if self.implicit_null(cursor.session):
             optional = False
         written = None
         if kind == "literal" and default is not None:
@@ -127,6 +97,10 @@ class ColumnDefinition:
             written=written,
         )
 
+    def implicit_null(self, session: Session) -> bool:
+        """Whether it can't be NULL, for the session's timestamps can't unless they say so."""
+        return self.type.name == "timestamp" and not session.explicit_timestamps and self.optional is None
+
     def literal(self) -> str:
         """Return the literal default as the server keeps it."""
         return default_text(self.type, self.literal_kind, self.default or "")
@@ -140,6 +114,23 @@ class ColumnDefinition:
             written: its text as it stands in the statement, without quotes.
         """
         self.default_kind, self.default, self.written, self.literal_kind = "literal", value, written, kind
+
+
+def settle_timestamps(definitions: Sequence[ColumnDefinition], session: Session) -> None:
+    """Give timestamps the defaults that sessions without ``explicit_defaults_for_timestamp`` give them."""
+    first = True
+    for definition in definitions:
+        if definition.type.name != "timestamp" or session.explicit_timestamps:
+            continue
+        bare = definition.default_kind == "none" and not definition.on_update and definition.generated is None
+        if bare and not definition.optional and not definition.row_time:
+            digits = definition.type.scale
+            if first:
+                now = "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
+                definition.default_kind, definition.default, definition.on_update = "expression", now, True
+            else:
+                definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
+        first = False
 
 
 def parse_column(cursor: Cursor) -> ColumnDefinition:
@@ -201,9 +192,9 @@ def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> bool:
     always = cursor.accept("GENERATED", "ALWAYS")
     if not cursor.accept("AS"):
         return False
-    if cursor.accept_any("ROW"):
-        cursor.take()
-        definition.row_time = True
+    if cursor.accept("ROW"):
+        definition.row_end = cursor.take().value == "END"
+        definition.row_time, definition.generated = True, "stored"
         return True
     if not cursor.sees("("):
         cursor.fail("(" if always else "an expression")
@@ -216,23 +207,17 @@ def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
-    if cursor.accept("CONSTRAINT"):
-        if not cursor.sees("CHECK") and cursor.is_name():
-            cursor.name()
+    if cursor.accept("CONSTRAINT") and not cursor.sees("CHECK") and cursor.is_name():
+        cursor.name()
     if cursor.accept("CHECK"):
         cursor.in_parentheses()
         cursor.accept("NOT")
         cursor.accept("ENFORCED")
     elif cursor.sees("REFERENCES"):
         parse_references(cursor)
-    elif cursor.accept("SRID") or cursor.accept("REF_SYSTEM_ID"):
-        cursor.accept("=")
+    elif cursor.accept("SRID"):
         definition.srid = cursor.number()
-    elif (
-        cursor.accept("WITH", "SYSTEM", "VERSIONING")
-        or cursor.accept("WITHOUT", "SYSTEM", "VERSIONING")
-        or cursor.accept("NOT", "SECONDARY")
-    ):
+    elif any(cursor.accept(*phrase) for phrase in _WITHOUT_EFFECT):
         pass
     elif cursor.sees_any(_VALUED):
         compressed = cursor.take().value == "COMPRESSED"
@@ -249,7 +234,10 @@ def parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
     """Take what stands behind DEFAULT."""
     begin = cursor.next
     if cursor.sees("("):
-        _set_expression(definition, cursor.in_parentheses())
+        at = cursor.at
+        text = cursor.in_parentheses()
+        if not (cursor.server.mariadb and _is_literal(cursor, definition, at)):
+            _set_expression(definition, text)
         return
     if cursor.sees_any(NOW):
         digits = parse_now(cursor)
@@ -264,6 +252,20 @@ def parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
     _skip_expression(cursor)
     end = cursor.tokens[cursor.at - 1]
     _set_expression(definition, cursor.text[begin.start : end.start + len(end.text)])
+
+
+def _is_literal(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:
+    """Take a literal in parentheses, which MariaDB takes for the literal; the cursor stands behind them."""
+    end = cursor.at
+    cursor.at = at
+    while cursor.accept("("):
+        at += 1
+    found = _parse_literal(cursor, definition)
+    while found and cursor.at < end and cursor.accept(")"):
+        pass
+    found = found and cursor.at == end
+    cursor.at = end
+    return found
 
 
 def _set_expression(definition: ColumnDefinition, text: str) -> None:
@@ -342,10 +344,8 @@ def parse_references(cursor: Cursor) -> None:
         if cursor.accept("MATCH"):
             cursor.take()
         elif cursor.accept("ON", "DELETE") or (cursor.sees("ON", "UPDATE") and not _is_now(cursor)):
-            if cursor.accept("ON", "UPDATE"):
-                pass
-            if cursor.accept("SET") or cursor.accept("NO"):
-                pass
+            cursor.accept("ON", "UPDATE")
+            cursor.accept_any("SET", "NO")
             cursor.take()
         else:
             return

@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
-from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column
+from floodmark.connectors.mysql.schema.cursor import Cursor, words
+from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, arranged, parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Draft
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Table, effective_key
 
 _TWO_WORDS = ("DATA", "INDEX")
-_OPTIONS = frozenset(
-    [
-        "ENGINE",
-        "TYPE",
-        "AUTO_INCREMENT",
-        "AVG_ROW_LENGTH",
-        "CHECKSUM",
-        "TABLE_CHECKSUM",
-        "COMPRESSION",
-        "CONNECTION",
-        "DELAY_KEY_WRITE",
-        "ENCRYPTION",
-        "ENGINE_ATTRIBUTE",
-        "SECONDARY_ENGINE_ATTRIBUTE",
-        "SECONDARY_ENGINE",
-        "INSERT_METHOD",
-        "KEY_BLOCK_SIZE",
-        "MAX_ROWS",
-        "MIN_ROWS",
-        "PACK_KEYS",
-        "PASSWORD",
-        "ROW_FORMAT",
-        "STATS_AUTO_RECALC",
-        "STATS_PERSISTENT",
-        "STATS_SAMPLE_PAGES",
-        "TABLESPACE",
-        "STORAGE",
-        "AUTOEXTEND_SIZE",
-        "TRANSACTIONAL",
-        "PAGE_CHECKSUM",
-        "PAGE_COMPRESSED",
-        "PAGE_COMPRESSION_LEVEL",
-        "ENCRYPTED",
-        "ENCRYPTION_KEY_ID",
-        "IETF_QUOTES",
-        "SEQUENCE",
-        "NODEGROUP",
-    ]
+_OPTIONS = words(
+    "ENGINE TYPE AUTO_INCREMENT AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM COMPRESSION CONNECTION DELAY_KEY_WRITE "
+    "ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE SECONDARY_ENGINE INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS "
+    "MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES TABLESPACE "
+    "STORAGE AUTOEXTEND_SIZE TRANSACTIONAL PAGE_CHECKSUM PAGE_COMPRESSED PAGE_COMPRESSION_LEVEL ENCRYPTED "
+    "ENCRYPTION_KEY_ID IETF_QUOTES SEQUENCE NODEGROUP"
 )
-_QUERY_STARTS = frozenset(["SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE"])
+_QUERY_STARTS = words("SELECT WITH VALUES TABLE AS IGNORE REPLACE")
+_BIGINT = Column("", "bigint", length=21, optional=False)
 _SEQUENCE_COLUMNS = (
-    *(
-        Column(name, "bigint", length=21, optional=False)
-        for name in ("next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment")
+    replace(_BIGINT, name="next_not_cached_value"),
+    replace(_BIGINT, name="minimum_value"),
+    replace(_BIGINT, name="maximum_value"),
+    replace(_BIGINT, name="start_value", comment="start value when sequences is created or value if RESTART is used"),
+    replace(_BIGINT, name="increment", comment="increment value"),
+    replace(_BIGINT, name="cache_size", unsigned=True),
+    Column(
+        "cycle_option",
+        "tinyint",
+        length=1,
+        unsigned=True,
+        optional=False,
+        comment="0 if no cycles are allowed, 1 if the sequence should begin a new cycle when maximum_value is passed",
     ),
-    Column("cache_size", "bigint", length=21, unsigned=True, optional=False),
-    Column("cycle_option", "tinyint", length=1, unsigned=True, optional=False),
-    Column("cycle_count", "bigint", length=21, optional=False),
+    replace(_BIGINT, name="cycle_count", comment="How many cycles have been done"),
 )
 
 
@@ -84,7 +62,7 @@ class Elements:
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[KeyDefinition] = field(default_factory=list)
-    required: set[str] = field(default_factory=set)
+    periods: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add_column(self, definition: ColumnDefinition) -> None:
         """Take a column with the keys that its attributes make."""
@@ -117,14 +95,16 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
     options = TableOptions()
     while parse_table_option(cursor, options):
         cursor.accept(",")
-    if not cursor.sees("PARTITION"):
-        cursor.accept("START", "TRANSACTION")
     if elements is None or cursor.sees_any(_QUERY_STARTS) or cursor.sees("("):
         cursor.fail("columns, which the log holds even for a table that is made from a query")
     if not cursor.sees("PARTITION") and not cursor.at_end():
         cursor.fail("an option of the table")
     charset = options.chosen(database_charset(draft, database, cursor), cursor)
+    settle_timestamps(elements.columns, cursor.session)
     columns = [definition.column(charset, cursor) for definition in elements.columns]
+    end = next((definition.name for definition in elements.columns if definition.row_end), None)
+    if end is not None:
+        elements.keys = [_with_row_end(key, end) for key in elements.keys]
     table = finished(
         Table(
             database,
@@ -136,7 +116,7 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
             sequence=options.sequence,
         ),
         elements.keys,
-        elements.required,
+        elements.periods,
     )
     draft.put(table)
     draft.changed("CREATE", (database, name))
@@ -166,7 +146,7 @@ def parse_elements(cursor: Cursor) -> Elements:
     cursor.expect("(")
     while True:
         if cursor.sees("PERIOD", "FOR"):
-            elements.required |= parse_period(cursor)
+            elements.periods |= parse_period(cursor)
         elif sees_key(cursor):
             key = parse_key(cursor)
             if key is not None:
@@ -179,16 +159,16 @@ def parse_elements(cursor: Cursor) -> Elements:
     return elements
 
 
-def parse_period(cursor: Cursor) -> set[str]:
-    """Return the columns of the period that comes next, in lower case: they can't be NULL."""
+def parse_period(cursor: Cursor) -> dict[str, tuple[str, str]]:
+    """Return the columns of MariaDB's period that comes next by its name, all in lower case."""
     cursor.expect("PERIOD", "FOR")
-    cursor.name()
+    name = cursor.name().lower()
     cursor.expect("(")
-    names = {cursor.name().lower()}
+    begin = cursor.name().lower()
     cursor.expect(",")
-    names.add(cursor.name().lower())
+    end = cursor.name().lower()
     cursor.expect(")")
-    return names
+    return {name: (begin, end)}
 
 
 def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
@@ -207,7 +187,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     elif cursor.accept("COMMENT"):
         cursor.accept("=")
         options.comment = cursor.string()
-    elif cursor.accept("WITH", "SYSTEM", "VERSIONING"):
+    elif cursor.accept("WITH", "SYSTEM", "VERSIONING") or cursor.accept("START", "TRANSACTION"):
         pass
     elif cursor.accept("UNION"):
         cursor.accept("=")
@@ -228,22 +208,35 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     return True
 
 
-def finished(table: Table, keys: list[KeyDefinition], required: set[str] | None = None) -> Table:
+def _with_row_end(key: KeyDefinition, end: str) -> KeyDefinition:
+    return replace(key, columns=(*key.columns, end)) if key.unique else key
+
+
+def finished(table: Table, keys: list[KeyDefinition], periods: Mapping[str, tuple[str, str]] | None = None) -> Table:
     """Return a table with its new keys in place.
 
     Args:
         keys: those to add to the ones that it has.
-        required: more columns that can't be NULL, in lower case.
+        periods: MariaDB's periods; their columns can't be NULL, and in a key they stand for both of them.
     """
-    forbidden = set(required or ())
-    for key in keys:
-        if key.name == PRIMARY:
-            forbidden |= {column.lower() for column in key.columns}
-    columns = table.columns
+    periods = periods or {}
+    forbidden = {column for period in periods.values() for column in period}
+    keys = [replace(key, columns=_without_periods(key.columns, periods)) for key in keys]
+    for columns in (table.primary, *(key.columns for key in keys if key.name == PRIMARY)):
+        forbidden |= {column.lower() for column in columns}
+    kept = table.columns
     if forbidden:
-        columns = tuple(_required(column) if column.name.lower() in forbidden else column for column in columns)
-    indexes = arranged(columns, table.indexes, keys)
-    return replace(table, columns=columns, indexes=indexes, key=effective_key(columns, indexes))
+        kept = tuple(_required(column) if column.name.lower() in forbidden else column for column in kept)
+    indexes = arranged(kept, table.indexes, keys)
+    return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
+
+
+def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:
+    expanded: list[str] = []
+    for column in columns:
+        begin_end = periods.get(column.lower())
+        expanded += (begin_end[1], begin_end[0]) if begin_end else (column,)
+    return tuple(expanded)
 
 
 def _required(column: Column) -> Column:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from floodmark.connectors.mysql.schema.cursor import Cursor
+from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_references
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index
 
 _FUNCTIONAL = "functional_index"
-_STARTS = frozenset(["CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"])
+_STARTS = words("CONSTRAINT PRIMARY UNIQUE INDEX KEY FULLTEXT SPATIAL FOREIGN CHECK")
 _OTHER_KINDS = ("FULLTEXT", "SPATIAL", "VECTOR")
 
 
@@ -140,7 +140,7 @@ def arranged(columns: Sequence[Column], old: Iterable[Index], new: Iterable[KeyD
     indexes = list(old)
     foreign = []
     for key in new:
-        parts = tuple(names.get(part.lower(), part) for part in key.columns)
+        parts = tuple(names.get(part.lower(), "") for part in key.columns)
         key = replace(key, columns=parts)
         if key.if_not_exists and key.name is not None and _named(indexes, key.name):
             continue

@@ -37,6 +37,15 @@ _SYNONYMS = {
     "VARCHARACTER": "varchar",
     "LONG": "mediumtext",
 }
+_OF_ORACLE = {
+    "VARCHAR2": "varchar",
+    "NUMBER": "decimal",
+    "RAW": "varbinary",
+    "CLOB": "longtext",
+    "BLOB": "longblob",
+    "DATE": "datetime",
+}
+"""What MariaDB's ``sql_mode=ORACLE`` means by some types."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _APPROXIMATE = frozenset({"float", "double"})
 _TEXTS = ("tinytext", "text", "mediumtext", "longtext")
@@ -61,7 +70,7 @@ _OTHERS = frozenset(
     {"bit", "decimal", "binary", "varbinary", "date", "year", "json", "vector", "inet4", "inet6", "uuid"}
 )
 _KNOWN = _INTEGERS | _APPROXIMATE | _CHARACTERS | _TEMPORAL | _GEOMETRIC | _OTHERS | frozenset(_BLOBS)
-_AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
+AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
 _VECTOR_LENGTH = 2048
@@ -108,24 +117,26 @@ class ColumnType:
         """Give the type the character set it ends up with, and the type that follows from it."""
         if not self.of_characters:
             self.charset = self.collation = None
+            self._grow()
             return
         chosen = choose_charset(self.charset, self.collation, default, server, session)
         if self.binary and self.collation is None:
             chosen = Charset(chosen.charset, binary_collation(chosen.charset))
         self.charset, self.collation = chosen.charset, chosen.collation
-        self._grow()
-        if self.charset == "binary" and self.name in _AS_BINARY:
-            self.name = _AS_BINARY[self.name]
+        if self.charset == "binary":
+            self.name = AS_BINARY.get(self.name, self.name)
             self.charset = self.collation = None
+        self._grow()
 
     def _grow(self) -> None:
         """Choose the type that has room for the declared length."""
         if self.length is None:
             return
         size = self.length * max_bytes(self.charset)
-        if self.name == "text" or (self.name in ("char", "varchar") and size > _ROW_BYTES):
-            self.name = _TEXTS[sum(size > limit for limit in _SIZES)]
-            self.length = None if self.name != "text" else self.length
+        for name, short, sizes in (("text", ("char", "varchar"), _TEXTS), ("blob", ("binary", "varbinary"), _BLOBS)):
+            if self.name == name or (self.name in short and size > _ROW_BYTES):
+                self.name = sizes[sum(size > limit for limit in _SIZES)]
+                self.length = self.length if self.name == name else None
 
 
 def choose_charset(
@@ -159,8 +170,6 @@ def parse_type(cursor: Cursor) -> ColumnType:
                 found.declared += " SIGNED"
         elif not _parse_charset(cursor, found):
             break
-    if found.name == "text" or found.name == "blob":
-        _choose_blob(found)
     return found
 
 
@@ -174,6 +183,8 @@ def _parse_name(cursor: Cursor) -> ColumnType:
     name = _SYNONYMS.get(word, word.lower())
     if word == "REAL":
         name = "float" if cursor.session.real_as_float else "double"
+    if cursor.session.oracle:
+        name = _OF_ORACLE.get(word, name)
     if name not in _KNOWN:
         cursor.fail("a type")
     cursor.at += 1
@@ -228,6 +239,8 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         cursor.expect(")")
     if found.declared in ("BOOL", "BOOLEAN"):
         found.length = 1
+    elif found.declared == "NUMBER" and found.length is None:
+        found.name = "double"
     elif found.name == "decimal":
         found.length = 10 if found.length is None or found.length == 0 else found.length
         found.scale = found.scale or 0
@@ -276,13 +289,6 @@ def _parse_charset(cursor: Cursor, found: ColumnType) -> bool:
     return True
 
 
-def _choose_blob(found: ColumnType) -> None:
-    if found.name == "blob" and found.length is not None:
-        found.name = _BLOBS[sum(found.length > limit for limit in _SIZES)]
-        found.length = found.length if found.name == "blob" else None
-
-
-def bits_text(number: str) -> str:
-    """Return the text that a hexadecimal literal stands for, given the literal's number."""
-    value = int(number)
-    return value.to_bytes((value.bit_length() + 7) // 8, "big").decode("latin-1")
+def bits_text(digits: str) -> str:
+    """Return the text that a hexadecimal or binary literal stands for, given its bytes in hexadecimal digits."""
+    return bytes.fromhex(digits).decode("latin-1")

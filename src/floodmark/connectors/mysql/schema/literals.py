@@ -37,7 +37,10 @@ def _default_text(type_: ColumnType, kind: str, value: str) -> str:
     name = type_.name
     if name == "bit":
         return f"b'{_bit_number(kind, value):b}'"
+    if kind == BITS and name in _BYTES:
+        return _hexadecimal(name, bytes.fromhex(value))
     if name in _INTEGERS:
+        value = str(int(value or "0", 16)) if kind == BITS else value
         number = str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP)))
         if not type_.zerofill:
             return number
@@ -48,7 +51,7 @@ def _default_text(type_: ColumnType, kind: str, value: str) -> str:
     if name in ("float", "double"):
         return _approximate(type_, text)
     if name in _BYTES:
-        return _hexadecimal(type_, text)
+        return _hexadecimal(name, text.encode())
     if name == "year":
         return _year(text, kind == STRING)
     if name in ("date", "datetime", "timestamp"):
@@ -64,6 +67,8 @@ def _default_text(type_: ColumnType, kind: str, value: str) -> str:
 
 
 def _bit_number(kind: str, value: str) -> int:
+    if kind == BITS:
+        return int(value or "0", 16)
     if kind == STRING:
         return int.from_bytes(value.encode("latin-1"), "big")
     return int(Decimal(value))
@@ -77,11 +82,9 @@ def _approximate(type_: ColumnType, text: str) -> str:
     return "0" if shortest == "-0" else shortest
 
 
-def _hexadecimal(type_: ColumnType, text: str) -> str:
-    content = text.encode("utf-8")
-    if type_.name == "binary":
-        content = content.ljust(type_.length or 1, b"\0")
-    return "0x" + content.hex().upper()
+def _hexadecimal(name: str, content: bytes) -> str:
+    # One server pads values of fixed width, the other doesn't.
+    return "0x" + (content.rstrip(b"\0") if name == "binary" else content).hex().upper()
 
 
 def _year(text: str, quoted: bool) -> str:

@@ -13,6 +13,7 @@ from floodmark.errors import DecodeError
 _POST_HEADER = struct.Struct("<IIBHH")
 _REAL_AS_FLOAT = 1 << 0
 _ANSI_QUOTES = 1 << 2
+_ORACLE = 1 << 9
 _NO_BACKSLASH_ESCAPES = 1 << 20
 _EXPLICIT_TIMESTAMPS_OF_MARIADB = 1 << 24
 _FLAGS, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NEW = range(7)
@@ -86,6 +87,7 @@ def parse_query(body: bytes, collations: Mapping[int, str], mariadb: bool) -> Qu
         ansi_quotes=bool(mode & _ANSI_QUOTES),
         no_backslash_escapes=bool(mode & _NO_BACKSLASH_ESCAPES),
         real_as_float=bool(mode & _REAL_AS_FLOAT),
+        oracle=mariadb and bool(mode & _ORACLE),
         collation=collations.get(charsets[2]),
         utf8mb4_collation=collations.get(_number(status.get(_UTF8MB4))),
         explicit_timestamps=explicit,

@@ -52,6 +52,7 @@ class Session:
     ansi_quotes: bool = False
     no_backslash_escapes: bool = False
     real_as_float: bool = False
+    oracle: bool = False
     collation: str | None = None
     utf8mb4_collation: str | None = None
     explicit_timestamps: bool = True

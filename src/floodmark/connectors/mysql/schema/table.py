@@ -130,7 +130,7 @@ class Table:
 def effective_key(columns: Sequence[Column], indexes: Sequence[Index]) -> tuple[str, ...]:
     """Return the key of a table's events: primary key, or the first unique index over NOT NULL columns."""
     for index in indexes:
-        if index.primary:
+        if index.primary and "" not in index.columns:
             return index.columns
     required = {column.name for column in columns if not column.optional}
     for index in indexes:

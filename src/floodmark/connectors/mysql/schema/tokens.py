@@ -19,7 +19,7 @@ NAME = "name"
 STRING = "string"
 NUMBER = "number"
 BITS = "bits"
-"""A hexadecimal or binary literal; ``value`` is its number in decimal digits, ``text`` shows its width."""
+"""A hexadecimal or binary literal; ``value`` is its bytes in hexadecimal digits."""
 SIGN = "sign"
 """Any other single character."""
 END = "end"
@@ -103,10 +103,7 @@ def tokenize(text: str, session: Session, server: Server) -> list[Token]:
         elif kind == "number":
             tokens.append(Token(NUMBER, piece, piece, at))
         elif kind == "bits":
-            hexadecimal = found["hex"] if found["hex"] is not None else found["zerohex"]
-            binary = found["bin"] if found["bin"] is not None else found["zerobin"]
-            number = int(hexadecimal or "0", 16) if hexadecimal is not None else int(binary or "0", 2)
-            tokens.append(Token(BITS, str(number), piece, at))
+            tokens.append(Token(BITS, _hexadecimal(found), piece, at))
         elif kind == "open":
             if not _executed(piece, found["version"], server):
                 at = _end_of_comment(text, found.end())
@@ -152,3 +149,11 @@ def _unquoted(piece: str, no_backslash: bool) -> str:
     if no_backslash or "\\" not in content:
         return content
     return _ESCAPE.sub(lambda found: _MEANS.get(found[1], found[1]), content)
+
+
+def _hexadecimal(found: re.Match[str]) -> str:
+    digits = found["hex"] if found["hex"] is not None else found["zerohex"]
+    if digits is None:
+        bits = found["bin"] if found["bin"] is not None else found["zerobin"]
+        digits = f"{int(bits or '0', 2):0{(len(bits) + 7) // 8 * 2}x}" if bits else ""
+    return digits.upper() if len(digits) % 2 == 0 else "0" + digits.upper()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.postgres.types.settings import PostgresSettings
-from floodmark.connectors.postgres.types.temporal import DEBEZIUM, MAX_DIGITS
+from floodmark.connectors.postgres.types.temporal import MAX_DIGITS
 from floodmark.rows.arrays import (
     Mask,
     as_mask,
@@ -27,6 +27,7 @@ from floodmark.rows.arrays import (
 )
 from floodmark.rows.civil import INT64_MAX, INT64_MIN
 from floodmark.rows.codec import Codec, bare, quoted, semantic, unchanged
+from floodmark.rows.time_units import DEBEZIUM
 
 _TIME = r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?P<fraction>\.\d+)?$"
 _UNITS = {"years": "y", "months": "m", "days": "d"}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.temporal import DEBEZIUM, digits_of, odd_timestamps
+from floodmark.connectors.postgres.types.temporal import digits_of, odd_timestamps
 from floodmark.events.json_text import fixed_width
 from floodmark.rows import civil
 from floodmark.rows.arrays import (
@@ -26,6 +26,7 @@ from floodmark.rows.arrays import (
     without,
 )
 from floodmark.rows.codec import Codec, Settings, quoted, semantic, unchanged
+from floodmark.rows.time_units import DEBEZIUM
 
 _UTC = "+00"
 _SECONDS_WIDTH = 19
