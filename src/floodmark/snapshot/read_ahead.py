@@ -240,7 +240,12 @@ def make_snapshot_engine(
     chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
     if around.connector.tasks_read:
         return SnapshotEngine(around, notifications, part, target_s, chunks)
-    threads = options.snapshot_max_threads or min(THREADS, os.cpu_count() or 1)
+    threads = reading_threads(options)
     isolate = options.errors_tables == "isolate"
     bytes_ahead = options.max_batch_bytes
     return ReadAheadEngine(around, notifications, part, target_s, chunks, store, threads, bytes_ahead, isolate)
+
+
+def reading_threads(options: CommonOptions) -> int:
+    """Return how many threads read at one read point."""
+    return options.snapshot_max_threads or min(THREADS, os.cpu_count() or 1)

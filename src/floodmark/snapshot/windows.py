@@ -172,7 +172,7 @@ class WindowEngine(IncrementalEngine):
     def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
         # The rows were read before the tasks ran. Without the process that read them, none were delivered.
         reads = self._reads(state) if self._holds(state) else []
-        delivered = {(number,): 0 for number, read in enumerate(reads) if read.complete}
+        delivered: dict[tuple[int, ...], int] = {(number,): 0 for number, read in enumerate(reads) if read.complete}
         return state.settle_batch(reports.with_complete("incremental", delivered))
 
     def _take_window(self, state: IncrementalState, after: str) -> None:

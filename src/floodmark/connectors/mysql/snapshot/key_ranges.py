@@ -1,7 +1,7 @@
 """Cutting a table by ranges of its key. Only the server compares keys: collations and types are its own.
 
-A key is a list of texts, one a column, which say the values exactly. They come from queries (``bounds``) or from the last
-row of a piece (``key_of_row``), alike.
+A key is a list of texts, one a column, which say the values exactly. They come from queries (``bounds``) or from the
+last row of a piece (``key_of_row``), alike.
 """
 
 from __future__ import annotations

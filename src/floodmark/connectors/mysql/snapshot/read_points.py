@@ -4,12 +4,12 @@ A view belongs to the connection that opened it, so a read point is some connect
 the log they lie is found without a lock:
 
 - *MariaDB* tells the place of each view (``binlog_snapshot_position``).
-- *MySQL with GTIDs*: a transaction owns its GTID from before it is written to the log until after it is committed in the
-  engine. So when the end of the log is read, then nobody owns a GTID, then the views are opened, and then the log
-  still ends there, the views show all that is in the log and nothing else.
+- *MySQL with GTIDs*: a transaction owns its GTID from before it is written to the log until after it is committed in
+  the engine. So when the end of the log is read, then nobody owns a GTID, then the views are opened, and then the
+  log still ends there, the views show all that is in the log and nothing else.
 
-Where neither works, because GTIDs are off or the server never rests, the views are opened under a short global read lock
-if ``snapshot.locking.mode`` allows.
+Where neither works, because GTIDs are off or the server never rests, the views are opened under a short global read
+lock if ``snapshot.locking.mode`` allows.
 """
 
 from __future__ import annotations
@@ -19,32 +19,30 @@ import queue
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql
 from pymysql.constants import COMMAND
 
 from floodmark.connectors.mysql.schema.catalog import read_schema
-from floodmark.connectors.mysql.schema.schema import TableId
+from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
 from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
+from floodmark.connectors.mysql.snapshot.watermarks import Mark
 from floodmark.errors import ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
-
-Structures = Mapping[TableId, Table]
 
 TRIES = 300
 TRY_S = 2.0
 STRUCTURE_TRIES = 10
 PAUSE_S = 0.0003
 OWNERS_S = 2.0
-_NEW_STATUS = 80200
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 DOING = "opening a view of the tables"
 LOCK_CURE = (
@@ -53,52 +51,36 @@ LOCK_CURE = (
 )
 
 
-@dataclass(frozen=True)
-class Place:
-    """A place in the log.
-
-    Attributes:
-        file: name of the binlog file.
-        offset: in that.
-        gtids: the transactions that had been executed, as text; empty without GTIDs.
-    """
-
-    file: str
-    offset: int
-    gtids: str = ""
-
-    def same(self, other: Place) -> bool:
-        """Tell whether it is the same place."""
-        return (self.file, self.offset) == (other.file, other.offset)
-
-
 class MysqlReadPoint:
     """A ``ReadPoint`` and a ``Window``.
 
     Args:
         views: connections whose views show the same.
         lock: the connection that holds a lock as long as the read point is held, if any.
-        structures: of the captured tables, as the views show them.
+        schema: the structures of all tables, as the views show them.
         place: where the views lie, or up to where a window reaches.
         position: that as a position.
         low: where a window begins; the same position if there is none.
+        mark: the mark in the signal table that opened the window, if any.
     """
 
     def __init__(
         self,
         views: list[Connection],
         lock: Connection | None,
-        structures: Structures,
-        place: Place,
+        schema: Schema,
+        place: LogEnd,
         position: str,
         low: str | None = None,
     ) -> None:
         self.position = position
         self.low = position if low is None else low
-        self.structures = structures
+        self.schema = schema
+        self.mark: Mark | None = None
+        self._closed = False
         self.token: dict[str, Any] = {
             "id": uuid.uuid4().hex,
-            "file": place.file,
+            "file": place.name,
             "offset": place.offset,
             # As Debezium, which asks for whole seconds.
             "micros": int(time.time()) * 1_000_000,
@@ -111,16 +93,22 @@ class MysqlReadPoint:
         for view in views:
             self._idle.put(view)
 
-    def close_at(self, place: Place, position: str) -> None:
+    def end_view(self) -> None:
+        """Let go of the view: all that is wanted of it has been read."""
+        self.release()
+        self._closed = True
+
+    def close_at(self, place: LogEnd, position: str) -> None:
         """Set the place up to which a window reaches."""
         self.position = position
-        self.token |= {"file": place.file, "offset": place.offset}
+        self.token |= {"file": place.name, "offset": place.offset}
 
     @contextmanager
     def view(self) -> Iterator[Connection]:
         """Lend a connection that sees the view, waiting for one; others may read at the same time.
 
-        Afterwards it holds no locks of tables, for which whoever wants to alter them would wait.
+        Afterwards it holds no locks of tables, for which whoever wants to alter them would wait; on MariaDB only if the
+        account has BINLOG ADMIN.
 
         Raises:
             ConnectError: the read point has been released, or is lost.
@@ -147,6 +135,8 @@ class MysqlReadPoint:
 
     def alive(self) -> bool:
         """Tell whether it can still be read from, as far as that can be told without waiting for who reads."""
+        if self._closed:
+            return True
         if self._lost or not all(view.open for view in self._views):
             return False
         with contextlib.suppress(queue.Empty):
@@ -181,7 +171,7 @@ class _Sessions:
 
     control: Connection
     views: list[Connection]
-    low: Place | None = None
+    low: LogEnd | None = None
     taken: list[Connection] = field(default_factory=list)
 
 
@@ -191,8 +181,7 @@ class ReadPoints:
     Args:
         connect: opens an ordinary connection.
         server: the server.
-        position_of: makes a position of a place's file and offset.
-        captures: tells whether a table is captured, by database and name.
+        position_of: makes a position of a place.
         locking: the option ``snapshot.locking.mode``.
         lock_timeout_s: how long a lock may be waited for.
     """
@@ -201,15 +190,13 @@ class ReadPoints:
         self,
         connect: Callable[[], Connection],
         server: Server,
-        position_of: Callable[[str, int], str],
-        captures: Callable[[str, str], bool],
+        position_of: Callable[[LogEnd], str],
         locking: str = "minimal",
         lock_timeout_s: int = 10,
     ) -> None:
         self._connect = connect
         self._server = server
         self._position_of = position_of
-        self._captures = captures
         self._locking = locking
         self._lock_timeout_s = max(lock_timeout_s, 1)
 
@@ -231,7 +218,7 @@ class ReadPoints:
             if may_lock and self._locking == "extended":
                 self._lock(control)
                 sessions.taken = [control]
-                return self._made(sessions, self._structures(control), self._begin_locked(control, conns))
+                return self._made(sessions, read_schema(control, self._server), self._begin_locked(control, conns))
             return self._between(sessions, lambda: self._begin(control, conns, may_lock))
 
     def open_window(self) -> MysqlReadPoint:
@@ -245,11 +232,11 @@ class ReadPoints:
         with self._sessions(1) as sessions:
             control = sessions.control
 
-            def begin() -> Place:
-                sessions.low = self.status(control)
+            def begin() -> LogEnd:
+                sessions.low = self.end_of_log(control)
                 self._wait_for_owners(control)
                 self._start(sessions.views)
-                return self.status(control)
+                return self.end_of_log(control)
 
             point = self._between(sessions, begin)
             assert point is not None
@@ -259,49 +246,36 @@ class ReadPoints:
         """Open a view after a mark that was written to the log; the caller knows where that lies."""
         with self._sessions(1) as sessions:
 
-            def begin() -> Place:
+            def begin() -> LogEnd:
                 self._start(sessions.views)
-                return self.status(sessions.control)
+                return self.end_of_log(sessions.control)
 
             point = self._between(sessions, begin)
             assert point is not None
             return point
 
-    def _between(self, sessions: _Sessions, begin: Callable[[], Place | None]) -> MysqlReadPoint | None:
+    def _between(self, sessions: _Sessions, begin: Callable[[], LogEnd | None]) -> MysqlReadPoint | None:
         """Open views while the tables' structures stay as they are, so that the views show them."""
         for _ in range(STRUCTURE_TRIES):
-            before = self._structures(sessions.control)
+            before = read_schema(sessions.control, self._server)
             place = begin()
             if place is None:
                 return None
-            if self._structures(sessions.control) == before:
+            if read_schema(sessions.control, self._server) == before:
                 return self._made(sessions, before, place)
         raise SourceStateError(
             "The structures of the tables change all the time.", "Start the query when no DDL runs on the server."
         )
 
-    def status(self, conn: Connection) -> Place:
-        """Return where the log ends.
+    def end_of_log(self, conn: Connection) -> LogEnd:
+        """Return where the log ends."""
+        return log_end(conn, self._server.flavor, self._server.version)
 
-        Raises:
-            SourceStateError: the server writes no binlog, or the account may not ask.
-        """
-        mariadb = self._server.mariadb
-        statement = "SHOW BINARY LOG STATUS" if self._has_new_names() else "SHOW MASTER STATUS"
-        rows = run(conn, statement, "reading where the binlog ends")
-        if not rows:
-            raise SourceStateError("The server writes no binlog.", "Set log_bin and binlog_format=ROW on the server.")
-        gtids = "" if mariadb else "".join(str(rows[0][4]).split())
-        return Place(str(rows[0][0]), int(rows[0][1]), gtids)
-
-    def _has_new_names(self) -> bool:
-        return not self._server.mariadb and self._server.version >= _NEW_STATUS
-
-    def _made(self, sessions: _Sessions, structures: Structures, place: Place) -> MysqlReadPoint:
-        low, position = (self._position_of(one.file, one.offset) for one in (sessions.low or place, place))
+    def _made(self, sessions: _Sessions, schema: Schema, place: LogEnd) -> MysqlReadPoint:
+        low, position = (self._position_of(one) for one in (sessions.low or place, place))
         lock = sessions.control if sessions.taken else None
         sessions.taken = [*sessions.taken, *sessions.views]
-        return MysqlReadPoint(sessions.views, lock, structures, place, position, low)
+        return MysqlReadPoint(sessions.views, lock, schema, place, position, low)
 
     @contextmanager
     def _sessions(self, views: int) -> Iterator[_Sessions]:
@@ -309,13 +283,17 @@ class ReadPoints:
         opened: list[Connection] = []
         sessions = None
         try:
-            for _ in range(views + 1):
+            while len(opened) <= views:
                 opened.append(self._connect())
             for conn in opened:
                 run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", DOING)
                 # A limit that is set for everybody else would end the reading.
                 limit = "max_statement_time" if self._server.mariadb else "max_execution_time"
                 run(conn, f"SET SESSION {limit} = 0", DOING)
+                if self._server.mariadb:
+                    # Else a rollback lets go of no table (MariaDB's rule); accounts without BINLOG ADMIN may not.
+                    with contextlib.suppress(SourceStateError):
+                        run(conn, "SET SESSION sql_log_bin = 0", DOING)
             sessions = _Sessions(opened[0], opened[1:])
             yield sessions
         finally:
@@ -324,11 +302,7 @@ class ReadPoints:
                 if conn not in taken:
                     close(conn)
 
-    def _structures(self, control: Connection) -> Structures:
-        schema = read_schema(control, self._server)
-        return {at: table for at, table in schema.tables.items() if self._captures(*at) and not table.sequence}
-
-    def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> Place | None:
+    def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
         """Open the views; return where they lie."""
         place = self._begin_mariadb(control, conns) if self._server.mariadb else self._begin_mysql(control, conns)
         if place is not None or not may_lock:
@@ -345,15 +319,15 @@ class ReadPoints:
         finally:
             run(control, "UNLOCK TABLES", DOING)
 
-    def _begin_mysql(self, control: Connection, conns: list[Connection]) -> Place | None:
+    def _begin_mysql(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
         if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
             return None
         until = time.monotonic() + TRY_S
         for _ in range(TRIES):
-            before = self.status(control)
+            before = self.end_of_log(control)
             if not self._owners(control):
                 self._start(conns)
-                if self.status(control).same(before):
+                if _same(self.end_of_log(control), before):
                     return before
             if time.monotonic() > until:
                 break
@@ -381,31 +355,32 @@ class ReadPoints:
                 )
             time.sleep(PAUSE_S)
 
-    def _begin_mariadb(self, control: Connection, conns: list[Connection]) -> Place | None:
+    def _begin_mariadb(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
         until = time.monotonic() + TRY_S
         while True:
             self._start(conns)
             places = [self._own_place(conn) for conn in conns]
-            if all(place.same(places[0]) for place in places):
+            if all(_same(place, places[0]) for place in places):
                 break
             if time.monotonic() > until:
                 # Fewer will do.
                 for conn, place in list(zip(conns, places, strict=True)):
-                    if not place.same(places[0]):
+                    if not _same(place, places[0]):
                         conns.remove(conn)
                         close(conn)
                 break
         place = places[0]
-        shown = run(control, f"SELECT BINLOG_GTID_POS('{place.file}', {place.offset})", DOING)[0][0]
-        return Place(place.file, place.offset, str(shown or ""))
+        shown = run(control, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", DOING)[0][0]
+        return replace(place, gtids=str(shown or ""))
 
-    def _own_place(self, conn: Connection) -> Place:
+    def _own_place(self, conn: Connection) -> LogEnd:
         """Return where the view of a connection lies, which MariaDB knows."""
         found = dict(run(conn, "SHOW STATUS LIKE 'binlog_snapshot_%'", DOING))
         named = {str(name).lower(): value for name, value in found.items()}
         if not named.get("binlog_snapshot_file"):
-            raise SourceStateError("The server writes no binlog.", "Set log_bin and binlog_format=ROW on the server.")
-        return Place(named["binlog_snapshot_file"], int(named["binlog_snapshot_position"]))
+            raise SourceStateError("The server writes no binlog.", NO_BINLOG)
+        base, number = split_name(named["binlog_snapshot_file"])
+        return LogEnd(base, number, int(named["binlog_snapshot_position"]), "")
 
     def _start(self, conns: list[Connection]) -> None:
         """Open the views, as far as possible at once."""
@@ -421,11 +396,16 @@ class ReadPoints:
         run(control, f"SET SESSION lock_wait_timeout = {self._lock_timeout_s}", DOING)
         run(control, "FLUSH TABLES WITH READ LOCK", "locking the tables", LOCK_CURE)
 
-    def _begin_locked(self, control: Connection, conns: list[Connection]) -> Place:
+    def _begin_locked(self, control: Connection, conns: list[Connection]) -> LogEnd:
         """Open the views while nobody can commit."""
-        place = self.status(control)
+        place = self.end_of_log(control)
         self._start(conns)
         return place
+
+
+def _same(one: LogEnd, other: LogEnd) -> bool:
+    """Tell whether two places are the same."""
+    return (one.base, one.file, one.offset) == (other.base, other.file, other.offset)
 
 
 def _gtids(owned: str) -> set[str]:

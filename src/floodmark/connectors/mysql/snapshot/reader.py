@@ -15,18 +15,17 @@ from floodmark.connectors.mysql.rows.structure import Flavor, TableStructure
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.snapshot.result_rows import row_ends
 from floodmark.connectors.mysql.snapshot.text_rows import split_text_rows
-from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges, key_strings
+from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges
 from floodmark.events.columns import EventGroup, assemble
-from floodmark.rows.raw_column import RawColumn, take_columns
+from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.shapes import TableNames
 from floodmark.rows.table_version import TableVersion, VersionMaker
-from floodmark.snapshot.reconcile import reconcile
 
 SLICE_ROWS = 1 << 16
 """Rows that are decoded together: small slices keep the working set in the processor's caches."""
 
 
-class RowsReader:
+class BinlogWindowReader:
     """A ``WindowReader``."""
 
     def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
@@ -59,7 +58,7 @@ class RowsReader:
             part = slice(first, first + SLICE_ROWS)
             values = split_text_rows(data.payload, starts[part], ends[part], list(columns))
             if changes is not None:
-                values = changes.complete(values)
+                values = changes.still_right(values)
             batch = self._events(version, len(values[0].values), values, chunk)
             if batch is not None:
                 yield batch

@@ -1,7 +1,7 @@
 """The rows of a query as they come over the connection, in large pieces.
 
-PyMySQL makes Python objects of rows, which costs far more than the server's work. So the query is sent on the connection
-and the answer is read from the socket itself; only the packets' lengths are looked at here.
+PyMySQL makes Python objects of rows, which costs far more than the server's work. So the query is sent on the
+connection and the answer is read from the socket itself; only the packets' lengths are looked at here.
 
 Source: MySQL's documentation, "Text Resultset".
 """
@@ -38,8 +38,9 @@ class TableChangedError(SourceStateError):
     """The table is not what it was when the view was opened, so the view doesn't show it any more."""
 
 
-
-def row_pieces(conn: Connection, statement: str, doing: str, size: int) -> Generator[tuple[Bytes, Positions], None, None]:
+def row_pieces(
+    conn: Connection, statement: str, doing: str, size: int
+) -> Generator[tuple[Bytes, Positions], None, None]:
     """Yield the rows of a query.
 
     If they are not all taken, or the connection is lost, it is closed.
@@ -201,4 +202,3 @@ class _Answer:
         code = int.from_bytes(body[1:3], "little")
         error = statement_error(pymysql.err.MySQLError(code, text.decode("utf-8", "replace")), self._doing)
         raise TableChangedError(error.what) if code in _CHANGED else error
-

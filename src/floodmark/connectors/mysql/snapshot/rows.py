@@ -25,9 +25,7 @@ from floodmark.connectors.mysql.snapshot.text_rows import select_expression
 from floodmark.errors import SourceStateError
 
 
-def chunk_rows(
-    point: MysqlReadPoint, chunk: dict[str, Any], size: int
-) -> Generator[SegmentData, None, ChunkOutcome]:
+def chunk_rows(point: MysqlReadPoint, chunk: dict[str, Any], size: int) -> Generator[SegmentData, None, ChunkOutcome]:
     """Return the rows of a chunk, as ``connectors.base.Connector.window_rows`` says.
 
     Args:
@@ -38,7 +36,7 @@ def chunk_rows(
     table = Table.from_json(chunk["table"])
     statement = chunk["stored"]["statement"]
     if statement is None:
-        seen = point.structures.get((table.database, table.name))
+        seen = point.schema.tables.get((table.database, table.name))
         if seen is None or fingerprint(seen) != chunk["file"]:
             return "nothing"
     with point.view() as conn:
