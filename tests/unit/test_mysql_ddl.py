@@ -63,9 +63,10 @@ def test_a_renaming_alter_tells_the_previous_name() -> None:
 
 def test_dropping_several_tables_makes_a_change_for_each() -> None:
     applied = follow("CREATE TABLE a (x INT)", "CREATE TABLE b (x INT)", "DROP TABLE IF EXISTS a, b, c")
-    assert [(change.kind, change.id[1], change.table) for change in applied.changes] == [
-        ("DROP", "a", None),
-        ("DROP", "b", None),
+    assert [(change.kind, change.table, change.statement) for change in applied.changes] == [
+        ("DROP", None, "DROP TABLE IF EXISTS `db`.`a`"),
+        ("DROP", None, "DROP TABLE IF EXISTS `db`.`b`"),
+        ("DROP", None, "DROP TABLE IF EXISTS `db`.`c`"),
     ]
     assert applied.unknown == (("db", "c"),)
 

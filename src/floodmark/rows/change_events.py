@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from floodmark.config.common import CommonOptions
 from floodmark.events.columns import HEADERS, EventGroup
@@ -13,13 +14,15 @@ from floodmark.events.json_text import Fragment
 from floodmark.rows.changes import C, Rows
 from floodmark.rows.raw_column import RawColumn, take_columns
 from floodmark.rows.shapes import Text
+from floodmark.rows.table_version import TableVersion
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 # Sub-order of the events made from one change.
 DELETED, TOMBSTONE, CREATED = 0, 1, 2
 
-_SUBS = 256
+SUBS = 256
+"""More than one change makes events of."""
 
 
 class ChangeEvents:
@@ -82,6 +85,24 @@ class ChangeEvents:
         created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
         yield created
 
+    def update_counts(
+        self, version: TableVersion, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool
+    ) -> NDArray[np.int64]:
+        """Return how many events updates make, tombstones aside, shape (rows,).
+
+        Args:
+            version: of their table.
+            old: the old rows.
+            new: the new rows.
+            complete: whether all columns of the old rows are known.
+        """
+        options = self._options
+        moved = version.key_changed(old, new, complete)
+        stayed = np.full(len(moved), not options.skips("u"))
+        if complete and options.skip_messages_without_change:
+            stayed &= version.row_changed(old, new)
+        return np.where(moved, (not options.skips("d")) + (not options.skips("c")), stayed.astype(np.int64))
+
     def deletes(self, rows: Rows[C], old: Sequence[RawColumn], complete: bool) -> Iterator[EventGroup]:
         """Return the events of deletes, with their tombstones.
 
@@ -132,14 +153,14 @@ class ChangeEvents:
         return self._group(rows, "d", {"key": keys, "value": pa.nulls(len(rows), pa.string())}, TOMBSTONE)
 
     def _group(self, rows: Rows[C], operation: str, columns: dict[str, pa.Array], sub: int) -> EventGroup:
-        shown = min(sub, _SUBS - 1)
+        shown = min(sub, SUBS - 1)
         every: dict[str, Text] = {
             **columns,
             **rows.changes.columns(shown, rows.names),
             **rows.constants,
             "op": operation,
         }
-        return EventGroup.of(rows.changes.order * _SUBS + shown, every)
+        return EventGroup.of(rows.changes.order * SUBS + shown, every)
 
 
 def _headers(name: str, values: pa.StringArray) -> pa.ListArray:

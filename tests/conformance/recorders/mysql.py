@@ -37,7 +37,7 @@ def record_all(cases: Sequence[Case]) -> Iterator[tuple[Case, list[Record]]]:
 def record(server: MysqlServer, case: Case) -> list[Record]:
     """Run a case in a database of its own and return Debezium's records."""
     with server.connect() as session, session.cursor() as cursor, tempfile.TemporaryDirectory() as scratch:
-        for statement in (f"CREATE DATABASE {case.name}", f"USE {case.name}", *case.setup):
+        for statement in (f"CREATE DATABASE `{case.name}`", f"USE `{case.name}`", *case.setup):
             cursor.execute(statement)
         cursor.execute(f"CREATE DATABASE {SYNC}")
         with Debezium(_options(server, case), Path(scratch) / "records.jsonl", jvm_args=JVM) as run:
@@ -49,22 +49,21 @@ def record(server: MysqlServer, case: Case) -> list[Record]:
             catch_up(cursor, run, "end")
             records = run.records()
         cursor.execute(f"DROP DATABASE {SYNC}")
-        cursor.execute(f"DROP DATABASE IF EXISTS {case.name}")
+        cursor.execute(f"DROP DATABASE IF EXISTS `{case.name}`")
     return without_marks(records)
 
 
 def without_marks(records: list[Record]) -> list[Record]:
     """Leave out what the marks caused: their rows, their table's DDL, and what is told of their transactions."""
     marks = [one for one in records if SYNC in f"{one.topic} {one.key} {one.value}"]
-    ids = {_transaction(one.key) for one in marks} - {None}
-    return [one for one in records if one not in marks and _transaction(one.key) not in ids]
+    ids = {(_payload(one.value).get("transaction") or {}).get("id") for one in marks} - {None}
+    return [one for one in records if one not in marks and _payload(one.key).get("id") not in ids]
 
 
-def _transaction(key: str | None) -> str | None:
-    """Return the transaction that a record of the transaction topic is about."""
-    value: dict[str, Any] = json.loads(key or "null") or {}
-    fields = value.get("payload", value)
-    return str(fields["id"]) if list(fields) == ["id"] and isinstance(fields["id"], str) else None
+def _payload(text: str | None) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(text or "null") or {}
+    payload: dict[str, Any] = value.get("payload", value)
+    return payload
 
 
 def wait_for_stream(cursor: Cursor, debezium: Debezium) -> None:

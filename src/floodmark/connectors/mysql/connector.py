@@ -7,7 +7,7 @@ from typing import Any
 from floodmark.capture.log_stream import LogStream
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import Connector, ReadPoint
-from floodmark.connectors.mysql.gtid import parse_gtids
+from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, parse_gtids
 from floodmark.connectors.mysql.log.places import Places
 from floodmark.connectors.mysql.log.signal_rows import SignalRows
 from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
@@ -76,8 +76,7 @@ class BinlogConnector:
         if known is not None:
             self._places.add(position, known)
             if known.server != server_identity(conn, flavor) and known.gtids:
-                executed = parse_gtids(flavor, log_end(conn, flavor, self._described().version).gtids)
-                if not parse_gtids(flavor, known.gtids) <= executed:
+                if not _holds(flavor, log_end(conn, flavor, self._described().version).gtids, known.gtids):
                     raise CheckpointError(
                         "This server lacks transactions that the query has delivered: it is another source, or a "
                         "replica that was promoted before it had received everything.",
@@ -177,6 +176,16 @@ class BinlogConnector:
         if self._conn is None:
             self._conn = connect(self._options)
         return self._conn
+
+
+def _holds(flavor: str, executed: str, known: str) -> bool:
+    """Tell whether all transactions that are known have been executed."""
+    ours, theirs = parse_gtids(flavor, known), parse_gtids(flavor, executed)
+    if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
+        return ours <= theirs
+    assert isinstance(ours, MariadbGtids)
+    assert isinstance(theirs, MariadbGtids)
+    return ours <= theirs
 
 
 def make_connector(options: BinlogOptions) -> Connector:

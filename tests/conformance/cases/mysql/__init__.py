@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.mysql import envelope, numbers, texts, times
+from tests.conformance.cases.mysql import columns, ddl, envelope, images, keys, numbers, specials, texts, times
 
-THEMES = (numbers, times, texts, envelope)
+THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, ddl)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)

@@ -8,7 +8,7 @@ Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,17 +21,20 @@ from floodmark.connectors.base import DeadLetter, TableFailure
 from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.events import Events, segment_events
 from floodmark.connectors.mysql.log.layouts import Layout
-from floodmark.connectors.mysql.log.row_changes import RowChanges, StreamedSource
+from floodmark.connectors.mysql.log.row_changes import ROW_BITS, RowChanges, StreamedSource
 from floodmark.connectors.mysql.log.row_columns import image_columns
 from floodmark.connectors.mysql.log.row_events import RowEvents, row_events, statements
-from floodmark.connectors.mysql.log.row_images import Pieces, SplitRows, image_of, split_events
+from floodmark.connectors.mysql.log.row_images import Pieces, image_of, split_events
+from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.tables import SegmentTables
+from floodmark.connectors.mysql.log.transaction_events import Blocks, Boundaries, TransactionEvents
 from floodmark.connectors.mysql.rows.structure import TableStructure
 from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.rows.change_events import ChangeEvents
-from floodmark.rows.changes import DELETE, INSERT, UPDATE, Rows
+from floodmark.rows.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.rows.isolation import Isolation
+from floodmark.rows.orders import EventOrders
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.shapes import Shapes
 from floodmark.rows.table_version import TableVersion, VersionMaker
@@ -94,6 +97,19 @@ def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[i
     }
 
 
+@dataclass
+class _Segment:
+    """What decoding the rows of a segment needs."""
+
+    events: Events
+    tables: SegmentTables
+    shapes: Shapes
+    versions: Sequence[TableVersion | None]
+    source: StreamedSource
+    isolation: Isolation
+    blocks: Blocks | None = None
+
+
 class BinlogDecoder:
     """Decodes segments of binlog events into events."""
 
@@ -124,92 +140,110 @@ class BinlogDecoder:
         shapes = Shapes(tables.relations, self._options)
         isolation = Isolation(tables.relations, aside, only, failed, dead)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = statements(events) if self._options.include_query else None
+        queries = self._queries(data, events) if self._options.include_query else None
         source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
-        wanted = events.of("rows") & events.within(after, upto)
-        wanted &= np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
-        found = row_events(events, np.flatnonzero(wanted))
-        for part in found.slices(SLICE_BYTES):
-            groups = list(self._groups(part, events, tables, shapes, versions, source, isolation))
-            batch = assemble(groups, self._make_version.schema)
-            if batch is not None:
-                yield batch
+        segment = _Segment(events, tables, shapes, versions, source, isolation)
+        captured = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
+        inside = events.within(after, upto)
+        told: TransactionEvents | None = None
+        if self._options.provide_transaction_metadata and self._options.format == "events":
+            boundaries = Boundaries(events)
+            order, orders = self._orders(data, segment, events.of("rows") & captured)
+            segment.blocks = Blocks(boundaries, order, orders)
+            told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
+        low = 0
+        for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
+            groups = list(self._groups(part, segment))
+            high = int(part.event[-1]) + 1
+            if told is not None:
+                groups += told.groups(inside, low, high)
+            low = high
+            yield from self._batches(groups)
+        if told is not None:
+            yield from self._batches(list(told.groups(inside, low, len(events))))
 
-    def _groups(
-        self,
-        found: RowEvents,
-        events: Events,
-        tables: SegmentTables,
-        shapes: Shapes,
-        versions: Sequence[TableVersion | None],
-        source: StreamedSource,
-        isolation: Isolation,
-    ) -> Iterator[EventGroup]:
-        relation = tables.relation[found.event]
-        for chosen in found.alike(relation, shapes.shape):
-            part = found.select(chosen)
-            version = versions[int(shapes.shape[relation[chosen[0]]])]
-            kind, operations, make = self._maker(int(part.kind[0]))
-            if version is None or all(map(self._options.skips, operations)):
-                continue
-            rows = self._split(part, kind, relation[chosen], events, tables, version, shapes, source, isolation)
+    def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
+        batch = assemble(groups, self._make_version.schema)
+        if batch is not None:
+            yield batch
+
+    def _orders(
+        self, data: SegmentData, segment: _Segment, chosen: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], EventOrders]:
+        """Return the order of all changes of a segment, and the places of their events."""
+        events, tables = segment.events, segment.tables
+        parts = [
+            (rows.changes.order, rows.changes.relation, self._counts(rows))
+            for part in row_events(events, np.flatnonzero(chosen)).slices(SLICE_BYTES)
+            for rows in self._splits(part, segment)
+        ]
+        order, relation, count = (
+            np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, np.int64) for i in range(3)
+        )
+        sort = np.argsort(order)
+        order, relation, count = order[sort], relation[sort], count[sort]
+        opened = data.header["transaction"]
+        before = dict(opened.get("events") or {}) if opened is not None else {}
+        names = [f"{one.schema}.{one.table}" for one in tables.relations]
+        listed = list(dict.fromkeys([*before, *names]))
+        number = np.array([listed.index(name) for name in names], np.int64)
+        transaction = events.transaction[order >> ROW_BITS]
+        return order, EventOrders.of(transaction, number[relation], count, listed, before)
+
+    def _counts(self, rows: _Split) -> NDArray[np.int64]:
+        """Return how many events each change makes, tombstones aside, shape (rows,)."""
+        kind = int(rows.changes.kind[0])
+        if kind != UPDATE:
+            return np.full(len(rows), int(not self._options.skips(OPERATIONS[kind])), np.int64)
+        old = rows.old()
+        return self._events.update_counts(rows.version, old, rows.new(old), complete=True)
+
+    def _queries(self, data: SegmentData, events: Events) -> pa.StringArray:
+        opened = data.header["transaction"]
+        return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
+
+    def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
+        makers = {INSERT: ("c", self._inserts), UPDATE: ("udc", self._updates), DELETE: ("d", self._deletes)}
+        for rows in self._splits(found, segment):
+            # An update may be a delete and a create, so it is not left out before it has been looked at.
+            operations, make = makers[int(rows.changes.kind[0])]
+            if not all(map(self._options.skips, operations)):
+                yield from segment.isolation.run(make, rows)
+
+    def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
+        """Yield the rows of events that can be split together."""
+        relation = segment.tables.relation[found.event]
+        for chosen in found.alike(relation, segment.shapes.shape):
+            version = segment.versions[int(segment.shapes.shape[relation[chosen[0]]])]
+            rows = None if version is None else self._split(found.select(chosen), version, relation[chosen], segment)
             if rows is not None:
-                yield from isolation.run(make, rows)
-
-    def _maker(self, kind: int) -> tuple[int, str, Callable[[Rows[RowChanges]], Iterator[EventGroup]]]:
-        # An update may be a delete and a create, so it is not left out before it has been looked at.
-        if kind in kinds.WRITES:
-            return INSERT, "c", self._inserts
-        return (UPDATE, "udc", self._updates) if kind in kinds.UPDATES else (DELETE, "d", self._deletes)
+                yield rows
 
     def _split(
-        self,
-        part: RowEvents,
-        kind: int,
-        relation: NDArray[np.int64],
-        events: Events,
-        tables: SegmentTables,
-        version: TableVersion,
-        shapes: Shapes,
-        source: StreamedSource,
-        isolation: Isolation,
+        self, part: RowEvents, version: TableVersion, relation: NDArray[np.int64], segment: _Segment
     ) -> _Split | None:
         """Return the rows of events that look alike; None if they can't be split."""
+        code = int(part.kind[0])
+        kind = INSERT if code in kinds.WRITES else UPDATE if code in kinds.UPDATES else DELETE
         try:
-            layouts = tables.layouts(int(relation[0]))
+            layouts = segment.tables.layouts(int(relation[0]))
             images = [image_of(layouts, present, part.is_partial and last) for present, last in part.bitmaps()]
             before = None if kind == INSERT else images[0]
             split = split_events(part.buf, part.begin, part.end, before, None if kind == DELETE else images[-1])
         except DecodeError as exc:
-            isolation.fail(relation, exc)
+            segment.isolation.fail(relation, exc)
             return None
-        return self._rows(part, split, kind, relation, events, layouts, version, tables, shapes, source)
-
-    def _rows(
-        self,
-        part: RowEvents,
-        split: SplitRows,
-        kind: int,
-        relation: NDArray[np.int64],
-        events: Events,
-        layouts: tuple[Layout, ...],
-        version: TableVersion,
-        tables: SegmentTables,
-        shapes: Shapes,
-        source: StreamedSource,
-    ) -> _Split:
-        count = len(split.event)
         changes = RowChanges(
-            events,
+            segment.events,
             part.event[split.event],
             split.number,
-            np.full(count, kind, np.uint8),
+            np.full(len(split.event), kind, np.uint8),
             relation[split.event],
-            tables.relations,
+            segment.tables.relations,
         )
-        names = shapes.names(changes.relation)
-        pieces = source.pieces(names, changes)
-        return _Split(changes, version, names, pieces, {}, None, part.buf, layouts, split.before, split.after)
+        names = segment.shapes.names(changes.relation)
+        source = segment.source.pieces(names, changes)
+        return _Split(changes, version, names, source, {}, segment.blocks, part.buf, layouts, split.before, split.after)
 
     def _inserts(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)

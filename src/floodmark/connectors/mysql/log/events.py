@@ -21,6 +21,8 @@ from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.compressed import payload_events
 from floodmark.connectors.mysql.log.gtid_events import gtids
 from floodmark.connectors.mysql.log.little_endian import numbers
+from floodmark.connectors.mysql.log.queries import parse_query
+from floodmark.connectors.mysql.log.segments import OpenTransaction, Places, places
 from floodmark.connectors.mysql.position import ALL_ROWS, Position
 from floodmark.errors import DecodeError
 
@@ -45,6 +47,7 @@ class Transactions:
         gtid: its GTID; null without, shape (transactions,).
         commit_us: when it was committed at its origin, microseconds since the epoch; -1 where the log doesn't tell.
         thread: the session that it was made in; -1 where the log doesn't tell.
+        begin: offset of the statement that begins it, where that lies before the segment, shape (transactions,).
     """
 
     start: Numbers
@@ -52,6 +55,7 @@ class Transactions:
     gtid: pa.StringArray
     commit_us: Numbers
     thread: Numbers
+    begin: Numbers
 
 
 @dataclass
@@ -140,7 +144,7 @@ def segment_events(data: SegmentData) -> Events:
         DecodeError: a record isn't what the protocol says, or the header lacks what it must have.
     """
     try:
-        return _expanded(_outer_events(data), data.header)
+        return _expanded(_outer_events(data))
     except (KeyError, TypeError, ValueError, IndexError) as exc:
         raise DecodeError(f"A log segment cannot be read: {type(exc).__name__}: {exc}.") from None
 
@@ -152,22 +156,22 @@ def _outer_events(data: SegmentData) -> Events:
         raise DecodeError("A log segment's last record is cut off.")
     at = starts + kinds.AT_BODY
     size = numbers(buf, starts + kinds.AT_SIZE, 4)
-    tail = kinds.CHECKSUM_BYTES if header["checksum"] else 0
+    place = places(data)
     ends = starts + kinds.PACKET + size
-    if (size < kinds.HEADER_BYTES + tail).any() or (ends > np.append(starts[1:], len(buf))).any():
+    if (size < kinds.HEADER_BYTES + place.checksum).any() or (ends > np.append(starts[1:], len(buf))).any():
         raise DecodeError("A binlog event is longer than its record, or shorter than its header.")
+    ends -= place.checksum
     kind = buf[starts + kinds.AT_TYPE]
-    file, offset = _places(header, size)
-    transaction, transactions = _transactions(header, buf, kind, at, ends - tail, file, offset)
+    transaction, transactions = _transactions(header, buf, kind, at, ends, place)
     return Events(
         buf,
         at,
-        ends - tail,
+        ends,
         kind,
         numbers(buf, starts + kinds.AT_TIMESTAMP, 4),
         numbers(buf, starts + kinds.AT_SERVER_ID, 4),
-        file,
-        offset,
+        place.file,
+        place.offset,
         transaction,
         np.zeros(len(starts), np.int64),
         np.arange(len(starts)),
@@ -177,40 +181,32 @@ def _outer_events(data: SegmentData) -> Events:
     )
 
 
-def _places(header: dict[str, Any], size: Numbers) -> tuple[Numbers, Numbers]:
-    """Return each event's file and offset."""
-    file = np.full(len(size), int(header["file"]), np.int64)
-    before = np.cumsum(size) - size
-    offset = before + int(header["at"])
-    for record, number, at in header["moves"]:
-        file[record:] = number
-        offset[record:] = before[record:] - before[record : record + 1] + at
-    return file, offset
-
-
 def _transactions(
-    header: dict[str, Any],
-    buf: Bytes,
-    kind: NDArray[np.uint8],
-    at: Numbers,
-    end: Numbers,
-    file: Numbers,
-    offset: Numbers,
+    header: dict[str, Any], buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, place: Places
 ) -> tuple[Numbers, Transactions]:
     begins = np.flatnonzero(_OF_KIND["gtids"][kind])
     gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])
     transaction = np.cumsum(_OF_KIND["gtids"][kind])
     thread = _threads(buf, kind, at, transaction, len(begins) + 1)
     # The first one began before the segment, or is nobody's.
-    opened = header["transaction"] or {}
-    if opened:
-        thread[0] = int(opened.get("thread", -1))
+    start = begin = int(header["at"])
+    first, first_us = pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
+    if header["transaction"] is not None:
+        opened = OpenTransaction.from_json(header["transaction"])
+        event = np.frombuffer(opened.gtid, np.uint8)
+        one = np.array([kinds.HEADER_BYTES])
+        first, first_us = gtids(event, event[[kinds.TYPE]], one, np.array([len(event)]))
+        start = begin = opened.start
+        if opened.begin is not None:
+            thread[0] = parse_query(opened.begin).thread
+            begin = opened.start + len(opened.gtid) + int(place.checksum[0])
     return transaction, Transactions(
-        np.concatenate([[int(opened.get("start", header["at"]))], offset[begins]]),
-        np.concatenate([[int(header["file"])], file[begins]]),
-        pa.concat_arrays([pa.array([opened.get("gtid")], pa.string()), gtid]),
-        np.concatenate([[int(opened.get("commit_us", -1))], commit_us]),
+        np.concatenate([[start], place.offset[begins]]),
+        np.concatenate([[int(header["file"])], place.file[begins]]),
+        pa.concat_arrays([first, gtid]),
+        np.concatenate([first_us, commit_us]),
         thread,
+        np.concatenate([[begin], place.offset[begins]]),
     )
 
 
@@ -223,7 +219,7 @@ def _threads(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, transaction: Numb
     return thread
 
 
-def _expanded(events: Events, header: dict[str, Any]) -> Events:
+def _expanded(events: Events) -> Events:
     """Put the events inside of compressed transactions in the place of what holds them."""
     holders = np.flatnonzero(events.kind == kinds.TRANSACTION_PAYLOAD).tolist()
     if not holders:
@@ -255,6 +251,6 @@ def _expanded(events: Events, header: dict[str, Any]) -> Events:
     result = replace(events, buf=buf, **joined)
     known = events.transactions
     thread = _threads(buf, result.kind, result.at, result.transaction, len(known.start))
-    if header["transaction"] is not None:
+    if known.thread[0] >= 0:
         thread[0] = known.thread[0]
     return replace(result, transactions=replace(known, thread=thread))

@@ -22,7 +22,7 @@ from floodmark.rows.shapes import TableNames, Text
 Numbers = NDArray[np.int64]
 
 MICRO = 1_000_000
-_ROW_BITS = 28
+ROW_BITS = 28
 """An event of 1 GB, the largest there is, holds fewer rows."""
 
 
@@ -51,7 +51,7 @@ class RowChanges:
     @property
     def order(self) -> Numbers:
         """Ascending numbers of the changes, shape (changes,)."""
-        return self.event << _ROW_BITS | self.number
+        return self.event << ROW_BITS | self.number
 
     def select(self, index: Numbers | slice) -> RowChanges:
         """Return some of the changes."""
@@ -76,25 +76,33 @@ class RowChanges:
 
     def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
         """Return the columns of the changes' events that tell their place in the log, and their table."""
-        events, event = self.events, self.event
-        transaction = events.transaction[event]
-        known = events.transactions
-        place = positions(
+        place = place_columns(self.events, self.event, self.number, sub)
+        return {"topic": names.topic, "database": names.schema, "table": names.table, **place}
+
+
+def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> dict[str, pa.Array]:
+    """Return the columns that tell the place of events in the log.
+
+    Args:
+        events: of the segment.
+        event: index of the binlog event that each belongs to, shape (rows,).
+        number: of the row in it, from 1, shape (rows,).
+        sub: their place among the events of one row.
+    """
+    transaction = events.transaction[event]
+    known = events.transactions
+    return {
+        "position": positions(
             events.epoch,
             events.file[event],
             known.start[transaction],
             events.offset[event],
-            events.inner[event] + self.number,
+            events.inner[event] + number,
             sub,
-        )
-        return {
-            "topic": names.topic,
-            "database": names.schema,
-            "table": names.table,
-            "position": place,
-            "txid": known.gtid.take(pa.array(transaction)),
-            "source_ts": pa.array(times_us(events)[event]).cast(pa.timestamp("us", tz="UTC")),
-        }
+        ),
+        "txid": known.gtid.take(pa.array(transaction)),
+        "source_ts": pa.array(times_us(events)[event]).cast(pa.timestamp("us", tz="UTC")),
+    }
 
 
 def times_us(events: Events) -> Numbers:

@@ -170,20 +170,26 @@ def _decompressed(
     return np.concatenate(buffers), begin, end
 
 
-def statements(events: Events) -> pa.StringArray:
-    """Return the statement that each event comes from, null where the log doesn't hold it, shape (events,)."""
+def statements(events: Events, before: bytes | None) -> pa.StringArray:
+    """Return the statement that each event comes from, null where the log doesn't hold it, shape (events,).
+
+    Args:
+        events: of a segment.
+        before: the event with the text of the statement that goes on at the segment's begin; None if there is none.
+    """
     found = np.flatnonzero(events.of("statements"))
-    if not len(found):
-        return pa.nulls(len(events), pa.string())
-    texts = pa.array([_statement(events, i) for i in found.tolist()], pa.string())
-    last = np.maximum(np.searchsorted(found, np.arange(len(events)), "right") - 1, 0)
+    own = [_statement(events.event(i)) for i in found.tolist()]
+    texts = pa.array([None if before is None else _statement(before), *own], pa.string())
+    owners = np.concatenate([[0], events.transaction[found]])
+    places = np.concatenate([[-1], found])
+    last = np.searchsorted(places, np.arange(len(events)), "right") - 1
     # A statement's rows lie behind it in its own transaction.
-    known = (events.transaction[found[last]] == events.transaction) & (found[last] < np.arange(len(events)))
+    known = owners[last] == events.transaction
     return texts.take(pa.array(last, mask=~known))
 
 
-def _statement(events: Events, index: int) -> str:
-    body = events.body(index)
+def _statement(event: bytes) -> str:
+    body = event[kinds.HEADER_BYTES :]
     # MySQL's begins with a byte of its length, which is too short for long ones.
-    text = body[_ROWS_QUERY_LENGTH:] if int(events.kind[index]) == kinds.ROWS_QUERY else body
+    text = body[_ROWS_QUERY_LENGTH:] if event[kinds.TYPE] == kinds.ROWS_QUERY else body
     return text.decode("utf-8", "replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from floodmark.connectors.mysql.schema.table import Table
 from floodmark.errors import DecodeError
 
 TABLE_ID_BYTES = 6
-_FILE_BITS = 48
+_FILE_BITS, _FILE_MASK = 48, 0x7FFF
 
 
 class SegmentTables:
@@ -37,7 +38,15 @@ class SegmentTables:
         self.relations: list[TableStructure] = []
         self.maps: list[TableMap] = []
         self.relation = np.full(len(events), -1, np.int64)
-        self._known = [(int(entry["record"]), Table.from_json(entry["structure"])) for entry in header["tables"]]
+        entries = header["tables"]
+        self._known = [
+            (int(entry["record"]), Table.from_json(entry["structure"])) for entry in entries if entry["structure"]
+        ]
+        self._carried = [
+            (int(entry["table_id"]), parse_table_map(base64.b64decode(entry["map"])))
+            for entry in entries
+            if "map" in entry
+        ]
         self._flavor: Flavor = flavor
         self._assign(events)
 
@@ -59,40 +68,45 @@ class SegmentTables:
             raise DecodeError(f"{structure.schema}.{structure.table}: {exc}") from None
 
     def _assign(self, events: Events) -> None:
-        maps = np.flatnonzero(events.kind == kinds.TABLE_MAP)
         rows = np.flatnonzero(events.of("rows"))
         if not len(rows):
             return
+        maps = np.flatnonzero(events.kind == kinds.TABLE_MAP)
+        carried = len(self._carried)
         # A number stands for one version of a table until the server starts again, which begins another file.
-        owner = self._numbered(events, maps) if len(maps) else np.zeros(0, np.int64)
-        keys = np.concatenate([_table_ids(events, maps), _table_ids(events, rows)])
-        order = np.argsort(np.concatenate([maps, rows]), kind="stable")
-        self._join(keys, order, len(maps), owner, rows)
-
-    def _join(self, keys: NDArray[np.int64], order: NDArray[np.int64], maps: int, owner: Any, rows: Any) -> None:
-        """Give each row event the version of the last TABLE_MAP event before it that has the same number."""
-        by_key = order[np.argsort(keys[order], kind="stable")]
-        is_map = by_key < maps
-        last = np.maximum.accumulate(np.where(is_map, np.arange(len(by_key)), -1))
-        found = by_key[np.maximum(last, 0)]
-        right = (last >= 0) & (keys[found] == keys[by_key])
-        chosen = ~is_map
-        if not right[chosen].all():
+        first = int(events.file[0]) & _FILE_MASK
+        known = np.array([number | first << _FILE_BITS for number, _ in self._carried], np.int64)
+        owner = np.concatenate([np.arange(carried), self._numbered(events, maps)])
+        keys = np.concatenate([known, _table_ids(events, maps), _table_ids(events, rows)])
+        place = np.concatenate([np.full(carried, -1), maps, rows])
+        # Each row event gets the version of the last TABLE_MAP event before it that has the same number.
+        order = np.lexsort((place, keys))
+        is_map = order < len(owner)
+        last = np.maximum.accumulate(np.where(is_map, np.arange(len(order)), -1))
+        found = order[np.maximum(last, 0)]
+        if not ((last >= 0) & (keys[found] == keys[order]))[~is_map].all():
             raise DecodeError("A row event belongs to a table that no TABLE_MAP event has announced.")
-        self.relation[rows[by_key[chosen] - maps]] = owner[found[chosen]]
+        self.relation[rows[order[~is_map] - len(owner)]] = owner[found[~is_map]]
 
     def _numbered(self, events: Events, maps: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the relation of each TABLE_MAP event."""
+        for _, seen in self._carried:
+            self._add(seen, -1)
+        if not len(maps):
+            return np.zeros(0, np.int64)
         ids = _table_ids(events, maps)
         version = np.searchsorted(sorted({record for record, _ in self._known}), events.record[maps], "right")
         pairs, first, owner = np.unique(np.stack([ids, version]), axis=1, return_index=True, return_inverse=True)
         relation = np.empty(pairs.shape[1], np.int64)
         for number in np.argsort(first).tolist():
-            seen = parse_table_map(events.event(int(maps[first[number]])))
-            relation[number] = len(self.relations)
-            self.relations.append(self._structure(seen, int(events.record[maps[first[number]]])))
-            self.maps.append(seen)
+            one = int(maps[first[number]])
+            relation[number] = self._add(parse_table_map(events.event(one)), int(events.record[one]))
         return relation[owner.ravel()]
+
+    def _add(self, seen: TableMap, record: int) -> int:
+        self.relations.append(self._structure(seen, record))
+        self.maps.append(seen)
+        return len(self.relations) - 1
 
     def _structure(self, seen: TableMap, record: int) -> TableStructure:
         versions = [
@@ -108,4 +122,4 @@ class SegmentTables:
 def _table_ids(events: Events, index: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of the tables of TABLE_MAP and row events, with the file, within which they are unique."""
     at = events.at[index]
-    return numbers(events.buf, at, TABLE_ID_BYTES) | (events.file[index] & 0x7FFF) << _FILE_BITS
+    return numbers(events.buf, at, TABLE_ID_BYTES) | (events.file[index] & _FILE_MASK) << _FILE_BITS

@@ -147,6 +147,18 @@ class Cursor:
                 depth += (token.value == "(") - (token.value == ")")
         return self.text[begin + 1 : self.tokens[self.at - 1].start].strip()
 
+    def slice(self, first: int, last: int) -> str:
+        """Return the text from one token up to another, which are given by their numbers."""
+        end = self.tokens[last]
+        return self.text[self.tokens[first].start : end.start + len(end.text)]
+
+    def statement(self) -> str:
+        """Return the text without what stands around the statement: comments, a semicolon."""
+        last = len(self.tokens) - 2
+        while last > 0 and self.tokens[last].value == ";" and self.tokens[last].kind == SIGN:
+            last -= 1
+        return self.slice(0, last)
+
     def skip_item(self) -> None:
         """Go to the comma, the parenthesis or the end that closes an item of a list."""
         while self.next.kind != END and not self.sees(",") and not self.sees(")"):

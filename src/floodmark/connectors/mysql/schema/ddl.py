@@ -16,7 +16,7 @@ from floodmark.connectors.mysql.schema.ddl_create import (
 )
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_parts, skip_index_options
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
-from floodmark.connectors.mysql.schema.schema import Applied, Draft, Schema
+from floodmark.connectors.mysql.schema.schema import Applied, Change, Draft, Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Index, Table
 from floodmark.errors import DdlError
@@ -42,11 +42,17 @@ def apply(schema: Schema, text: str, session: Session, server: Server) -> Applie
         return Applied(schema)
     draft = Draft(schema)
     try:
-        _dispatch(Cursor(text, session, server), draft)
+        cursor = Cursor(text, session, server)
+        _dispatch(cursor, draft)
+        draft.changes = [_stated(change, cursor) for change in draft.changes]
     except DdlError as error:
         shown = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
         raise DdlError(f"{error.what} The statement is: {shown}") from None
     return draft.applied()
+
+
+def _stated(change: Change, cursor: Cursor) -> Change:
+    return change if change.statement is not None else replace(change, statement=cursor.statement())
 
 
 def _dispatch(cursor: Cursor, draft: Draft) -> None:
@@ -61,13 +67,16 @@ def _dispatch(cursor: Cursor, draft: Draft) -> None:
         cursor.accept_any("ONLINE", "OFFLINE")
         cursor.accept("IGNORE")
         if cursor.accept("TABLE"):
+            draft.understood = True
             alter_table(cursor, draft)
         elif cursor.accept_any("DATABASE", "SCHEMA"):
+            draft.understood = True
             _alter_database(cursor, draft)
     elif first == "DROP":
         _drop(cursor, draft)
     elif first == "RENAME":
         if cursor.accept_any("TABLE", "TABLES"):
+            draft.understood = True
             _rename_tables(cursor, draft)
     elif first == "TRUNCATE":
         cursor.accept("TABLE")
@@ -80,8 +89,10 @@ def _create(cursor: Cursor, draft: Draft) -> None:
     if cursor.accept("TEMPORARY"):
         return
     if cursor.accept("TABLE"):
+        draft.understood = True
         create_table(cursor, draft, replacing)
     elif cursor.accept_any("DATABASE", "SCHEMA"):
+        draft.understood = True
         _create_database(cursor, draft)
     elif cursor.accept("SEQUENCE"):
         create_sequence(cursor, draft)
@@ -91,6 +102,7 @@ def _create(cursor: Cursor, draft: Draft) -> None:
         if not unique:
             cursor.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
         if cursor.accept("INDEX"):
+            draft.understood = True
             _create_index(cursor, draft, unique, replacing)
 
 
@@ -109,38 +121,45 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -
         if replacing:
             table = replace(table, indexes=_without_index(table, name))
         draft.put(finished(table, [key]))
-        draft.changed("ALTER", (table.database, table.name))
+        draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 
 def _drop(cursor: Cursor, draft: Draft) -> None:
     if cursor.accept("TEMPORARY"):
         return
     if cursor.accept_any("TABLE", "TABLES"):
+        draft.understood = True
         _drop_tables(cursor, draft)
     elif cursor.accept("SEQUENCE"):
         _drop_tables(cursor, draft)
         draft.changes.clear()
     elif cursor.accept_any("DATABASE", "SCHEMA"):
+        draft.understood = True
         cursor.accept("IF", "EXISTS")
         draft.drop_database(cursor.database_name())
     else:
         cursor.accept_any("ONLINE", "OFFLINE")
         if cursor.accept("INDEX"):
+            draft.understood = True
             _drop_index(cursor, draft)
 
 
 def _drop_tables(cursor: Cursor, draft: Draft) -> None:
     cursor.accept("IF", "EXISTS")
-    while True:
-        name = cursor.table_name()
-        known = name in draft.tables
-        draft.drop(name)
-        if known:
-            draft.changed("DROP", name)
-        else:
+    begin = cursor.slice(0, cursor.at - 1)
+    names = [cursor.table_name()]
+    while cursor.accept(","):
+        names.append(cursor.table_name())
+    how = cursor.accept_any("RESTRICT", "CASCADE")
+    for name in names:
+        if name not in draft.tables:
             draft.unknown.append(name)
-        if not cursor.accept(","):
-            break
+        draft.drop(name)
+        draft.changed("DROP", name, statement=f"{begin} {_quoted(name)}" + (f" {how}" if how else ""))
+
+
+def _quoted(table: TableId) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in table)
 
 
 def _drop_index(cursor: Cursor, draft: Draft) -> None:
@@ -150,7 +169,7 @@ def _drop_index(cursor: Cursor, draft: Draft) -> None:
     table = draft.find(cursor.table_name())
     if table is not None:
         draft.put(finished(replace(table, indexes=_without_index(table, name)), []))
-        draft.changed("ALTER", (table.database, table.name))
+        draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 
 def _without_index(table: Table, name: str) -> tuple[Index, ...]:
@@ -159,16 +178,21 @@ def _without_index(table: Table, name: str) -> tuple[Index, ...]:
 
 def _rename_tables(cursor: Cursor, draft: Draft) -> None:
     cursor.accept("IF", "EXISTS")
+    begin = cursor.slice(0, cursor.at - 1)
     while True:
+        first = cursor.at
         old = cursor.table_name()
+        shown = cursor.slice(first, cursor.at - 1)
         skip_wait(cursor)
         cursor.expect("TO")
+        first = cursor.at
         new = cursor.table_name()
+        shown = f"{begin} {shown} TO {cursor.slice(first, cursor.at - 1)}"
         table = draft.find(old)
         if table is not None:
             draft.drop(old)
             draft.put(replace(table, database=new[0], name=new[1]))
-            draft.changed("ALTER", new, old)
+            draft.changed("ALTER", new, old, shown)
         if not cursor.accept(","):
             break
 

@@ -250,8 +250,7 @@ def parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
         return
     cursor.at = cursor.tokens.index(begin)
     _skip_expression(cursor)
-    end = cursor.tokens[cursor.at - 1]
-    _set_expression(definition, cursor.text[begin.start : end.start + len(end.text)])
+    _set_expression(definition, cursor.slice(cursor.tokens.index(begin), cursor.at - 1))
 
 
 def _is_literal(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:

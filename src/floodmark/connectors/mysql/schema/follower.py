@@ -53,8 +53,8 @@ class SchemaFollower:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the place that was reached."""
-        return Position.parse(self._positions[-1]).epoch
+        """The epoch of the place that was reached; 0 before it is known."""
+        return 0 if not self._positions else Position.parse(self._positions[-1]).epoch
 
     def rewind(self, position: str) -> None:
         """Be as the log has it at a position.

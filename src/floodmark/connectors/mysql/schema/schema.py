@@ -34,7 +34,8 @@ class Change:
         id: the table, by its name after the statement.
         previous: its name before the statement, if that was another one.
         table: its structure after the statement; None if it is dropped or wasn't known.
-        statement: the part of the statement that did it, where one statement changes several tables.
+        statement: the statement, or the part of it that did it where one statement changes several tables.
+        quiet: whether Debezium does not count it as a change of the table: ``CREATE INDEX``, ``DROP INDEX``.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Change:
     previous: TableId | None = None
     table: Table | None = None
     statement: str | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,14 @@ class Applied:
         changes: what it did, in its own order.
         database: the database that it created, changed or dropped.
         unknown: tables that it changes but that are not in the schema: views, or tables that are left out.
+        understood: whether it is a statement about tables or databases, even if it changes nothing.
     """
 
     schema: Schema
     changes: tuple[Change, ...] = ()
     database: str | None = None
     unknown: tuple[TableId, ...] = ()
+    understood: bool = False
 
 
 class Draft:
@@ -70,6 +74,7 @@ class Draft:
         self.changes: list[Change] = []
         self.unknown: list[TableId] = []
         self.database: str | None = None
+        self.understood = False
 
     @property
     def tables(self) -> Mapping[TableId, Table]:
@@ -112,13 +117,20 @@ class Draft:
         self._tables = {key: value for key, value in self.tables.items() if key[0] != name}
         self.database = name
 
-    def changed(self, kind: str, table: TableId, previous: TableId | None = None, statement: str | None = None) -> None:
+    def changed(
+        self,
+        kind: str,
+        table: TableId,
+        previous: TableId | None = None,
+        statement: str | None = None,
+        quiet: bool = False,
+    ) -> None:
         """Note a change; the structure is the one that the table has now."""
-        self.changes.append(Change(kind, table, previous, self.tables.get(table), statement))
+        self.changes.append(Change(kind, table, previous, self.tables.get(table), statement, quiet))
 
     def applied(self) -> Applied:
         """Return the outcome."""
         schema = self._before
         if self._tables is not None or self._databases is not None:
             schema = Schema(self.databases, self.tables)
-        return Applied(schema, tuple(self.changes), self.database, tuple(self.unknown))
+        return Applied(schema, tuple(self.changes), self.database, tuple(self.unknown), self.understood)

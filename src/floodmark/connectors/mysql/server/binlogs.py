@@ -74,7 +74,7 @@ def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
         raise SourceStateError("The server writes no binlog.", NO_BINLOG)
     name, offset, _, _, *executed = rows[0]
     if flavor == "mariadb":
-        gtids = str(run(conn, "SELECT @@GLOBAL.gtid_binlog_pos", "the GTIDs in the binlog")[0][0] or "")
+        gtids = str(run(conn, "SELECT @@GLOBAL.gtid_binlog_state", "the GTIDs in the binlog")[0][0] or "")
     else:
         gtids = str(executed[0]).replace("\n", "") if executed and executed[0] else ""
     base, number = split_name(name)

@@ -18,6 +18,7 @@ from floodmark.connectors.postgres.log.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.log.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.log.records import Changes, all_changes, truncated
 from floodmark.connectors.postgres.log.tuples import OLD_KEY_ROW, OLD_ROW, tuple_pairs
+from floodmark.rows.change_events import ChangeEvents
 from floodmark.rows.orders import EventOrders
 from floodmark.rows.raw_column import with_old_values
 from floodmark.rows.shapes import Shapes
@@ -115,11 +116,7 @@ def _update_events(
     part = changes.select(index)
     old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
     new = with_old_values(new, old)
-    moved = version.key_changed(old, new, complete)
-    stayed = np.full(len(index), not options.skips("u"))
-    if complete and options.skip_messages_without_change:
-        stayed &= version.row_changed(old, new)
-    return np.where(moved, (not options.skips("d")) + (not options.skips("c")), stayed.astype(np.int64))
+    return ChangeEvents(options).update_counts(version, old, new, complete)
 
 
 def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str, int]] | None:
