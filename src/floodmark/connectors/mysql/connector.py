@@ -52,6 +52,7 @@ class BinlogConnector:
     ) -> tuple[str, ReadPoint | None]:
         """Prove that the server writes the log that is needed, and know the tables at the place to start from."""
         conn = self._ordinary()
+        self._schema.know(self._described(), read_collations(conn))
         for finding in obstacles(conn, self._described(), self._options):
             raise SourceStateError(finding.finding, finding.fix)
         if position is not None:
@@ -60,7 +61,7 @@ class BinlogConnector:
         schema, end = self._settled_schema(conn)
         start = str(end.position(0))
         self._places.add(start, KnownPlace(server_identity(conn, self._options.connector), end.gtids))
-        self._schema.begin(start, schema, self._described(), read_collations(conn))
+        self._schema.begin(start, schema)
         if not snapshot:
             return start, None
         raise NotImplementedError
@@ -75,15 +76,15 @@ class BinlogConnector:
         flavor = self._options.connector
         if known is not None:
             self._places.add(position, known)
-            if known.server != server_identity(conn, flavor) and known.gtids:
-                if not _holds(flavor, log_end(conn, flavor, self._described().version).gtids, known.gtids):
-                    raise CheckpointError(
-                        "This server lacks transactions that the query has delivered: it is another source, or a "
-                        "replica that was promoted before it had received everything.",
-                        "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
-                    )
+            moved = known.server != server_identity(conn, flavor) and bool(known.gtids)
+            if moved and not _holds(flavor, log_end(conn, flavor, self._described().version).gtids, known.gtids):
+                raise CheckpointError(
+                    "This server lacks transactions that the query has delivered: it is another source, or a "
+                    "replica that was promoted before it had received everything.",
+                    "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
+                )
         find_start(conn, flavor, place, known)
-        self._schema.load(position, self._described())
+        self._schema.rewind(position)
 
     def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
         """Return the structures of the tables, and a place in the log where they are so."""
@@ -102,6 +103,7 @@ class BinlogConnector:
     def delivered(self, position: str) -> None:
         """Forget what lies before."""
         self._places.forget(position)
+        self._schema.forget(position)
 
     def current_position(self) -> str:
         """Return the end of the binlog."""

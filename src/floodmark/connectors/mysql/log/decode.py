@@ -19,6 +19,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import DeadLetter, TableFailure
 from floodmark.connectors.mysql.log import event_types as kinds
+from floodmark.connectors.mysql.log.ddl_events import DdlEvents
 from floodmark.connectors.mysql.log.events import Events, segment_events
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_changes import ROW_BITS, RowChanges, StreamedSource
@@ -151,16 +152,32 @@ class BinlogDecoder:
             order, orders = self._orders(data, segment, events.of("rows") & captured)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
+        ddl = None
+        if only is None:
+            ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
         low = 0
         for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             high = int(part.event[-1]) + 1
-            if told is not None:
-                groups += told.groups(inside, low, high)
+            groups += self._others(segment, told, ddl, inside, low, high)
             low = high
             yield from self._batches(groups)
+        yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
+
+    def _others(
+        self,
+        segment: _Segment,
+        told: TransactionEvents | None,
+        ddl: DdlEvents | None,
+        inside: NDArray[np.bool_],
+        low: int,
+        high: int,
+    ) -> Iterator[EventGroup]:
+        """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
         if told is not None:
-            yield from self._batches(list(told.groups(inside, low, len(events))))
+            yield from told.groups(inside, low, high)
+        if ddl is not None:
+            yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
 
 from floodmark.connectors.mysql.log.values import BINARY_TYPES, raw_type
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.rows.civil import INT64_MAX
 from floodmark.rows.codec import Codec
 
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\(\d?\))?", re.IGNORECASE)
@@ -23,6 +24,7 @@ _HEX = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?")
 _TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?(-?\d+):(\d\d)(?::(\d\d))?(?:\.(\d{1,6}))?")
 _EPOCH = "1970-01-01"
+_WIDE = Context(prec=100)
 _WORDS = {"true": "1", "false": "0"}
 
 Reader = Callable[[str, Column], str | None]
@@ -45,6 +47,9 @@ def default_value(column: Column, codec: Codec) -> pa.Array | None:
     if kind != pa.string():
         return _number(text, kind)
     value = _READERS.get(column.type, _as_it_is)(text, column)
+    if value is not None and column.type == "bigint" and codec.schema["type"] == "int64":
+        # As in Debezium, though the values of BIGINT UNSIGNED themselves go below zero.
+        value = str(min(int(value), INT64_MAX))
     return None if value is None else pa.array([value], pa.string())
 
 
@@ -64,7 +69,7 @@ def _integer(text: str, column: Column) -> str | None:
     number = _decimal_of(text)
     if number is None:
         return None
-    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP))
+    rounded = int(number.quantize(Decimal(1), ROUND_HALF_UP, _WIDE))
     return f"{rounded:04}" if column.type == "year" else str(rounded)
 
 
@@ -72,7 +77,7 @@ def _decimal(text: str, column: Column) -> str | None:
     number = _decimal_of(text)
     if number is None:
         return None
-    return f"{number.quantize(Decimal(1).scaleb(-(column.scale or 0)), ROUND_HALF_UP):f}"
+    return f"{number.quantize(Decimal(1).scaleb(-(column.scale or 0)), ROUND_HALF_UP, _WIDE):f}"
 
 
 def _decimal_of(text: str) -> Decimal | None:
