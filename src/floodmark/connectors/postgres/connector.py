@@ -58,6 +58,8 @@ log = get_logger(__name__)
 class PostgresConnector:
     """A ``Connector``; opens its connection at the first use."""
 
+    tasks_read = True
+
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
         load_converters(options)
@@ -153,7 +155,7 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
         return window.rows(chunk)

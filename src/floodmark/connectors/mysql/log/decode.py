@@ -117,7 +117,7 @@ class BinlogDecoder:
     def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._events = ChangeEvents(options)
+        self._events = ChangeEvents(options, by_part=False)
 
     def decode(
         self,
@@ -220,9 +220,8 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("udc", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
         for rows in self._splits(found, segment):
-            # An update may be a delete and a create, so it is not left out before it has been looked at.
             operations, make = makers[int(rows.changes.kind[0])]
             if not all(map(self._options.skips, operations)):
                 yield from segment.isolation.run(make, rows)
