@@ -192,10 +192,9 @@ class Receiver:
     def _place(self, starts: Indices, types: Bytes, end: int) -> None:
         """Find out where events lie, and let them wait."""
         offsets = unwrapped(begins(self.buffer, starts), self.offset)
-        last = int(offsets[-1])
-        if last - self.offset > end - int(starts[0]) + BACKWARDS:
+        if (np.diff(offsets, prepend=self.offset) >= BACKWARDS).any():
             raise DecodeError(f"The offsets in {self._name} go back behind {self.offset}.")
-        self.offset = last + int(le_view(self.buffer, "<u4")[int(starts[-1]) + AT_SIZE])
+        self.offset = int(offsets[-1]) + int(le_view(self.buffer, "<u4")[int(starts[-1]) + AT_SIZE])
         if self._skip_before is not None:
             skipped = int(np.searchsorted(offsets, self._skip_before))
             starts, types, offsets = starts[skipped:], types[skipped:], offsets[skipped:]
