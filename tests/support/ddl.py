@@ -11,16 +11,16 @@ from typing import Any
 
 import pymysql
 
+from floodmark.connectors.mysql.log.queries import Query, parse_query
 from floodmark.connectors.mysql.schema import catalog, ddl
-from floodmark.connectors.mysql.schema.query_event import Query, parse_query
 from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Column, Table
 from tests.support.mysql import MysqlServer
 
 FOLDER = Path(__file__).parent.parent / "data" / "ddl"
 QUERY_EVENT = 2
-HEADER, CHECKSUM = 19, 4
+CHECKSUM = 4
 _END = re.compile(r";\n(?:\n|$)")
 _DIGITLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _UNSIZED = frozenset({"float", "double", "text", "blob", "tinytext", "tinyblob", "mediumtext", "longtext"})
@@ -76,8 +76,10 @@ class Follower:
         """Apply what the log holds since the last time; return the statements."""
         texts = []
         for query in self.queries():
-            texts.append(query.text)
-            self.schema = ddl.apply(self.schema, query.text, query.session, self.info).schema
+            text = statement_text(query, self.collations)
+            texts.append(text)
+            session = session_of(query, self.collations, self.info)
+            self.schema = ddl.apply(self.schema, text, session, self.info).schema
         return texts
 
     def queries(self) -> Iterator[Query]:
@@ -90,7 +92,7 @@ class Follower:
         while at < len(data):
             (size,) = struct.unpack_from("<I", data, at + 9)
             if data[at + 4] == QUERY_EVENT:
-                yield parse_query(data[at + HEADER : at + size - CHECKSUM], self.collations, self.info.mariadb)
+                yield parse_query(data[at : at + size - CHECKSUM])
             at += size
 
     def differences(self) -> list[str]:

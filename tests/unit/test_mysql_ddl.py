@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from floodmark.connectors.mysql.log.queries import Query
 from floodmark.connectors.mysql.schema import ddl
 from floodmark.connectors.mysql.schema.ddl_types import Charset
 from floodmark.connectors.mysql.schema.schema import Applied, Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.session import Server, Session, session_of, statement_text
 from floodmark.errors import DdlError
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
@@ -199,3 +200,31 @@ def test_the_server_collation_makes_databases() -> None:
     applied = follow("CREATE DATABASE x", "CREATE TABLE x.t (a CHAR(3))", session=session)
     assert applied.schema.databases["x"] == Charset("latin1", "latin1_german1_ci")
     assert applied.schema.tables["x", "t"].columns[0].collation == "latin1_german1_ci"
+
+
+def test_the_session_is_what_its_query_says() -> None:
+    collations = {8: "latin1_swedish_ci", 45: "utf8mb4_general_ci", 255: "utf8mb4_0900_ai_ci"}
+    query = Query(
+        "?",
+        "ALTER TABLE \u00e9".encode("latin-1"),
+        "db",
+        thread=7,
+        seconds=0,
+        sql_mode=1 << 2 | 1 << 20 | 1,
+        client_charset=8,
+        server_collation=255,
+        utf8mb4_collation=45,
+        explicit_timestamps=False,
+        flags=1 << 24,
+    )
+    assert statement_text(query, collations) == "ALTER TABLE \u00e9"
+    found = session_of(query, collations, MYSQL)
+    assert found == Session("db", True, True, True, False, "utf8mb4_0900_ai_ci", "utf8mb4_general_ci", False)
+    assert session_of(query, collations, MARIADB).explicit_timestamps
+
+
+def test_oracle_s_names_of_types_are_mariadb_s() -> None:
+    session = Session("db", oracle=True)
+    text = "CREATE TABLE t (a VARCHAR2(10), b NUMBER(5,2), c NUMBER, d RAW(5), e DATE)"
+    columns = follow(text, session=session, server=MARIADB).schema.tables["db", "t"].columns
+    assert [column.type for column in columns] == ["varchar", "decimal", "double", "varbinary", "datetime"]

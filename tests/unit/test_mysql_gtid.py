@@ -72,13 +72,12 @@ def test_mariadb_lists(one: dict[tuple[int, int], int], other: dict[tuple[int, i
     assert (a <= b) == (covered(one) <= covered(other))
     assert bool(a - b) == bool(covered(one) - covered(other))
     assert all(a.contains(*gtid) == (gtid in covered(one)) for gtid in covered(one) | covered(other))
-    assert {domain for domain, _, _ in a.positions({})} == {domain for domain, _ in one}
+    assert {domain for domain, _, _ in a.positions()} == {domain for domain, _ in one}
 
 
 def test_mariadb_positions_name_the_last_server_of_a_domain() -> None:
     known = MariadbGtids.parse("0-1-270,0-2-300,1-5-7")
-    assert str(known.positions({})) == "0-2-300,1-5-7"
-    assert str(known.positions({0: 1})) == "0-1-270,1-5-7"
+    assert str(known.positions()) == "0-2-300,1-5-7"
     assert str(known.add(0, 1, 301)) == "0-1-301,0-2-300,1-5-7"
     with pytest.raises(CheckpointError, match="not a set"):
         MariadbGtids.parse("0-1")

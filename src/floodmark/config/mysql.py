@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.debezium import accept_mysql
-from floodmark.config.model import OWN, Patterns, Words, option
+from floodmark.config.model import OWN, Patterns, Words, matches, option
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _MARIADB_TLS = {
@@ -173,6 +173,11 @@ class BinlogOptions(CommonOptions):
         return accept_mysql(key, value)
 
     @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's database."""
+        return True
+
+    @property
     @abstractmethod
     def ssl_mode(self) -> str:
         """Whether and how to use TLS, as MySQL's client names it."""
@@ -192,6 +197,13 @@ class BinlogOptions(CommonOptions):
         It stays the same when the query moves to another server.
         """
         return f"{self.topic_prefix}-{self.connector}-{self.replica_id}"
+
+    def captures_database(self, database: str) -> bool:
+        """Tell whether the filters let a database through."""
+        if self.table_ignore_builtin and database in SYSTEM_DATABASES:
+            return False
+        included = not self.schema_include_list or matches(self.schema_include_list, database)
+        return included and not matches(self.schema_exclude_list, database)
 
     def captures(self, schema: str, table: str) -> bool:
         """Tell whether the filters let a table through."""

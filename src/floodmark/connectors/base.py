@@ -173,7 +173,14 @@ class KeyRanges(Protocol):
 
 
 class Connector(Protocol):
-    """The planner's side of a connector. Opened lazily; nothing in it is pickled."""
+    """The planner's side of a connector. Opened lazily; nothing in it is pickled.
+
+    Attributes:
+        tasks_read: whether tasks can read at a read point that this process holds. If not, this process reads the rows
+            (``window_rows``), and tasks make them into events (``WindowReader``).
+    """
+
+    tasks_read: bool
 
     def identity(self) -> dict[str, str]:
         """Return what identifies the source in a checkpoint."""
@@ -229,10 +236,16 @@ class Connector(Protocol):
             None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, raw, in pieces, and at the end what became of it.
 
-        If they are not all taken, the window is of no more use.
+        If they are not all taken, the window is of no more use. Several threads may read at a read point that tasks
+        can't read at.
+
+        Args:
+            window: or a read point that tasks can't read at.
+            chunk: as an engine describes it. With ``to_end`` it goes from ``after`` to the table's end; then the rows
+                come in the order of ``key``, if that isn't None, and each piece's header has its ``last`` row's key.
         """
 
     def close_window(self, window: Window) -> None:
@@ -248,8 +261,8 @@ class Connector(Protocol):
         """Return the tables to snapshot, as JSON data.
 
         ``name``, ``published`` (the name that its events have), ``oid``, ``logged`` (the number that its events
-        have in the log), ``units`` (how much there is to read), ``rows`` (an estimate) and ``file`` (changes when
-        the table is rewritten or altered).
+        have in the log), ``units`` (how much there is to read; ``snapshot.state.UNCOUNTED`` if it is read in the order
+        of its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
         """
 
     def tables(self) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
 
 
 def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a window's chunk that are right at its end; report if that fails.
+    """Return the rows of a chunk that the planner has read, those that are right at its window's end; report a failure.
 
     Raises:
         LogGoneError: a file is missing.
@@ -102,7 +102,8 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
     except Exception as exc:
         if options.errors_tables == "fail":
             raise
-        ReportBox(partition.uri, partition.owner).write(partition.batch, [_failure("incremental", chunk, 0, exc)])
+        report = _failure(partition.part, chunk, 0, exc)
+        ReportBox(partition.uri, partition.owner).write(partition.batch, [report])
 
 
 class _Reading:

@@ -23,10 +23,8 @@ def make_decoder(options: BinlogOptions, make_version: VersionMaker) -> LogDecod
 
 
 def make_chunk_reader(options: BinlogOptions, make_version: VersionMaker) -> ChunkReader:
-    """Return what reads chunks of tables."""
-    from floodmark.connectors.mysql.snapshot.reader import BinlogChunkReader
-
-    return BinlogChunkReader(options, make_version)
+    """Return nothing: views of the tables belong to connections, so that the planner's process reads the rows."""
+    raise NotImplementedError("Tasks don't read tables of MySQL.")
 
 
 def make_window_reader(options: BinlogOptions, make_version: VersionMaker) -> WindowReader:

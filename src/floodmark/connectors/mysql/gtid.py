@@ -227,18 +227,12 @@ class MariadbGtids:
         """Return the part whose sources count; a source is ``<domain>-<server>``."""
         return MariadbGtids({one: number for one, number in self.last.items() if taken(f"{one[0]}-{one[1]}")})
 
-    def positions(self, latest: Mapping[int, int]) -> MariadbGtids:
-        """Return one GTID a domain, which is what a replica's position is.
-
-        Args:
-            latest: the server that wrote last in a domain, where several did.
-        """
+    def positions(self) -> MariadbGtids:
+        """Return one GTID a domain, its last, which is what a replica's position is."""
         chosen: dict[int, tuple[int, int]] = {}
         for domain, server, number in self:
-            known = chosen.get(domain)
-            if latest.get(domain) == server or (domain not in latest and (known is None or number > known[1])):
-                chosen[domain] = (server, number)
-        return MariadbGtids({(domain, server): number for domain, (server, number) in chosen.items()})
+            chosen[domain] = max((number, server), chosen.get(domain, (0, 0)))
+        return MariadbGtids({(domain, server): number for domain, (number, server) in chosen.items()})
 
 
 Gtids: TypeAlias = MysqlGtids | MariadbGtids

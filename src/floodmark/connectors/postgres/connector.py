@@ -31,7 +31,7 @@ from floodmark.connectors.postgres.server.connection import (
 from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.server.publication import ensure_publication
 from floodmark.connectors.postgres.server.replica_identity import set_identities
-from floodmark.connectors.postgres.server.side_work import OldestTransaction, SideStatements
+from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges, key_of, message_key_of
@@ -47,6 +47,7 @@ from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, Snapsh
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
 from floodmark.connectors.postgres.types.type_info import type_from_list
+from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
@@ -57,6 +58,8 @@ log = get_logger(__name__)
 
 class PostgresConnector:
     """A ``Connector``; opens its connection at the first use."""
+
+    tasks_read = True
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
@@ -69,7 +72,7 @@ class PostgresConnector:
         self._commits = CommitLog()
         self._first_xid: int | None = None
         self._oldest = OldestTransaction(options)
-        self._aside = SideStatements(options)
+        self._aside = SideStatements(lambda: PostgresSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""
@@ -153,7 +156,7 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
         return window.rows(chunk)

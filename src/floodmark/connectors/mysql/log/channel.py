@@ -33,7 +33,7 @@ _FATAL_READ = 1236
 _NO_PRIVILEGE = (1227, 1045, 1142)
 _NOT_BINLOGGING = 1381
 
-_WAYS_OUT = (
+WAYS_OUT = (
     "Ways out: restore the missing binlog files if they were moved away; set snapshot.mode=when_needed, which reads "
     "the tables again; or start with a new checkpoint. To keep it from happening again raise "
     "binlog_expire_logs_seconds on the server."
@@ -183,19 +183,17 @@ def error_of(code: int, text: str) -> FloodmarkError:
             said, "Another replica or query has the same server id: give each one its own database.server.id."
         )
     if any(words in low for words in _GONE):
-        return LogGoneError(f"The binlog that the checkpoint needs is gone. {said}", _WAYS_OUT)
+        return LogGoneError(f"The binlog that the checkpoint needs is gone. {said}", WAYS_OUT)
     if any(words in low for words in _OTHER_LOG):
         return SourceStateError(
             f"The server's binlog is not the one that the checkpoint belongs to. {said}",
-            "It was reset, or this is another server. " + _WAYS_OUT,
+            "It was reset, or this is another server. " + WAYS_OUT,
         )
     if "max_allowed_packet" in low:
         return SourceStateError(said, "Raise max_allowed_packet on the server.")
     if "shutdown" in low or "being shut down" in low:
         return ConnectError(said)
-    return SourceStateError(
-        said, "mysqlbinlog --verify-binlog-checksum shows whether the file is damaged. " + _WAYS_OUT
-    )
+    return SourceStateError(said, "mysqlbinlog --verify-binlog-checksum shows whether the file is damaged. " + WAYS_OUT)
 
 
 _GONE = (

@@ -19,6 +19,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import DeadLetter, TableFailure
 from floodmark.connectors.mysql.log import event_types as kinds
+from floodmark.connectors.mysql.log.ddl_events import DdlEvents
 from floodmark.connectors.mysql.log.events import Events, segment_events
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_changes import ROW_BITS, RowChanges, StreamedSource
@@ -69,18 +70,18 @@ class _Split(Rows[RowChanges]):
     def old(self) -> list[RawColumn]:
         """Return the raw columns of the old rows."""
         assert self.before is not None
-        return self._columns(self.before, None)
+        return self._columns(self.before, None, False)
 
     def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
-        """Return the raw columns of the new rows; what they lack is taken from the old ones."""
+        """Return the raw columns of the new rows; what they lack is taken from the old ones, or is the default."""
         assert self.after is not None
-        return self._columns(self.after, old)
+        return self._columns(self.after, old, self.before is None)
 
-    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None) -> list[RawColumn]:
+    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None, inserted: bool) -> list[RawColumn]:
         assert self.buf is not None
         structure = self.version.structure
         assert isinstance(structure, TableStructure)
-        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old)
+        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old, inserted)
 
 
 def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[int, Pieces] | None:
@@ -116,7 +117,7 @@ class BinlogDecoder:
     def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._events = ChangeEvents(options)
+        self._events = ChangeEvents(options, by_part=False)
 
     def decode(
         self,
@@ -151,16 +152,32 @@ class BinlogDecoder:
             order, orders = self._orders(data, segment, events.of("rows") & captured)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
+        ddl = None
+        if only is None:
+            ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
         low = 0
         for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             high = int(part.event[-1]) + 1
-            if told is not None:
-                groups += told.groups(inside, low, high)
+            groups += self._others(segment, told, ddl, inside, low, high)
             low = high
             yield from self._batches(groups)
+        yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
+
+    def _others(
+        self,
+        segment: _Segment,
+        told: TransactionEvents | None,
+        ddl: DdlEvents | None,
+        inside: NDArray[np.bool_],
+        low: int,
+        high: int,
+    ) -> Iterator[EventGroup]:
+        """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
         if told is not None:
-            yield from self._batches(list(told.groups(inside, low, len(events))))
+            yield from told.groups(inside, low, high)
+        if ddl is not None:
+            yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
@@ -203,9 +220,8 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("udc", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
         for rows in self._splits(found, segment):
-            # An update may be a delete and a create, so it is not left out before it has been looked at.
             operations, make = makers[int(rows.changes.kind[0])]
             if not all(map(self._options.skips, operations)):
                 yield from segment.isolation.run(make, rows)

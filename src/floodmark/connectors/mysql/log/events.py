@@ -21,20 +21,19 @@ from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.compressed import payload_events
 from floodmark.connectors.mysql.log.gtid_events import gtids
 from floodmark.connectors.mysql.log.little_endian import numbers
-from floodmark.connectors.mysql.log.queries import parse_query
+from floodmark.connectors.mysql.log.queries import POST_HEADER_BYTES, parse_query
 from floodmark.connectors.mysql.log.segments import OpenTransaction, Places, places
-from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.connectors.mysql.position import ALL_ROWS, Position, event_places
 from floodmark.errors import DecodeError
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
 _ARRAYS = ("at", "end", "kind", "timestamp", "server", "file", "offset", "transaction", "inner", "record")
-_OF_KIND = {name: np.zeros(256, bool) for name in ("rows", "gtids", "statements", "queries")}
+_OF_KIND = {name: np.zeros(256, bool) for name in ("rows", "gtids", "statements")}
 _OF_KIND["rows"][list(kinds.ROWS)] = True
 _OF_KIND["gtids"][list(kinds.GTIDS)] = True
 _OF_KIND["statements"][list(kinds.STATEMENTS)] = True
-_OF_KIND["queries"][list(kinds.QUERIES)] = True
 
 
 @dataclass
@@ -102,7 +101,7 @@ class Events:
         return replace(self, **arrays)
 
     def of(self, what: str) -> NDArray[np.bool_]:
-        """Tell which events are ``rows``, ``gtids``, ``statements`` or ``queries``."""
+        """Tell which events are ``rows``, ``gtids`` or ``statements``."""
         return _OF_KIND[what][self.kind]
 
     def within(self, after: str, upto: str) -> NDArray[np.bool_]:
@@ -132,9 +131,9 @@ class Events:
         return self.buf[int(self.at[index]) : int(self.end[index])].tobytes()
 
     @cached_property
-    def first_of_transaction(self) -> Numbers:
-        """Return where each transaction's events begin, shape (transactions,)."""
-        return np.searchsorted(self.transaction, np.arange(len(self.transactions.start)))
+    def places(self) -> Bytes:
+        """How the positions of the events' rows begin, shape (events, bytes)."""
+        return event_places(self.epoch, self.file, self.transactions.start[self.transaction], self.offset)
 
 
 def segment_events(data: SegmentData) -> Events:
@@ -187,7 +186,7 @@ def _transactions(
     begins = np.flatnonzero(_OF_KIND["gtids"][kind])
     gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])
     transaction = np.cumsum(_OF_KIND["gtids"][kind])
-    thread = _threads(buf, kind, at, transaction, len(begins) + 1)
+    thread = _threads(buf, kind, at, end, transaction, len(begins) + 1)
     # The first one began before the segment, or is nobody's.
     start = begin = int(header["at"])
     first, first_us = pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
@@ -210,13 +209,39 @@ def _transactions(
     )
 
 
-def _threads(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, transaction: Numbers, count: int) -> Numbers:
-    """Return the session of each transaction: that of its first Query event."""
+_DATABASE_SIZE, _VARIABLES_SIZE = 8, 11
+"""Offsets in a Query event's body."""
+
+
+def _threads(
+    buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, transaction: Numbers, count: int
+) -> Numbers:
+    """Return the session of each transaction: that of its BEGIN, which statements that stand alone lack."""
     thread = np.full(count, -1, np.int64)
-    queries = np.flatnonzero(_OF_KIND["queries"][kind])
-    # The first one is written last.
-    thread[transaction[queries][::-1]] = numbers(buf, at[queries][::-1], 4)
+    begun = np.flatnonzero(queries_of(buf, kind, at, end, b"BEGIN"))
+    thread[transaction[begun]] = numbers(buf, at[begun], 4)
     return thread
+
+
+def queries_of(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, word: bytes) -> NDArray[np.bool_]:
+    """Tell which events are Query events with just this text, shape (events,).
+
+    Args:
+        buf: shape (bytes,).
+        kind: of the events, shape (events,).
+        at: where their bodies begin, shape (events,).
+        end: where they end, shape (events,).
+        word: the text.
+    """
+    result: NDArray[np.bool_] = kind == kinds.QUERY
+    index = np.flatnonzero(result)
+    begin = at[index]
+    text = begin + POST_HEADER_BYTES + numbers(buf, begin + _VARIABLES_SIZE, 2) + buf[begin + _DATABASE_SIZE] + 1
+    like = end[index] - text == len(word)
+    letters = buf[text[like, None] + np.arange(len(word))]
+    like[like] = (letters == np.frombuffer(word, np.uint8)).all(axis=1)
+    result[index] = like
+    return result
 
 
 def _expanded(events: Events) -> Events:
@@ -250,7 +275,7 @@ def _expanded(events: Events) -> Events:
     buf = np.concatenate(buffers)
     result = replace(events, buf=buf, **joined)
     known = events.transactions
-    thread = _threads(buf, result.kind, result.at, result.transaction, len(known.start))
+    thread = _threads(buf, result.kind, result.at, result.end, result.transaction, len(known.start))
     if known.thread[0] >= 0:
         thread[0] = known.thread[0]
     return replace(result, transactions=replace(known, thread=thread))

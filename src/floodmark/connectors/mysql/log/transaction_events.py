@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.log import event_types as kinds
-from floodmark.connectors.mysql.log.events import Events
-from floodmark.connectors.mysql.log.little_endian import numbers
-from floodmark.connectors.mysql.log.queries import POST_HEADER_BYTES
+from floodmark.connectors.mysql.log.events import Events, queries_of
 from floodmark.connectors.mysql.log.row_changes import ROW_BITS, place_columns, times_us
 from floodmark.connectors.mysql.log.transactions import MARIADB_FLAGS
 from floodmark.events.columns import EventGroup
@@ -26,8 +24,6 @@ from floodmark.rows.orders import EventOrders
 
 Numbers = NDArray[np.int64]
 
-_DATABASE_SIZE, _VARIABLES_SIZE = 8, 11
-"""Offsets in a Query event's body."""
 _ENDS = (b"COMMIT", b"ROLLBACK")
 
 
@@ -56,16 +52,7 @@ class Boundaries:
 
 
 def _is_query(events: Events, word: bytes) -> NDArray[np.bool_]:
-    """Tell which events are Query events with just this text, shape (events,)."""
-    result: NDArray[np.bool_] = events.kind == kinds.QUERY
-    index = np.flatnonzero(result)
-    at = events.at[index]
-    text = at + POST_HEADER_BYTES + numbers(events.buf, at + _VARIABLES_SIZE, 2) + events.buf[at + _DATABASE_SIZE] + 1
-    like = events.end[index] - text == len(word)
-    letters = events.buf[text[like, None] + np.arange(len(word))]
-    like[like] = (letters == np.frombuffer(word, np.uint8)).all(axis=1)
-    result[index] = like
-    return result
+    return queries_of(events.buf, events.kind, events.at, events.end, word)
 
 
 def _is_explicit(events: Events) -> NDArray[np.bool_]:

@@ -81,3 +81,37 @@ def snapshot_block(
         f'{head(flavor, prefix)}{micros // 1000},"snapshot":"{marker}","db":{database}{micros},"ts_ns":{micros}000,'
         f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0,"thread":null,"query":null}}'
     )
+
+
+def statement_block(
+    flavor: str,
+    prefix: str,
+    database: str,
+    tables: str | None,
+    micros: int,
+    server: int,
+    gtid: str | None,
+    file: str,
+    offset: int,
+    thread: int,
+) -> str:
+    """Return the source block of a statement about tables.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        database: that it concerns; empty if that is the whole server.
+        tables: names of the tables that it changes; None for null.
+        micros: when it was committed, microseconds since the epoch.
+        server: the server that it was run at.
+        gtid: its GTID; None without.
+        file: name of its binlog file.
+        offset: its place in the file.
+        thread: its session; -1 if it stands alone.
+    """
+    named, shown = ("null" if text is None else dumps(text) for text in (tables, gtid))
+    return (
+        f'{head(flavor, prefix)}{micros // 1000},"snapshot":"false","db":{dumps(database)},"sequence":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":{server},"gtid":{shown},'
+        f'"file":{dumps(file)},"pos":{offset},"row":0,"thread":{"null" if thread < 0 else thread},"query":null}}'
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,6 +21,11 @@ from floodmark.rows.codec import Codec
 from floodmark.rows.structure import SourceType
 
 Flavor = Literal["mysql", "mariadb"]
+
+
+def flavor_of(options: BinlogOptions) -> Flavor:
+    """Return the kind of the server."""
+    return "mariadb" if options.connector == "mariadb" else "mysql"
 
 
 def table_number(database: str, table: str) -> int:
@@ -83,7 +88,11 @@ class TableStructure:
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""
         assert isinstance(options, BinlogOptions)
-        return codec_for(self.columns[column], options)
+        one = self.columns[column]
+        codec = codec_for(one, options)
+        if options.include_schema_comments and one.comment:
+            return replace(codec, schema={**codec.schema, "doc": one.comment})
+        return codec
 
     def source_type(self, column: int) -> SourceType:
         """Return what JDBC says of a column's type."""

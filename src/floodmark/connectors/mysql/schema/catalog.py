@@ -42,10 +42,13 @@ def read_server(connection: Connection) -> Server:
     collations = _rows(
         connection, "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
     )
+    chosen = dict(_rows(connection, "SHOW GLOBAL VARIABLES LIKE 'character_set_collations'"))
+    # MariaDB 11.2 and later let the default collation of a character set be chosen.
+    pairs = [pair.split("=") for pair in chosen.get("character_set_collations", "").split(",") if pair]
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")]
     major, minor, patch = [*numbers, 0, 0][:3]
     flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
-    return Server(flavor, major * 10000 + minor * 100 + patch, dict(collations), bool(folding))
+    return Server(flavor, major * 10000 + minor * 100 + patch, {**dict(collations), **dict(pairs)}, bool(folding))
 
 
 def read_collations(connection: Connection) -> dict[int, str]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from floodmark.connectors.mysql.schema.charsets import DEFAULT_COLLATIONS
+from floodmark.connectors.mysql.log.queries import (
+    ANSI_QUOTES,
+    EXPLICIT_TIMESTAMPS,
+    NO_BACKSLASH_ESCAPES,
+    ORACLE,
+    REAL_AS_FLOAT,
+    Query,
+)
+from floodmark.connectors.mysql.schema.charsets import DEFAULT_COLLATIONS, python_codec
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Session:
         database: the default database.
         collation: ``collation_server``, what databases without a collation of their own get.
         utf8mb4_collation: ``default_collation_for_utf8mb4``, what utf8mb4 without a collation gets.
+        oracle: whether types have the names of ``sql_mode=ORACLE`` (MariaDB).
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
     """
 
@@ -56,3 +65,30 @@ class Session:
     collation: str | None = None
     utf8mb4_collation: str | None = None
     explicit_timestamps: bool = True
+
+
+def session_of(query: Query, collations: Mapping[int, str], server: Server) -> Session:
+    """Return the session that a statement of the log ran in.
+
+    Args:
+        collations: the server's collations by their numbers.
+    """
+    mode = query.sql_mode or 0
+    explicit = query.explicit_timestamps is not False
+    if server.mariadb and query.flags is not None:
+        explicit = bool(query.flags & EXPLICIT_TIMESTAMPS)
+    return Session(
+        database=query.database,
+        ansi_quotes=bool(mode & ANSI_QUOTES),
+        no_backslash_escapes=bool(mode & NO_BACKSLASH_ESCAPES),
+        real_as_float=bool(mode & REAL_AS_FLOAT),
+        oracle=server.mariadb and bool(mode & ORACLE),
+        collation=collations.get(query.server_collation or 0),
+        utf8mb4_collation=collations.get(query.utf8mb4_collation or 0),
+        explicit_timestamps=explicit,
+    )
+
+
+def statement_text(query: Query, collations: Mapping[int, str]) -> str:
+    """Return the text of a statement of the log, which is in the character set of its client."""
+    return query.raw.decode(python_codec(collations.get(query.client_charset or 0, "utf8mb4")), "replace")

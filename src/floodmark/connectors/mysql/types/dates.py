@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 from floodmark.rows import civil
@@ -28,9 +29,12 @@ from floodmark.rows.time_units import (
     zulu,
 )
 
-_DATE_WIDTH = 10
 _ZERO = ord("0")
 _MILLIS = 3
+_SHORTEST = 28
+_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+"""The days of each month in most years."""
+
 _NANOS_LIMIT = civil.INT64_MAX // 1000
 _EPOCH = "1970-01-01T00:00:00"
 
@@ -118,12 +122,22 @@ def possible(text: pa.StringArray, settings: MysqlSettings) -> pa.StringArray:
 
 
 def _odd(text: pa.StringArray) -> Mask:
-    """Return which dates need a look: years below 100, zeros, days that not every month has."""
-    digits = [byte_at(text, place) for place in (0, 1, 5, 6, 8, 9)]
-    zero = [digit == _ZERO for digit in digits]
-    late = (digits[4] == ord("3")) | ((digits[4] == ord("2")) & (digits[5] == ord("9")))
-    odd: Mask = (zero[0] & zero[1]) | (zero[2] & zero[3]) | (zero[4] & zero[5]) | late
+    """Return which dates need a look: those with zeros, years below 100, or a day that their month has not."""
+    day = _two_digits(text, 8)
+    month = _two_digits(text, 5)
+    century = _two_digits(text, 0)
+    odd: Mask = (century == 0) | (month == 0) | (day == 0)
+    late = np.flatnonzero(day > _SHORTEST)
+    if len(late):
+        year = century[late] * 100 + _two_digits(text, 2)[late]
+        leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+        days = _DAYS[np.clip(month[late], 0, 12)] + (leap & (month[late] == 2))
+        odd[late] |= day[late] > days
     return odd & valid(text)
+
+
+def _two_digits(text: pa.StringArray, at: int) -> NDArray[np.int64]:
+    return byte_at(text, at).astype(np.int64) * 10 + byte_at(text, at + 1) - 11 * _ZERO
 
 
 def _adjusted(adjust: bool) -> Callable[[str], str | None]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.events.json_text import Fragment, value_bytes
-from floodmark.rows.arrays import byte_at, lengths_of
+from floodmark.rows.arrays import byte_at, lengths_of, offsets_of, slices, valid
 from floodmark.rows.base64_text import encode_base64, ends_of
 from floodmark.rows.codec import Codec, bare, unchanged
 from floodmark.rows.floats import java_number
@@ -43,7 +43,7 @@ def point() -> Codec:
 
 
 def _geometries(values: pa.BinaryArray) -> Fragment:
-    wkb = encode_base64(pc.binary_slice(values, _SRID_BYTES))
+    wkb = _well_known(values)
     return bare(pc.binary_join_element_wise('{"wkb":"', wkb, '","srid":', _srid(values), "}", ""))
 
 
@@ -54,9 +54,25 @@ def _points(values: pa.BinaryArray) -> Fragment:
         java_number(pa.array(matrix[:, at : at + 8].copy().view("<f8")[:, 0]).cast(pa.string()), pa.float64())
         for at in (_X_AT, _Y_AT)
     )
-    wkb = encode_base64(pc.binary_slice(values, _SRID_BYTES))
+    wkb = _well_known(values)
     parts = ('{"x":', x, ',"y":', y, ',"wkb":"', wkb, '","srid":', _srid(values), "}")
     return bare(pc.binary_join_element_wise(*parts, ""))
+
+
+def _well_known(values: pa.BinaryArray) -> pa.StringArray:
+    """Return base64 of Well-known Binary; null stays null.
+
+    Raises:
+        ValueError: a value is too short for a geometry.
+    """
+    offsets = offsets_of(values).astype(np.int64)
+    lengths = lengths_of(values) - np.int64(_SRID_BYTES)
+    present = valid(values)
+    if (lengths[present] < 0).any():
+        raise ValueError("a geometry is cut off")
+    starts = offsets[:-1] - offsets[0] + np.where(present, _SRID_BYTES, 0)
+    wkb = slices(value_bytes(values), starts, np.where(present, lengths, 0), present)
+    return encode_base64(wkb.view(pa.binary()))
 
 
 def _srid(values: pa.BinaryArray) -> pa.StringArray:

@@ -1,0 +1,141 @@
+"""What a segment of the binlog holds, and where its records lie in the log.
+
+The payload holds packets as they came: header (4 bytes), a zero byte, a binlog event. ``starts`` names those whose
+events are in the server's files, in order; what else the server sent (heartbeats, events that it made for
+this connection) lies between them and is no record. An event's size is in its own header: a packet's length is
+not, once a packet of 16 MiB and more was put together.
+
+The header:
+
+- ``flavor``, ``server_version``; ``base``: the files' name without number;
+- ``epoch``, ``file``, ``at``, ``checksum``: number of the file of the first record, its offset, and whether events
+  end with a CRC32;
+- ``moves``: ``[record, file, offset, checksum]`` for each record that begins another file;
+- ``gtids``: the GTIDs of all transactions before the segment; null if they are not known;
+- ``tables``: for each TABLE_MAP event that begins to be in force ``record``, ``table_id``, ``database``, ``table``
+  and ``structure`` (null: not known, or not captured). An entry holds for rows events behind its record until
+  the next entry of the same id. Tables of compressed transactions have their payload's record. Those of a
+  statement that began in an earlier segment have the record -1 and ``map``, the TABLE_MAP event;
+- ``transaction``: null, or of the transaction that is open at the begin: ``start``, the offset of its first event,
+  and the events ``gtid``, ``begin`` (null if there is none) and ``statement`` (the text of the statement that goes
+  on, or null). These events are in base64, from the event's header, without checksum.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from floodmark.capture.segment import SegmentData
+from floodmark.connectors.mysql.log.event_types import AT_LOG_POS, AT_SIZE, CHECKSUM_BYTES, PACKET
+from floodmark.connectors.mysql.log.packets import le_view
+
+WORD_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction whose end hasn't been received yet.
+
+    Attributes:
+        start: offset of its first event.
+        gtid: its GTID event.
+        begin: its BEGIN, if it has one.
+        statement: text of the statement that goes on, as an event.
+        maps: TABLE_MAP events of that statement.
+    """
+
+    start: int
+    gtid: bytes
+    begin: bytes | None = None
+    statement: bytes | None = None
+    maps: tuple[bytes, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for a segment's header; the tables of its statement are said elsewhere."""
+        events = {"gtid": self.gtid, "begin": self.begin, "statement": self.statement}
+        return {"start": self.start, **{name: _encoded(event) for name, event in events.items()}}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OpenTransaction:
+        """Return what a segment's header tells; ``maps`` stays empty."""
+        gtid = base64.b64decode(data["gtid"])
+        return cls(data["start"], gtid, _decoded(data["begin"]), _decoded(data["statement"]))
+
+    def without_statement(self) -> OpenTransaction:
+        """Return the transaction between two statements."""
+        return replace(self, statement=None, maps=())
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where records lie in the log.
+
+    Attributes:
+        file: number of each record's file, shape (records,).
+        offset: in that, shape (records,).
+        checksum: bytes of each event's checksum, shape (records,).
+    """
+
+    file: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    checksum: NDArray[np.int64]
+
+
+def places(data: SegmentData) -> Places:
+    """Return where a segment's records lie in the log."""
+    header = data.header
+    starts = data.starts.astype(np.int64)
+    begin = begins(data.payload, starts)
+    moves = [[0, header["file"], header["at"], header["checksum"]], *header["moves"]]
+    ends = [*(move[0] for move in moves[1:]), len(starts)]
+    file, offset, checksum = (np.empty(len(starts), np.int64) for _ in range(3))
+    for (record, number, at, checked), end in zip(moves, ends, strict=True):
+        file[record:end] = number
+        offset[record:end] = unwrapped(begin[record:end], at)
+        checksum[record:end] = CHECKSUM_BYTES if checked else 0
+    return Places(file, offset, checksum)
+
+
+def begins(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the offsets of events as far as their headers tell: the lower 32 bits, shape (records,)."""
+    words = le_view(buf, "<u4")
+    found: NDArray[np.int64] = (words[starts + AT_LOG_POS] - words[starts + AT_SIZE]).astype(np.int64)
+    return found
+
+
+def unwrapped(begin: NDArray[np.int64], at: int) -> NDArray[np.int64]:
+    """Return whole offsets.
+
+    Args:
+        begin: lower 32 bits of ascending offsets, shape (records,).
+        at: an offset not behind the first one, and less than 4 GiB before it.
+    """
+    steps = np.diff(begin, prepend=at & WORD_MASK) & WORD_MASK
+    offsets: NDArray[np.int64] = at + np.cumsum(steps)
+    return offsets
+
+
+def event_at(buf: NDArray[np.uint8], start: int, checksum: int) -> bytes:
+    """Return the event of a record, from its header, without checksum.
+
+    Args:
+        start: where the record starts.
+        checksum: size of checksums.
+    """
+    begin = start + PACKET
+    size = int.from_bytes(bytes(buf[start + AT_SIZE : start + AT_SIZE + 4]), "little")
+    return bytes(buf[begin : begin + size - checksum])
+
+
+def _encoded(event: bytes | None) -> str | None:
+    return None if event is None else base64.b64encode(event).decode()
+
+
+def _decoded(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
