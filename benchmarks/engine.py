@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 120.0
 INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Without these Spark looks for data sources with the first ``python3`` of the path."""
+WARM_UP = {"max.batch.rows": "60000"}
 Mark = tuple[float, float]
 
 
@@ -127,18 +128,23 @@ def drain(
     scratch: Path,
     sink: str = "noop",
     options: dict[str, str] | None = None,
+    warm_up: bool = False,
 ) -> Leg:
     """Drain a copy of the backlog's slot with an ``availableNow`` query.
+
+    With ``warm_up`` another query of the same Spark session has read the beginning of a second copy before.
 
     The start-up ends when the server sees the slot in use; planning and the start of the first tasks count as
     drain.
     """
-    with _copied_slot(connection, backlog.slot) as slot:
+    with _copied_slot(connection, backlog.slot) as slot, _copied_slot(connection, backlog.slot, "warm") as second:
+        warm = source_options(server, backlog.include_list, second, scratch / "warm") | WARM_UP
         spec = Spec(
             source_options(server, backlog.include_list, slot, scratch / "state") | (options or {}),
             str(scratch / "checkpoint"),
             sink,
             str(scratch / "output"),
+            warm_up=warm if warm_up else None,
         )
         with QueryProcess(spec, scratch / "query.log") as query:
             session = query.wait("session", START_TIMEOUT_S)["at"]
@@ -272,8 +278,8 @@ def process_peaks(usage: Usage) -> dict[str, int]:
 
 
 @contextmanager
-def _copied_slot(connection: Connection, source: str) -> Iterator[str]:
-    slot = f"{source}_floodmark"
+def _copied_slot(connection: Connection, source: str, purpose: str = "floodmark") -> Iterator[str]:
+    slot = f"{source}_{purpose}"
     copy_slot(connection, source, slot)
     try:
         yield slot

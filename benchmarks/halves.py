@@ -14,7 +14,7 @@ from benchmarks.common import LEG_TIMEOUT_S
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.config.load import load_options
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.spark.readers import make_decoder, output_schema
 
@@ -23,7 +23,7 @@ STATE_MAX_BYTES = 1 << 40
 
 def main() -> None:
     """Capture the slot's backlog into segments, then decode them."""
-    options = load_options(json.loads(sys.argv[1]))
+    options = PostgresOptions.parse(json.loads(sys.argv[1]))
     store = SegmentStore(options.state_dir, "benchmark", "run")
     store.create()
     connector = PostgresConnector(options)

@@ -24,6 +24,7 @@ SPARK_CONF = {
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.log.level": "ERROR",
 }
+WARM_UP_BATCHES = 3
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Spec:
         sink: ``noop``, ``parquet``, ``latency`` or ``mixed``.
         output: the folder of a parquet sink, or the file for the other sinks' lines.
         available_now: end when what is there now has been delivered.
+        warm_up: options of another query of the same source that runs first, until it has delivered its first
+            micro-batches, so that what is measured does not depend on how much of it is warm-up.
     """
 
     options: dict[str, str]
@@ -43,6 +46,7 @@ class Spec:
     sink: str = "noop"
     output: str = ""
     available_now: bool = True
+    warm_up: dict[str, str] | None = None
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -59,6 +63,8 @@ def main() -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     _say(protocol, event="session")
+    if spec.warm_up is not None:
+        _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
     frame = spark.readStream.format("floodmark").options(**spec.options).load()
     writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
     if spec.available_now:
@@ -71,6 +77,15 @@ def main() -> None:
     query.awaitTermination()
     _say(protocol, event="finished", progress=_progress(query))
     spark.stop()
+
+
+def _warm_up(spark: SparkSession, options: dict[str, str], checkpoint: str) -> None:
+    frame = spark.readStream.format("floodmark").options(**options).load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    while sum(report["numInputRows"] > 0 for report in _progress(query)) < WARM_UP_BATCHES:
+        if query.awaitTermination(1):
+            raise RuntimeError("the query that warms up has ended")
+    query.stop()
 
 
 def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:

@@ -11,6 +11,8 @@
     ├── CheckpointError        the checkpoint belongs to another source or version
     ├── StateDirError          ``state.dir`` cannot be read or written
     ├── DecodeError            a log record is not what the protocol says
+    ├── DdlError               a statement of the log that changes tables cannot be understood
+    ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
     ├── SignalError            a signal is not what its type needs
     └── CaptureError           capture gave up after its retries
 """
@@ -65,6 +67,14 @@ class StateDirError(FloodmarkError):
 
 class DecodeError(FloodmarkError):
     """A log record is not what the protocol says it should be."""
+
+
+class DdlError(FloodmarkError):
+    """A statement of the log that changes tables cannot be understood."""
+
+
+class SchemaHistoryError(FloodmarkError):
+    """The history of the tables' structures is missing or damaged."""
 
 
 class SignalError(FloodmarkError):

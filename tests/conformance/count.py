@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from tests.conformance.cases import CASES
+from tests.conformance.cases import cases_of
 from tests.conformance.golden import load
 
 
-def counts() -> tuple[int, int, int]:
-    """Return how many events the goldens hold, of how many cases, and with how many sets of options."""
-    events = sum(len(load(case.name)) for case in CASES)
-    options = {(case.schemas, *sorted(case.options.items())) for case in CASES}
-    return events, len(CASES), len(options)
+def counts(connector: str = "postgres") -> tuple[int, int, int]:
+    """Return how many events the goldens hold, of how many cases, and with how many sets of options and settings."""
+    cases = cases_of(connector)
+    events = sum(len(load(case.name, connector)) for case in cases)
+    options = {(case.schemas, *sorted(case.options.items()), *sorted(case.settings.items())) for case in cases}
+    return events, len(cases), len(options)
 
 
 if __name__ == "__main__":
-    print("{:,} events of Debezium in {} cases with {} sets of options, compared on each server".format(*counts()))
+    for connector in ("postgres", "mysql", "mariadb"):
+        figures = "{:,} events of Debezium in {} cases with {} sets of options".format(*counts(connector))
+        print(f"{connector}: {figures}")

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GOLDENS = Path(__file__).with_name("goldens")
+PREFIX = "golden"
 SOURCE_START = '"source":{"version":"'
-VOLATILE = re.compile(r'"(ts_ms|ts_us|ts_ns|txId|lsn|xmin)":\d+|"sequence":"(?:[^"\\]|\\.)*"')
-TRANSACTION_ID = re.compile(r'"id":"\d+:\d+"')
+VOLATILE = re.compile(
+    r'"(ts_ms|ts_us|ts_ns|txId|lsn|xmin|server_id|pos|thread)":\d+|"(sequence|gtid|file)":"(?:[^"\\]|\\.)*"'
+)
+TRANSACTION_ID = re.compile(r'"id":"(?:\d+:\d+|[0-9a-f-]{36}:\d+|\d+-\d+-\d+|file=[^"]*)"')
 MESSAGE_TIME = re.compile(r'(\{"op":"m","ts_ms":)\d+')
 DEFAULT_VERSION = '"version":"3.6.3.Final"'
 HEARTBEAT = re.compile(r"^__debezium-heartbeat\.|^beats?\b")
@@ -26,9 +29,14 @@ class Golden:
     headers: dict[str, str | None]
 
 
-def load(case: str) -> list[Golden]:
+def path_of(case: str, connector: str = "postgres") -> Path:
+    """Return where a case's events are kept."""
+    return (GOLDENS if connector == "postgres" else GOLDENS / connector) / f"{case}.jsonl"
+
+
+def load(case: str, connector: str = "postgres") -> list[Golden]:
     """Return the recorded events of a case, in order."""
-    with (GOLDENS / f"{case}.jsonl").open(encoding="utf-8") as lines:
+    with path_of(case, connector).open(encoding="utf-8") as lines:
         return [Golden(**json.loads(line)) for line in lines]
 
 
@@ -56,7 +64,7 @@ def settled(events: list[Golden]) -> list[Golden]:
 
 
 def _zero(found: re.Match[str]) -> str:
-    return f'"{found[1] or "sequence"}":0'
+    return f'"{found[1] or found[2]}":0'
 
 
 def _without_ids(text: str) -> str:

@@ -18,8 +18,8 @@ from psycopg import sql
 
 from floodmark.embedded import EmbeddedPostgres
 from tests.conformance.debezium.debezium import Debezium, Record, postgres_options, schemas
-from tests.conformance.golden import GOLDENS
-from tests.conformance.record_goldens import PREFIX, TIMEOUT_S, catch_up, wait_for_slot
+from tests.conformance.golden import GOLDENS, PREFIX
+from tests.conformance.recorders.postgres import TIMEOUT_S, catch_up, wait_for_slot
 
 NOTIFICATIONS = "notifications"
 BIG = f"{PREFIX}.public.big"

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
-from tests.conformance.cases import CASES, DDL, Case, altered
+from tests.conformance.cases import CASES, DDL, Case, altered, cases_of
 from tests.conformance.count import counts
 from tests.conformance.differences import OTHER_KEYS, expected_difference
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
@@ -93,7 +93,15 @@ def test_enough_is_compared() -> None:
     assert options >= 60
 
 
-def test_goldens_are_json() -> None:
-    for case in CASES:
-        for golden in load(case.name):
+@pytest.mark.parametrize("connector", ["mysql", "mariadb"])
+def test_enough_is_recorded(connector: str) -> None:
+    events, _, options = counts(connector)
+    assert events >= 2000
+    assert options >= 40
+
+
+@pytest.mark.parametrize("connector", ["postgres", "mysql", "mariadb"])
+def test_goldens_are_json(connector: str) -> None:
+    for case in cases_of(connector):
+        for golden in load(case.name, connector):
             assert golden.value is None or json.loads(golden.value)

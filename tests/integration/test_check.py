@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import yaml
 
-from floodmark.config.load import load_options
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.embedded import EmbeddedPostgres, free_port
 from floodmark.findings import Finding
@@ -64,7 +64,7 @@ class Source:
 
     def check(self, offset: dict[str, Any] | None = None, **changes: str) -> list[Finding]:
         options = {**self.base, **{name.replace("_", "."): value for name, value in changes.items()}}
-        return check_source(load_options(options), offset)
+        return check_source(PostgresOptions.parse(options), offset)
 
     def problems(self, offset: dict[str, Any] | None = None, **changes: str) -> dict[str, Finding]:
         """Return the errors and warnings by check; not that the log retention is unlimited."""

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.config.load import load_options
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.errors import ConfigError
 from tests.conftest import Source
@@ -114,7 +114,7 @@ def test_too_many_tables(source: Source) -> None:
     with pytest.raises(ConfigError, match=r"2 tables are captured, but 'guardrail\.collections\.max' is 1"):
         InProcess({**limit, "guardrail.collections.limit.action": "fail"}).drain()
     for action, status in (("warn", "warning"), ("fail", "error")):
-        found = check_source(load_options({**limit, "guardrail.collections.limit.action": action}))
+        found = check_source(PostgresOptions.parse({**limit, "guardrail.collections.limit.action": action}))
         assert [finding.status for finding in found if "guardrail" in finding.finding] == [status]
 
 
@@ -203,7 +203,7 @@ def test_wrong_converters(source: Source) -> None:
     assert "Option 'mail.type' has the value 'domain'" in fails(**{"mail.type": "domain"})
     checked = {**source.options, **CONVERTERS}
     for wanted, status in (("domains", "ok"), ("domain", "error")):
-        found = check_source(load_options({**checked, "mail.type": wanted}))
+        found = check_source(PostgresOptions.parse({**checked, "mail.type": wanted}))
         assert [one.status for one in found if one.check == "converters"] == [status]
     assert "The converter 'mail' refuses its options" in fails(**{"mail.columns": "("})
 
@@ -217,7 +217,7 @@ def test_what_options_of_columns_would_not_do(source: Source) -> None:
 
     def told(**given: str) -> list[tuple[str, str]]:
         named = {name.replace("_", "."): value for name, value in given.items()}
-        found = check_source(load_options({**source.options, **named}))
+        found = check_source(PostgresOptions.parse({**source.options, **named}))
         return [(one.status, one.finding) for one in found if one.check == "columns"]
 
     assert told() == []
@@ -230,7 +230,7 @@ def test_what_options_of_columns_would_not_do(source: Source) -> None:
         ("warning", "Deletes from public.t do not hold a, b of its message.key.columns."),
     ]
     masks = {"column.mask.with.3.chars": ".*", "column.exclude.list": ".*id"}
-    found = check_source(load_options({**source.options, **masks}))
+    found = check_source(PostgresOptions.parse({**source.options, **masks}))
     text = "Masks are for text alone, so the values of public.t.b are not hidden."
     assert [one.finding for one in found if one.check == "columns"] == [text]
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.config.load import load_options
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source, drop_slots
@@ -298,7 +298,7 @@ def test_a_custom_lock(shop: Source) -> None:
 def test_check_knows_the_modes(shop: Source) -> None:
     def problems(offset: dict[str, Any] | None = None, **options: str) -> dict[str, str]:
         given = {name.replace("__", "."): value for name, value in options.items()}
-        found = check_source(load_options({**shop.options, **given}), offset)
+        found = check_source(PostgresOptions.parse({**shop.options, **given}), offset)
         return {finding.check: finding.status for finding in found if finding.status == "error"}
 
     assert problems(snapshot__mode="custom", snapshot__mode__custom__name="nowhere") == {"snapshotter": "error"}

@@ -15,12 +15,12 @@ import pytest
 
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres.log.tuples import TextColumn
-from floodmark.connectors.postgres.rows.table_version import TableVersion
 from floodmark.connectors.postgres.server import side_work, slots
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.errors import DecodeError, SourceStateError
 from floodmark.events.json_text import Fragment
+from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.table_version import TableVersion
 from floodmark.spark import readers
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
@@ -134,8 +134,8 @@ def undecodable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rows that hold the text ``bad`` be undecodable."""
     encode = TableVersion.encode
 
-    def refuse(self: TableVersion, columns: Sequence[TextColumn]) -> list[Fragment]:
-        if any("bad" in column.text.to_pylist() for column in columns):
+    def refuse(self: TableVersion, columns: Sequence[RawColumn]) -> list[Fragment]:
+        if any("bad" in column.values.to_pylist() for column in columns):
             raise DecodeError("A value is bad.")
         return encode(self, columns)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.postgres.rows.table_version import EventVersions
 from floodmark.errors import SourceStateError
+from floodmark.rows.table_version import EventVersions
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, read_rows, signal, told, until
 from tests.support.inprocess import InProcess

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.config.load import load_options
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.log import channel
 from floodmark.connectors.postgres.server.preflight import check_source
@@ -213,7 +213,7 @@ def test_without_the_right_to_write_marks(source: Source, strategy: str) -> None
     with pytest.raises(SourceStateError, match=f"the role '{role}' needs {needed}.*GRANT {needed} ON public.signals"):
         query.drain()
     query.stop()
-    parsed = load_options({**source.options, **WINDOWS, "signal.data.collection": "public.signals", **options})
+    parsed = PostgresOptions.parse({**source.options, **WINDOWS, "signal.data.collection": "public.signals", **options})
     [finding] = [finding for finding in check_source(parsed) if finding.check == "signal table"]
     assert (finding.status, f"GRANT {needed}" in finding.fix) == ("error", True)
     with psycopg.connect(source.conninfo) as conn:

@@ -7,15 +7,14 @@ import re
 import pytest
 
 from floodmark.config.columns import in_small_letters
-from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.shapes import Shapes
-from floodmark.connectors.postgres.rows.column_plan import Field, plan_columns
 from floodmark.connectors.postgres.rows.relation import Column, Relation
-from floodmark.connectors.postgres.rows.transforms import Hash, Mask, Told, Truncation
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.events.names import adjusted_field_name, adjusted_schema_name, legal_topic
 from floodmark.events.topics import table_key_fields, table_topic
+from floodmark.rows.column_plan import Field, plan_columns
+from floodmark.rows.shapes import Shapes
+from floodmark.rows.transforms import Hash, Mask, Told, Truncation
 
 BASE = {
     "connector": "postgres",
@@ -29,11 +28,11 @@ TEXT = 25
 
 
 def options(**given: str) -> PostgresOptions:
-    return load_options({**BASE, **{name.replace("_", "."): value for name, value in given.items()}})
+    return PostgresOptions.parse({**BASE, **{name.replace("_", "."): value for name, value in given.items()}})
 
 
 def parsed(given: dict[str, str]) -> PostgresOptions:
-    return load_options({**BASE, **given})
+    return PostgresOptions.parse({**BASE, **given})
 
 
 def relation(*names: str, key: tuple[str, ...] = ("id",), table: str = "t", oid: int = 1) -> Relation:
@@ -203,7 +202,7 @@ def test_salts_survive_small_letters() -> None:
         "column.mask.salt.Named": "Zz",
     }
     passed = {name.lower(): value for name, value in in_small_letters({**BASE, **given}).items()}
-    found = load_options(passed)
+    found = PostgresOptions.parse(passed)
     salts = [found.salt_of(rule).get_secret_value() for rule in (*found.column_hash, *found.column_hash_v2)]
     assert salts == ["Ab.C", "xY", "Zz"]
     assert [rule.columns[0].pattern for rule in found.column_hash_v2] == ["b", "c"]

@@ -24,4 +24,4 @@ def test_splits_what_the_server_writes(rows: list[tuple[str | None, ...]]) -> No
         starts.append(len(data))
         data += ("\t".join(map(written, row)) + "\n").encode()
     columns = split_rows(np.frombuffer(data, np.uint8), np.array(starts), len(rows[0]))
-    assert [tuple(row) for row in zip(*(column.text.to_pylist() for column in columns), strict=True)] == rows
+    assert [tuple(row) for row in zip(*(column.values.to_pylist() for column in columns), strict=True)] == rows

@@ -8,7 +8,6 @@ import pytest
 
 from floodmark.config import debezium
 from floodmark.config.debezium_page import DIFFERS, render, states
-from floodmark.config.load import load_options
 from floodmark.config.model import OWN
 from floodmark.config.postgres import PostgresOptions
 from floodmark.errors import ConfigError
@@ -62,7 +61,7 @@ def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> N
     recorder.listen(monkeypatch, debezium.__name__)
     monkeypatch.setattr(debezium, "_logged", set())
     for _ in range(2):
-        load_options({**BASE, "tasks.max": "1", "max.queue.size": "10", "internal.whatever": "x"})
+        PostgresOptions.parse({**BASE, "tasks.max": "1", "max.queue.size": "10", "internal.whatever": "x"})
     lines = recorder.of("option_has_no_effect")
     assert [line["option"] for line in lines] == ["tasks.max", "max.queue.size", "internal.whatever"]
     assert all(line["reason"] for line in lines)
@@ -93,23 +92,23 @@ def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_wrong_options(name: str, value: str, words: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_options({**BASE, name: value})
+        PostgresOptions.parse({**BASE, name: value})
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
 def test_prefix_lists_exclude_each_other() -> None:
     with pytest.raises(ConfigError, match="exclude each other"):
-        load_options({**BASE, "message.prefix.include.list": "a", "message.prefix.exclude.list": "b"})
+        PostgresOptions.parse({**BASE, "message.prefix.include.list": "a", "message.prefix.exclude.list": "b"})
 
 
 def test_schemas_of_converters() -> None:
     both = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
-    assert load_options({**BASE, **both}).schemas_enable
-    assert not load_options({**BASE, **dict.fromkeys(both, "false")}).schemas_enable
+    assert PostgresOptions.parse({**BASE, **both}).schemas_enable
+    assert not PostgresOptions.parse({**BASE, **dict.fromkeys(both, "false")}).schemas_enable
     with pytest.raises(ConfigError, match="be equal"):
-        load_options({**BASE, **both, "schemas.enable": "false"})
+        PostgresOptions.parse({**BASE, **both, "schemas.enable": "false"})
     with pytest.raises(ConfigError, match="be equal"):
-        load_options({**BASE, **both, "key.converter.schemas.enable": "false"})
+        PostgresOptions.parse({**BASE, **both, "key.converter.schemas.enable": "false"})
 
 
 @pytest.mark.parametrize(
@@ -125,10 +124,10 @@ def test_schemas_of_converters() -> None:
     ],
 )
 def test_flush_modes(options: dict[str, str], flushes: bool, heartbeat_ms: int) -> None:
-    made = load_options({**BASE, **options})
+    made = PostgresOptions.parse({**BASE, **options})
     assert (made.flushes, made.heartbeat_ms) == (flushes, heartbeat_ms)
 
 
 def test_initial_statements_are_split_at_single_semicolons() -> None:
-    made = load_options({**BASE, "database.initial.statements": "SET a = 1; SET b = ';;' ;"})
+    made = PostgresOptions.parse({**BASE, "database.initial.statements": "SET a = 1; SET b = ';;' ;"})
     assert made.session_statements() == ["SET a = 1", "SET b = ';'"]

@@ -22,16 +22,16 @@ import pytest
 
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
-from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log import stream as stream_module
 from floodmark.connectors.postgres.log.decode import PostgresDecoder
 from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import position
-from floodmark.connectors.postgres.rows.relation import Relation, parse_relation
-from floodmark.connectors.postgres.rows.table_version import EventVersions, TableVersion
+from floodmark.connectors.postgres.rows.relation import parse_relation
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
+from floodmark.rows.structure import Structure
+from floodmark.rows.table_version import EventVersions, TableVersion
 from tests.support.options import REQUIRED
 from tests.support.pgoutput import (
     FIRST_LSN,
@@ -133,16 +133,16 @@ class Memo:
         self.schema = self._make.schema
         self._made: dict[str, TableVersion] = {}
 
-    def __call__(self, relation: Relation) -> TableVersion:
-        look = repr(relation)
+    def __call__(self, structure: Structure) -> TableVersion:
+        look = repr(structure)
         if look not in self._made:
-            self._made[look] = self._make(relation)
+            self._made[look] = self._make(structure)
         return self._made[look]
 
 
 @pytest.fixture(scope="module")
 def decoder() -> PostgresDecoder:
-    options = load_options({**REQUIRED, "skipped.operations": "none"})
+    options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none"})
     return PostgresDecoder(options, Memo(options))
 
 
@@ -375,7 +375,7 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stream_module, "server_version", lambda _: 18)
     monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
     monkeypatch.setattr(Channel, "start", lambda *_: None, raising=False)
-    options = load_options({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
+    options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
     watch = Watch()
     for number in range(INPUTS // 4):
         dice = random.Random(f"{SEED} streams {number}")

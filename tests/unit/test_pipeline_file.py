@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from floodmark.config.pipeline import Pipeline, load_pipeline, parse_pipeline
+from floodmark.config.postgres import PostgresOptions
 from floodmark.errors import ConfigError
 from tests.support.options import REQUIRED
 
@@ -37,6 +38,7 @@ def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
     assert pipeline.master == "local[*]"
     assert pipeline.is_local
     assert pipeline.trigger.arguments() == {}
+    assert isinstance(pipeline.options, PostgresOptions)
     assert pipeline.options.slot_name == "debezium"
 
 

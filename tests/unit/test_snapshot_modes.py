@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.load import load_options
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.errors import ConfigError, LogGoneError
@@ -85,7 +84,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(**given: str) -> PostgresOptions:
     base = {**REQUIRED, "database.password": "s3cret"}
-    return load_options({**base, **{name.replace("__", "."): value for name, value in given.items()}})
+    return PostgresOptions.parse({**base, **{name.replace("__", "."): value for name, value in given.items()}})
 
 
 @pytest.mark.parametrize(

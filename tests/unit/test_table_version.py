@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.tuples import TextColumn
-from floodmark.connectors.postgres.rows.relation import Column, Relation, TypeInfo
-from floodmark.connectors.postgres.rows.table_rows import RowVersion
-from floodmark.connectors.postgres.rows.table_version import TableVersion
+from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.table_version import TableVersion
+from floodmark.rows.typed_rows import RowVersion
 from tests.support.options import REQUIRED
 from tests.unit.test_types_helpers import options, strings
 
@@ -24,8 +25,8 @@ def relation(*columns: Column, key: Sequence[str] = ()) -> Relation:
     return Relation(1, "s", "t", "d", columns, tuple(key), TYPES)
 
 
-def texts(*values: str | None) -> list[TextColumn]:
-    return [TextColumn(strings([value])) for value in values]
+def texts(*values: str | None) -> list[RawColumn]:
+    return [RawColumn(strings([value])) for value in values]
 
 
 def event(version: TableVersion, after: list[Any] | None, before: list[Any] | None = None) -> tuple[Any, Any]:

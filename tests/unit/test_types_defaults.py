@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from floodmark.connectors.postgres.rows.relation import Column, TypeInfo
-from floodmark.connectors.postgres.types.defaults import default_text, one_json
+from floodmark.connectors.postgres.types.defaults import default_text
 from floodmark.connectors.postgres.types.registry import codec_for
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.rows.codec import one_json
 from tests.unit.test_types_helpers import OIDS, numeric_modifier, options
 
 MOOD = {20000: TypeInfo("mood", "e", labels=("happy", "it's")), 20001: TypeInfo("small", "d", base=23)}
@@ -14,8 +16,8 @@ MOOD = {20000: TypeInfo("mood", "e", labels=("happy", "it's")), 20001: TypeInfo(
 
 def default(oid: int, expression: str, modifier: int = -1, **given: str) -> str | None:
     codec = codec_for(oid, modifier, MOOD, options(**given))
-    text = default_text(Column("c", oid, modifier, False, True, expression), codec, MOOD)
-    return None if text is None else one_json(codec, text)
+    text = default_text(expression, oid, modifier, codec, MOOD)
+    return None if text is None else one_json(codec, pa.array([text]))
 
 
 @pytest.mark.parametrize(

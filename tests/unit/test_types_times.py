@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres.types import civil
+from floodmark.rows import civil
 from tests.unit.test_types_helpers import codec, encoded, strings
 
 EPOCH = datetime(1970, 1, 1)

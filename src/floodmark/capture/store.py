@@ -17,6 +17,8 @@ REPORTS = "reports"
 """The one that the tasks of micro-batches report in."""
 DEAD_LETTERS = "dead-letters"
 """The one that keeps records which could not be decoded."""
+SCHEMA_HISTORY = "schema-history"
+"""The one that keeps what is known of the tables at earlier places of the log."""
 
 
 def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
@@ -75,7 +77,7 @@ class SegmentStore:
         """Remove what earlier runs of the same source left."""
         selector = fs.FileSelector(self._owner_path, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
-            if info.base_name not in (self._run, SIGNALS, REPORTS, DEAD_LETTERS):
+            if info.base_name not in (self._run, SIGNALS, REPORTS, DEAD_LETTERS, SCHEMA_HISTORY):
                 self._try_remove(info)
 
     def remove_all(self) -> None:

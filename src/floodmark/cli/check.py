@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from floodmark.cli.connectors import connector_module
 from floodmark.cli.environment import check_environment, last_offset
 from floodmark.cli.output import output_console
 from floodmark.config.pipeline import Pipeline
+from floodmark.connectors.find import connector_module
 from floodmark.findings import Finding
 
 STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
@@ -40,7 +40,7 @@ def check_connector(pipeline: Pipeline) -> list[Finding]:
     Raises:
         ConfigError: the connector's driver is not installed.
     """
-    preflight = connector_module(pipeline.options.connector, "preflight")
+    preflight = connector_module(pipeline.options.connector, "server.preflight")
     found: list[Finding] = preflight.check_source(pipeline.options, last_offset(pipeline.checkpoint))
     return found
 

@@ -8,11 +8,11 @@ import time
 import typer
 
 from floodmark.cli.checkpoint import Checkpoint
-from floodmark.cli.connectors import connector_module
 from floodmark.cli.output import output_console
 from floodmark.cli.standing import Standing, TimedOffset, standing
 from floodmark.cli.status_view import as_json_data, render
 from floodmark.config.pipeline import Pipeline
+from floodmark.connectors.find import connector_module
 from floodmark.log_status import LogStatus
 
 # The pace of a snapshot is measured over that many micro-batches.
@@ -62,7 +62,7 @@ def read_log(pipeline: Pipeline, found: Standing) -> LogStatus:
         ConfigError: the connector's driver is not installed.
     """
     options = pipeline.options
-    module = connector_module(options.connector, "log_status")
+    module = connector_module(options.connector, "server.log_status")
     # A pipeline that has ended needs no log any more, so it can't miss any.
     position = "" if found.phase == "ended" else found.position
     told: LogStatus = module.log_status(options, position)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -23,7 +24,7 @@ _HEX_DIGITS = re.compile("(?:[0-9A-Fa-f]{2})*")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class CommonOptions(ColumnOptions, StreamOptions):
+class CommonOptions(ColumnOptions, StreamOptions, ABC):
     """Options of the events, of the state directory and of the micro-batches."""
 
     connector: str = option("connector", ..., "Which database to capture.", "connector.class")
@@ -246,10 +247,11 @@ class CommonOptions(ColumnOptions, StreamOptions):
     @model_validator(mode="after")
     def _check_filters(self) -> Self:
         for kind in ("table", "schema"):
-            if getattr(self, f"{kind}_include_list") and getattr(self, f"{kind}_exclude_list"):
-                raise ValueError(
-                    f"Options '{kind}.include.list' and '{kind}.exclude.list' exclude each other: give only one."
-                )
+            fields = f"{kind}_include_list", f"{kind}_exclude_list"
+            if all(getattr(self, field) for field in fields):
+                # Where schemas are called databases the options are, too.
+                included, excluded = (type(self).model_fields[field].alias for field in fields)
+                raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
         _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"))
         return self
 
@@ -299,6 +301,21 @@ class CommonOptions(ColumnOptions, StreamOptions):
         if not self.signal_data_collection:
             raise ValueError(f"Option 'signal.data.collection' is required, since {where}: marks are written there.")
         return self
+
+    @property
+    @abstractmethod
+    def owner(self) -> str:
+        """The name of the source's directory below ``state.dir``: no other source must share it."""
+
+    @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's schema; where schemas are databases they do."""
+        return ".Schema" in self.topic_naming_strategy
+
+    @property
+    def busy_wait_s(self) -> float:
+        """How long to wait in all while another query has what only one can have."""
+        return 0.0
 
     @property
     def signal_topic(self) -> str:

@@ -114,22 +114,91 @@ REFUSED: Mapping[str, str] = {
 }
 """Options that would change events in a way that Floodmark doesn't have, and why they are refused."""
 
+_POSTGRES_ALONE = (
+    "lsn.flush.timeout.action",
+    "lsn.flush.timeout.ms",
+    "include.schema.comments",
+    "schema.history.internal",
+    "schema.history.internal.<option>",
+    "schema.refresh.mode",
+    "slot.seek.to.known.offset.on.start",
+)
+_MYSQL_CLASSES = (
+    "io.debezium.connector.mysql.MySqlConnector",
+    "io.debezium.connector.mariadb.MariaDbConnector",
+)
+_MYSQL_SOURCE = (
+    "io.debezium.connector.mysql.MySqlSourceInfoStructMaker",
+    "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker",
+)
+_STREAMED = "the log is read as one stream, and rows of tables too"
+
+ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
+    **{name: foreign for name, foreign in ACCEPTED.items() if name not in _POSTGRES_ALONE},
+    "binlog.buffer.size": Foreign("a transaction is delivered when it is committed, however large it is"),
+    "binlog.net.read.timeout": Foreign(_STREAMED),
+    "binlog.net.write.timeout": Foreign(_STREAMED),
+    "connect.keep.alive": Foreign("a lost connection is noticed by the server's heartbeats"),
+    "connect.keep.alive.interval.ms": Foreign("a lost connection is noticed by the server's heartbeats"),
+    "connector.class": Foreign("the option connector names the database", _MYSQL_CLASSES),
+    "database.jdbc.driver": Foreign(_JVM),
+    "database.protocol": Foreign(_JVM),
+    "database.server.id.offset": Foreign("one client reads the log"),
+    "ddl.parser.type": Foreign("there is one parser of DDL"),
+    "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
+    "incremental.snapshot.allow.schema.changes": Foreign("tables may be altered during an incremental snapshot"),
+    "min.row.count.to.stream.results": Foreign(_STREAMED),
+    "schema.history.internal": Foreign(
+        "the schema history is in state.dir",
+        (
+            "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+            "io.debezium.storage.file.history.FileSchemaHistory",
+            "io.debezium.relational.history.MemorySchemaHistory",
+        ),
+    ),
+    "schema.history.internal.<option>": Foreign("the schema history is in state.dir"),
+    "sourceinfo.struct.maker": Foreign(_JAVA, _MYSQL_SOURCE),
+    "use.nongraceful.disconnect": Foreign("a connection is closed at once in any case"),
+}
+"""Those of the MySQL and MariaDB connectors."""
+
+REFUSED_BY_MYSQL: Mapping[str, str] = {
+    name: reason for name, reason in REFUSED.items() if name != "database.sslfactory"
+}
+
 _logged: set[str] = set()
 
 
-def accept(name: str, value: str) -> bool:
-    """Tell whether an option is one of Debezium's that is accepted without effect; log once why it has none.
+def accept_mysql(name: str, value: str) -> bool:
+    """Tell whether an option is one of Debezium's for MySQL or MariaDB that is accepted without effect.
 
     Raises:
         ConfigError: it is one that is refused.
     """
-    refused = find(REFUSED, name)
-    if refused is not None:
-        raise ConfigError(f"Option '{name}' is one of Debezium's that Floodmark does not have: {REFUSED[refused]}.")
-    found = find(ACCEPTED, name)
+    return accept(name, value, ACCEPTED_BY_MYSQL, REFUSED_BY_MYSQL)
+
+
+def accept(
+    name: str, value: str, accepted: Mapping[str, Foreign] = ACCEPTED, refused: Mapping[str, str] = REFUSED
+) -> bool:
+    """Tell whether an option is one of Debezium's that is accepted without effect; log once why it has none.
+
+    Args:
+        name: the option.
+        value: its value.
+        accepted: the options that are.
+        refused: the options that are not, and why.
+
+    Raises:
+        ConfigError: it is one that is refused.
+    """
+    no = find(refused, name)
+    if no is not None:
+        raise ConfigError(f"Option '{name}' is one of Debezium's that Floodmark does not have: {refused[no]}.")
+    found = find(accepted, name)
     if found is None:
         return False
-    foreign = ACCEPTED[found]
+    foreign = accepted[found]
     if foreign.values is not None and value not in foreign.values:
         raise ConfigError(
             f"Option '{name}' has the value '{value}', which is not allowed: "

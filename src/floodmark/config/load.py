@@ -5,16 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from floodmark.config.common import CommonOptions
+from floodmark.config.mysql import MariadbOptions, MysqlOptions
 from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
 from floodmark.errors import ConfigError
 
-MODELS = {"postgres": PostgresOptions}
+MODELS: dict[str, type[CommonOptions]] = {
+    "postgres": PostgresOptions,
+    "mysql": MysqlOptions,
+    "mariadb": MariadbOptions,
+}
 BATCH_MODELS = {"postgres": PostgresBatchOptions}
 STREAM_ONLY = ("topic.prefix", "state.dir")
 """Options that only a stream has. Spark doesn't say whether it asks for the columns of a stream; they tell."""
 
 
-def load_options(options: Mapping[str, str]) -> PostgresOptions:
+def load_options(options: Mapping[str, str]) -> CommonOptions:
     """Read the options of a source that is streamed.
 
     Raises:
@@ -34,7 +40,14 @@ def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
             f"{' and '.join(STREAM_ONLY)} are options of a stream, but this is a batch read (spark.read).",
             "Leave them out, or use spark.readStream.",
         )
-    return BATCH_MODELS[_connector(options)].parse(options)
+    connector = _connector(options)
+    if connector not in BATCH_MODELS:
+        raise ConfigError(
+            f"Option 'connector' has the value '{connector}', which batch reads (spark.read) do not have: it must be "
+            f"one of {', '.join(BATCH_MODELS)}.",
+            "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
+        )
+    return BATCH_MODELS[connector].parse(options)
 
 
 def is_batch(options: Mapping[str, str]) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from floodmark.config.common import CommonOptions
 from floodmark.config.load import load_options
 from floodmark.config.model import allowed_values
-from floodmark.config.postgres import PostgresOptions
 from floodmark.errors import ConfigError
 
 FILE_SINKS = ("json", "parquet")
@@ -100,7 +100,7 @@ class Pipeline(_Section):
         return self
 
     @property
-    def options(self) -> PostgresOptions:
+    def options(self) -> CommonOptions:
         """The source's options."""
         return load_options(self.source)
 

@@ -142,6 +142,11 @@ class PostgresOptions(ReplicationOptions):
         place = hashlib.sha256(f"{self.hostname}:{self.port}/{self.dbname}".encode()).hexdigest()[:8]
         return f"{self.topic_prefix}-{self.slot_name}-{place}"
 
+    @property
+    def busy_wait_s(self) -> float:
+        """How long to wait in all while another query has the slot."""
+        return self.slot_max_retries * self.slot_retry_delay_ms / 1000
+
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
         if self.snapshot_mode == "recovery":

@@ -15,14 +15,13 @@ from pydantic.fields import FieldInfo
 
 from floodmark.config.columns import ColumnOptions, HashRule
 from floodmark.config.common import CommonOptions
-from floodmark.config.load import BATCH_MODELS, MODELS
 from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
-from floodmark.config.postgres import IdentityRule
+from floodmark.config.mysql import BinlogOptions, MariadbOptions, MysqlOptions
+from floodmark.config.postgres import IdentityRule, PostgresBatchOptions, PostgresOptions
 from floodmark.config.replication import ReplicationOptions
 from floodmark.config.snapshot import SnapshotOptions
 from floodmark.config.stream import StreamOptions
 
-TITLES = {"postgres": "PostgreSQL"}
 HEADER = "| option | type | default | meaning | Debezium |\n| --- | --- | --- | --- | --- |"
 INTRODUCTION = """# Options
 
@@ -54,17 +53,27 @@ def render() -> str:
     parts.append(_table(StreamOptions, set(SnapshotOptions.model_fields)))
     parts += ["\n## Snapshots\n", "What they mean in detail: [Snapshots](snapshots.md).\n"]
     parts.append(_table(SnapshotOptions, set()))
-    for name, model in MODELS.items():
-        parts += [
-            f"\n## {TITLES.get(name, name)}: `connector={name}`\n",
-            _table(model, set(ReplicationOptions.model_fields)),
-            f"\n## {TITLES.get(name, name)}: the log\n",
-            _table(ReplicationOptions, set(CommonOptions.model_fields)),
-            f"\n## {TITLES.get(name, name)}: batch reads\n",
-            BATCH,
-            _table(BATCH_MODELS[name], set(model.model_fields)),
-        ]
+    parts += [
+        "\n## PostgreSQL: `connector=postgres`\n",
+        _table(PostgresOptions, set(ReplicationOptions.model_fields)),
+        "\n## PostgreSQL: the log\n",
+        _table(ReplicationOptions, set(CommonOptions.model_fields)),
+        "\n## PostgreSQL: batch reads\n",
+        BATCH,
+        _table(PostgresBatchOptions, set(PostgresOptions.model_fields)),
+        "\n## MySQL and MariaDB: `connector=mysql`, `connector=mariadb`\n",
+        _table(BinlogOptions, _unchanged(BinlogOptions, CommonOptions)),
+        "\n## MySQL\n",
+        _table(MysqlOptions, set(BinlogOptions.model_fields)),
+        "\n## MariaDB\n",
+        _table(MariadbOptions, set(BinlogOptions.model_fields)),
+    ]
     return "\n".join(parts) + "\n"
+
+
+def _unchanged(model: type[Options], base: type[Options]) -> set[str]:
+    """Return the fields that a model has from its base as they are there."""
+    return {name for name, field in base.model_fields.items() if _row(field) == _row(model.model_fields[name])}
 
 
 def _table(model: type[Options], without: set[str]) -> str:

@@ -133,6 +133,30 @@ class WindowReader(Protocol):
         """
 
 
+class ExecutorSide(Protocol):
+    """A connector's module ``executor``: what tasks read with. Importing it must be cheap.
+
+    ``options`` are the connector's own.
+    """
+
+    def row_schema(self, options: Any) -> pa.Schema:
+        """Return the columns of ``format=rows``; the source is asked."""
+
+    def make_decoder(self, options: Any, make_version: Any) -> LogDecoder:
+        """Return what decodes log segments.
+
+        Args:
+            options: the source's options.
+            make_version: makes the table versions of the output (``floodmark.rows.table_version.VersionMaker``).
+        """
+
+    def make_chunk_reader(self, options: Any, make_version: Any) -> ChunkReader:
+        """Return what reads chunks of tables."""
+
+    def make_window_reader(self, options: Any, make_version: Any) -> WindowReader:
+        """Return what reads the rows of windows."""
+
+
 class KeyRanges(Protocol):
     """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
 
@@ -149,20 +173,37 @@ class KeyRanges(Protocol):
 
 
 class Connector(Protocol):
-    """The planner's side of a connector. Opened lazily; nothing in it is pickled."""
+    """The planner's side of a connector. Opened lazily; nothing in it is pickled.
+
+    Attributes:
+        tasks_read: whether tasks can read at a read point that this process holds. If not, this process reads the rows
+            (``window_rows``), and tasks make them into events (``WindowReader``).
+    """
+
+    tasks_read: bool
 
     def identity(self) -> dict[str, str]:
         """Return what identifies the source in a checkpoint."""
 
-    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
         """Create what capture needs at the source, or prove that the log from ``position`` on is there.
 
         Args:
             snapshot: whether a read point at the starting position is wanted.
             position: where to go on from; None for a new query.
+            bookmark: what ``bookmark`` returned for that position.
 
         Returns:
             The position to start from, and the read point there.
+        """
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return what is needed besides a position to go on from it, as JSON data; None if nothing is.
+
+        Args:
+            position: up to which the log is delivered.
         """
 
     def discard_lost_log(self) -> None:
@@ -195,10 +236,16 @@ class Connector(Protocol):
             None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, raw, in pieces, and at the end what became of it.
 
-        If they are not all taken, the window is of no more use.
+        If they are not all taken, the window is of no more use. Several threads may read at a read point that tasks
+        can't read at.
+
+        Args:
+            window: or a read point that tasks can't read at.
+            chunk: as an engine describes it. With ``to_end`` it goes from ``after`` to the table's end; then the rows
+                come in the order of ``key``, if that isn't None, and each piece's header has its ``last`` row's key.
         """
 
     def close_window(self, window: Window) -> None:
@@ -214,8 +261,8 @@ class Connector(Protocol):
         """Return the tables to snapshot, as JSON data.
 
         ``name``, ``published`` (the name that its events have), ``oid``, ``logged`` (the number that its events
-        have in the log), ``units`` (how much there is to read), ``rows`` (an estimate) and ``file`` (changes when
-        the table is rewritten or altered).
+        have in the log), ``units`` (how much there is to read; ``snapshot.state.UNCOUNTED`` if it is read in the order
+        of its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
         """
 
     def tables(self) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ class SnapshotEngine:
 
     def begin(self, point: ReadPoint) -> SnapshotState:
         """Return the state of a snapshot of all captured tables at a read point."""
+        self.release()
         self._point = point
         tables = self._connector.snapshot_tables()
         log.info("snapshot_begins", tables=len(tables), position=point.position)
@@ -92,13 +93,17 @@ class SnapshotEngine:
             self._tell_finished(state)
             return
         for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
-            table = state.tables[index]
-            table.failures += 1
-            failed = AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", error)
-            if self._aside.failed(failed, table.failures):
-                table.pending, table.outcome = [], "SQL_EXCEPTION"
-                self._tell(self._notifications.table_failed(table.name))
+            self._set_aside(state, index, error)
         self._tell_finished(state)
+
+    def _set_aside(self, state: SnapshotState, index: int, error: str) -> None:
+        """Try a table again with the next micro-batch, but not for ever; the others go on."""
+        table = state.tables[index]
+        table.failures += 1
+        failed = AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", error)
+        if self._aside.failed(failed, table.failures):
+            table.pending, table.outcome = [], "SQL_EXCEPTION"
+            self._tell(self._notifications.table_failed(table.name))
 
     def _tell_finished(self, state: SnapshotState) -> None:
         partly = {index for index, _ in state.batch}
@@ -158,10 +163,13 @@ class SnapshotEngine:
                 self._chunks = max(self._chunks // 2, 1)
         self._planned_at = now
         untouched = {index for index, table in enumerate(state.tables) if table.pending and not table.done}
-        take_units(state, 1 << 60 if everything else self._chunks * self._connector.chunk_units())
+        self._take(state, everything)
         names = [table.name for table in state.tables]
         for index in sorted(untouched & {index for index, _ in state.batch}):
             self._tell(self._notifications.in_progress(names[index], names))
+
+    def _take(self, state: SnapshotState, everything: bool) -> None:
+        take_units(state, 1 << 60 if everything else self._chunks * self._connector.chunk_units())
 
     def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
         """Return the chunks of the state's batch, as readers take them."""

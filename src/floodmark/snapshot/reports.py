@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -74,9 +74,9 @@ class TaskReports:
         """Return what is known of a chunk; of one without a report, that nothing was read."""
         return self._chunks.get((part, chunk)) or Report(part, chunk, "nothing")
 
-    def with_complete(self, part: Part, chunks: Iterable[int]) -> TaskReports:
-        """Return the same with chunks taken as read that didn't fail."""
-        complete = (Report(part, (number,), "complete") for number in chunks)
+    def with_complete(self, part: Part, chunks: Mapping[tuple[int, ...], int]) -> TaskReports:
+        """Return the same with chunks taken as read that didn't fail; of each, how many rows it has."""
+        complete = (Report(part, chunk, "complete", rows) for chunk, rows in chunks.items())
         return TaskReports([*self._chunks.values(), *complete, *self.log_failures])
 
 

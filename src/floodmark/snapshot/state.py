@@ -3,6 +3,9 @@
 A table's units (pages, say) are covered by spans ``[first, last, view]``. In ``pending`` the view says
 which rows of the span are still to be read: those changed since that view, or all (-1). In ``done`` it is
 the view that the span was read at. ``views`` holds the read points' visibility texts.
+
+Some tables can only be read in the order of their key. Then a unit is what was read into one piece, so that nobody
+knows how many there will be, and the keys at which the units begin are kept as far as they are needed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from typing import Any, Literal, Self
 from floodmark.snapshot.reports import Part, TaskReports
 
 ALL = -1
+UNCOUNTED = 1 << 40
+"""The units of a table that is read in the order of its key."""
 Span = tuple[int, int, int]
 
 
@@ -26,6 +31,8 @@ class TableState:
         rows: estimate of the table's rows.
         statement: a SELECT that its rows come from, if this snapshot was asked for with one.
         read: how many rows were read, each once.
+        keys: of a table that is read in the order of its key, the key before the first row of units; a unit that isn't
+            here begins with the table, or ends with it.
         failures: how often in a row it could not be read.
         outcome: how its scan ended; empty: it goes on.
     """
@@ -41,6 +48,7 @@ class TableState:
     read: int = 0
     failures: int = 0
     outcome: Literal["", "SUCCEEDED", "SKIPPED", "SQL_EXCEPTION"] = ""
+    keys: dict[int, list[str]] = field(default_factory=dict)
 
     def to_json(self) -> list[Any]:
         """Return the state as JSON data."""
@@ -51,7 +59,16 @@ class TableState:
         """Return the state that ``to_json`` described."""
         table = cls(*data)
         table.pending, table.done = [_span(s) for s in table.pending], [_span(s) for s in table.done]
+        table.keys = {int(unit): key for unit, key in table.keys.items()}
         return table
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How much has been read and how much there is: units, or rows if nobody knows how many units there are."""
+        if self.units != UNCOUNTED:
+            return self.finished_units(), self.units
+        total = max(self.rows, self.read, 1)
+        return (min(self.read, total - 1) if self.pending else total), total
 
     def finished_units(self) -> int:
         """Return how many units have been read once."""
@@ -95,8 +112,8 @@ class SnapshotState:
             "progress": [
                 {
                     "name": t.name,
-                    "done": t.finished_units(),
-                    "units": t.units,
+                    "done": t.progress[0],
+                    "units": t.progress[1],
                     "rows": t.rows,
                     "read": t.read,
                     "outcome": t.outcome,

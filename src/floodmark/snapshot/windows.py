@@ -1,5 +1,8 @@
 """Incremental snapshots by windows: rows are read between two marks in the log, as in DDD-3.
 
+Where tasks can't read at a read point that the planner holds, exact read points are windows too: both marks are the
+same place, so that no change lies between them.
+
 A window is read while its micro-batch is planned: the first mark, the rows into files beside the log's segments, the
 second mark. The micro-batch that holds the rows holds all of the window's log, too, and the tasks put them together
 (``reconcile``). The rows are right at the window's end only, so they must not be read once more for the same window: a
@@ -169,7 +172,7 @@ class WindowEngine(IncrementalEngine):
     def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
         # The rows were read before the tasks ran. Without the process that read them, none were delivered.
         reads = self._reads(state) if self._holds(state) else []
-        delivered = [number for number, read in enumerate(reads) if read.complete]
+        delivered: dict[tuple[int, ...], int] = {(number,): 0 for number, read in enumerate(reads) if read.complete}
         return state.settle_batch(reports.with_complete("incremental", delivered))
 
     def _take_window(self, state: IncrementalState, after: str) -> None:
@@ -258,6 +261,6 @@ def make_engine(
 ) -> IncrementalEngine:
     """Return the engine of incremental snapshots that the options ask for."""
     isolate = options.errors_tables == "isolate"
-    if options.incremental_snapshot_read_points == "exact":
+    if options.incremental_snapshot_read_points == "exact" and around.connector.tasks_read:
         return IncrementalEngine(around, notifications, pace, isolate)
     return WindowEngine(around, notifications, pace, isolate, store, options.max_batch_bytes)

@@ -37,6 +37,7 @@ class Offset:
         heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
             epoch; None: there is none.
         xmin: what that micro-batch's events say of the oldest transaction that the source keeps rows for.
+        bookmark: what the connector needs to go on from ``oldest``, if the position does not say all of it.
     """
 
     source: dict[str, str]
@@ -54,6 +55,7 @@ class Offset:
     lane: Lane | None = None
     heartbeat: int | None = None
     xmin: int | None = None
+    bookmark: dict[str, Any] | None = None
 
     @property
     def oldest(self) -> str:
@@ -84,6 +86,7 @@ class Offset:
             "blocking": [action.to_json() for action in self.blocking],
             "heartbeat": self.heartbeat,
             "xmin": self.xmin,
+            "bookmark": self.bookmark,
         }
 
     @classmethod
@@ -117,6 +120,7 @@ class Offset:
             Lane.from_json(data["lane"]) if data["lane"] else None,
             data.get("heartbeat"),
             data.get("xmin"),
+            data.get("bookmark"),
         )
 
 

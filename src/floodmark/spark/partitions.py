@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,12 +85,18 @@ class TablePartition(InputPartition):
 
 @dataclass
 class WindowPartition(InputPartition):
-    """Rows that were read in a window, as ``files`` of a run, and the log of the window."""
+    """Rows that the planner has read, as ``files`` of a run, and the log of their window.
+
+    Attributes:
+        batch: the name of the micro-batch in reports.
+        part: of which snapshot the chunk is.
+    """
 
     uri: str
     owner: str
     run: str
     batch: str
+    part: Part
     chunk: dict[str, Any]
     log: list[LogPartition]
 
@@ -103,19 +110,20 @@ def chunk_partitions(
 
 
 def window_partitions(
-    chunks: list[dict[str, Any]], captured: list[LogPartition], place: tuple[str, str, str], batch: str
+    chunks: list[dict[str, Any]], captured: Sequence[LogPartition], place: tuple[str, str, str], batch: str, part: Part
 ) -> list[WindowPartition]:
-    """Return the tasks for those chunks that were read in a window.
+    """Return the tasks for those chunks whose rows the planner has read.
 
     Args:
         chunks: of a micro-batch.
         captured: the micro-batch's log.
         place: where the files are: ``state.dir``, owner and run.
         batch: the name of the micro-batch in reports.
+        part: of which snapshot they are.
     """
     result = []
     for chunk in chunks:
         if "files" in chunk:
             log = [part for part in captured if part.upto > chunk["low"] and part.after < chunk["position"]]
-            result.append(WindowPartition(*place, batch, chunk, log))
+            result.append(WindowPartition(*place, batch, part, chunk, log))
     return result

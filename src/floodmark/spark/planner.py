@@ -21,7 +21,6 @@ from floodmark.errors import ConnectError, LogGoneError
 from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.control import SignalControl
-from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.incremental import IncrementalState
 from floodmark.snapshot.notification_channels import notification_channels
 from floodmark.snapshot.notifications import (
@@ -29,6 +28,7 @@ from floodmark.snapshot.notifications import (
     InitialSnapshotNotifications,
     Notification,
 )
+from floodmark.snapshot.read_ahead import make_snapshot_engine
 from floodmark.snapshot.reports import LastReports, ReportBox
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
@@ -75,7 +75,6 @@ class Planner:
         self._connector = connector
         self._retry = retry
         self._log = CapturedLog(options, connector, retry, owner)
-        chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
         pace = Pace(
             options.snapshot_batch_target_ms / 1000,
             options.incremental_snapshot_chunk_size,
@@ -88,11 +87,12 @@ class Planner:
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
         around = Surroundings(connector, self._told.append, self._aside)
         waiting_s = max(pace.target_s, WAITING_TARGET_S)
-        self._engine = SnapshotEngine(around, self._initial, "consistent", waiting_s, chunks)
-        engine = SnapshotEngine(around, self._initial, "lane", pace.target_s, chunks)
+        store = self._log.store
+        self._engine = make_snapshot_engine(around, self._initial, "consistent", waiting_s, options, store)
+        engine = make_snapshot_engine(around, self._initial, "lane", pace.target_s, options, store)
         self._lane = SecondLane(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
-        self._incremental = make_engine(around, notifications, pace, options, self._log.store)
+        self._incremental = make_engine(around, notifications, pace, options, store)
         self._tasks = MicroBatchTasks(options, owner, self._log, self._engine, self._lane, self._incremental)
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
@@ -143,6 +143,7 @@ class Planner:
             aside=self._aside.tables,
             heartbeat=heartbeat,
             xmin=self._connector.oldest_transaction(),
+            bookmark=self._connector.bookmark(end.oldest),
         )
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
@@ -307,7 +308,7 @@ class Planner:
         refuse_another_source(offset.source, self._connector.identity())
         self._log.create()
         try:
-            self._connector.prepare(False, offset.oldest)
+            self._connector.prepare(False, offset.oldest, offset.bookmark)
         except LogGoneError as exc:
             if not self._snapshotter.should_snapshot_on_data_error():
                 raise

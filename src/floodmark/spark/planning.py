@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from floodmark.capture.retry import RetryPolicy
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.base import Connector
+from floodmark.connectors.find import connector_module
 from floodmark.snapshot.modes import make_snapshotter
 from floodmark.spark.planner import Planner
 
 
-def make_planner(options: PostgresOptions) -> Planner:
+def make_planner(options: CommonOptions) -> Planner:
     """Return the planner of a source."""
-    busy_s = options.slot_max_retries * options.slot_retry_delay_ms / 1000
+    connector: Connector = connector_module(options.connector, "connector").make_connector(options)
     return Planner(
         options,
-        PostgresConnector(options),
-        RetryPolicy.from_options(options, busy_s),
+        connector,
+        RetryPolicy.from_options(options, options.busy_wait_s),
         options.owner,
         make_snapshotter(options),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -12,13 +12,14 @@ from floodmark.capture.dead_letters import keep_dead_letters
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, ChunkReader, DeadLetter, LogDecoder, TableFailure, WindowReader
-from floodmark.connectors.postgres.log.decode import PostgresDecoder
-from floodmark.connectors.postgres.rows.table_version import EventVersions, VersionMaker
+from floodmark.config.common import CommonOptions
+from floodmark.config.postgres import PostgresBatchOptions
+from floodmark.connectors.base import ChunkOutcome, DeadLetter, ExecutorSide, LogDecoder, TableFailure
+from floodmark.connectors.find import connector_module
 from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.log import get_logger
+from floodmark.rows.table_version import EventVersions, VersionMaker
 from floodmark.snapshot.reports import Part, Report, ReportBox
 from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 
@@ -30,47 +31,33 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-def output_schema(options: PostgresOptions) -> pa.Schema:
+def _side(options: CommonOptions) -> ExecutorSide:
+    return cast(ExecutorSide, connector_module(options.connector, "executor"))
+
+
+def output_schema(options: CommonOptions) -> pa.Schema:
     """Return the columns that the options ask for; for typed rows the source is asked."""
-    if options.format == "events":
-        return EVENT_SCHEMA
-    from floodmark.connectors.postgres.rows.table_rows import row_schema
-
-    return row_schema(options)
+    return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
-def _versions(options: PostgresOptions, schema: pa.Schema) -> VersionMaker:
+def _versions(options: CommonOptions, schema: pa.Schema) -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
-    from floodmark.connectors.postgres.rows.table_rows import RowVersions
+    from floodmark.rows.typed_rows import RowVersions
 
     return RowVersions(options, schema)
-
-
-def make_decoder(options: PostgresOptions, schema: pa.Schema) -> LogDecoder:
-    """Return what decodes log segments."""
-    return PostgresDecoder(options, _versions(options, schema))
-
-
-def make_chunk_reader(options: PostgresOptions, schema: pa.Schema) -> ChunkReader:
-    """Return what reads chunks of tables."""
-    from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
-
-    return PostgresChunkReader(options, _versions(options, schema))
-
-
-def make_window_reader(options: PostgresOptions, schema: pa.Schema) -> WindowReader:
-    """Return what reads the rows of windows."""
-    from floodmark.connectors.postgres.snapshot.window_reader import PostgresWindowReader
-
-    return PostgresWindowReader(options, _versions(options, schema))
 
 
 def _segment(partition: LogPartition) -> SegmentData:
     return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
 
 
-def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
+def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
+    """Return what decodes log segments."""
+    return _side(options).make_decoder(options, _versions(options, schema))
+
+
+def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
 
     With ``event.processing.failure.handling.mode`` other than ``fail`` records that can't be decoded are left out and
@@ -84,8 +71,10 @@ def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartitio
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
     mode = options.event_processing_failure_handling_mode
     dead: list[DeadLetter] | None = None if mode == "fail" else []
-    yield from make_decoder(options, schema).decode(
-        data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead
+    yield from (
+        _side(options)
+        .make_decoder(options, _versions(options, schema))
+        .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
     )
     if dead:
         keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
@@ -96,8 +85,8 @@ def read_log(options: PostgresOptions, schema: pa.Schema, partition: LogPartitio
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
 
 
-def read_window(options: PostgresOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a window's chunk that are right at its end; report if that fails.
+def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a chunk that the planner has read, those that are right at its window's end; report a failure.
 
     Raises:
         LogGoneError: a file is missing.
@@ -107,13 +96,14 @@ def read_window(options: PostgresOptions, schema: pa.Schema, partition: WindowPa
     try:
         files = map(store.read, chunk["files"])
         log = ((_segment(part), part.after, part.upto) for part in partition.log)
-        yield from make_window_reader(options, schema).read(chunk, files, log)
+        yield from _side(options).make_window_reader(options, _versions(options, schema)).read(chunk, files, log)
     except LogGoneError:
         raise
     except Exception as exc:
         if options.errors_tables == "fail":
             raise
-        ReportBox(partition.uri, partition.owner).write(partition.batch, [_failure("incremental", chunk, 0, exc)])
+        report = _failure(partition.part, chunk, 0, exc)
+        ReportBox(partition.uri, partition.owner).write(partition.batch, [report])
 
 
 class _Reading:
@@ -127,7 +117,7 @@ class _Reading:
         self.outcome = yield from self._rows
 
 
-def read_chunks(options: PostgresOptions, schema: pa.Schema, partition: ChunkPartition) -> Iterator[pa.RecordBatch]:
+def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkPartition) -> Iterator[pa.RecordBatch]:
     """Return the rows of a task's chunks, and report at the end what became of each.
 
     Raises:
@@ -159,7 +149,7 @@ def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> 
 
 
 def read_chunk(
-    options: PostgresOptions, schema: pa.Schema, chunk: dict[str, Any]
+    options: CommonOptions, schema: pa.Schema, chunk: dict[str, Any]
 ) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
     """Return a chunk's rows, and at the end what became of it, trying again if the source is away.
 
@@ -170,7 +160,7 @@ def read_chunk(
         ConnectError: the source stayed away, or went away in the middle.
     """
     policy = RetryPolicy.from_options(options)
-    reader = make_chunk_reader(options, schema)
+    reader = _side(options).make_chunk_reader(options, _versions(options, schema))
     failures = 0
     begun = False
     while True:

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from floodmark.config.common import CommonOptions
 from floodmark.config.load import is_batch, load_batch_options, load_options
-from floodmark.config.postgres import PostgresOptions
 from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
@@ -69,7 +69,7 @@ class FloodmarkDataSource(DataSource):
         """Return the reader of a streaming query."""
         return FloodmarkStreamReader(self._load(), to_arrow_schema(schema, timezone="UTC"))
 
-    def _load(self) -> PostgresOptions:
+    def _load(self) -> CommonOptions:
         return load_options(dict(self.options))
 
 
@@ -79,7 +79,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     It is pickled, so it holds nothing but options until it plans or reads.
     """
 
-    def __init__(self, options: PostgresOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: CommonOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
         self._planner: Planner | None = None

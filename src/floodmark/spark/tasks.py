@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from floodmark.config.common import CommonOptions
@@ -66,9 +67,7 @@ class MicroBatchTasks:
         result += self._lane_tasks(start, end)
         captured = self._log_tasks(start, end)
         if end.incremental is not None and end.incremental.batch:
-            chunks = self._incremental.chunks(end.incremental)
-            result += window_partitions(chunks, captured, self._log.place, end.batch)
-            result += self._chunk_tasks(end, "incremental", [chunk for chunk in chunks if "files" not in chunk])
+            result += self._chunk_tasks(end, "incremental", self._incremental.chunks(end.incremental), captured)
         result += captured
         if end.notifications and self._options.notification_sink_topic_name:
             result.append(NotificationPartition(end.notifications, end.log))
@@ -95,8 +94,14 @@ class MicroBatchTasks:
         lane = start.lane.tables if start.lane is not None and start.lane.position else ()
         return self._log.partitions(after, end.log, end.batch, (*_aside(start, end), *lane), None, end.xmin)
 
-    def _chunk_tasks(self, end: Offset, part: Part, chunks: list[dict[str, Any]]) -> list[ChunkPartition]:
-        return chunk_partitions(self._owner, end.batch, part, chunks, self._options.snapshot_max_threads)
+    def _chunk_tasks(
+        self, end: Offset, part: Part, chunks: list[dict[str, Any]], captured: Sequence[LogPartition] = ()
+    ) -> list[ChunkPartition | WindowPartition]:
+        to_read = [chunk for chunk in chunks if "files" not in chunk]
+        return [
+            *window_partitions(chunks, captured, self._log.place, end.batch, part),
+            *chunk_partitions(self._owner, end.batch, part, to_read, self._options.snapshot_max_threads),
+        ]
 
 
 def _aside(start: Offset, end: Offset) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from tests.conformance.cases import (
     identity,
     masks,
     modes,
+    mysql,
     naming,
     scalars,
     schemas,
@@ -41,4 +42,10 @@ THEMES = (
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)
 
-__all__ = ["CASES", "DDL", "Case"]
+
+def cases_of(connector: str) -> tuple[Case, ...]:
+    """Return the cases of a connector."""
+    return tuple(case for case in (*CASES, *mysql.CASES) if case.connector == connector)
+
+
+__all__ = ["CASES", "DDL", "Case", "cases_of"]

@@ -20,6 +20,8 @@ class Case:
         options: connector options by Debezium's names.
         schemas: whether keys and values carry their schemas.
         extensions: whether it needs a server with PostgreSQL's contrib extensions.
+        connector: ``postgres``, ``mysql`` or ``mariadb``.
+        settings: variables that a MySQL or MariaDB server is started with.
     """
 
     name: str
@@ -28,3 +30,5 @@ class Case:
     options: dict[str, str] = field(default_factory=dict)
     schemas: bool = False
     extensions: bool = False
+    connector: str = "postgres"
+    settings: dict[str, str] = field(default_factory=dict)

@@ -19,11 +19,12 @@ from floodmark.connectors.conditions import Condition
 from floodmark.connectors.postgres.conditions import SqlCondition, to_sql
 from floodmark.connectors.postgres.holder import HeldSnapshot, announce_reader
 from floodmark.connectors.postgres.rows.relation import Relation
-from floodmark.connectors.postgres.rows.table_rows import RowVersion, keyless_relation, row_fields
+from floodmark.connectors.postgres.rows.table_rows import keyless_relation, row_fields
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, quote
 from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect, connection, run, server_version
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.errors import ConfigError, SourceStateError
+from floodmark.rows.typed_rows import RowVersion
 
 AGAIN = "Load the DataFrame again (spark.read), which takes a new snapshot."
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.conditions import Condition
-from floodmark.connectors.postgres.rows.column_plan import shows_as_stored
 from floodmark.connectors.postgres.rows.relation import Column, Relation
 from floodmark.connectors.postgres.server.catalog import literal, quote
-from floodmark.connectors.postgres.types.codec import unchanged
 from floodmark.connectors.postgres.types.registry import below_domains, codec_for
+from floodmark.rows.codec import unchanged
+from floodmark.rows.column_plan import shows_as_stored
 
 COMPARISONS = {"=", "<", "<=", ">", ">="}
 
@@ -70,7 +70,7 @@ def to_sql(condition: Condition, relation: Relation, options: PostgresOptions, u
         utf8: whether the server's encoding is UTF-8, in which bytes sort as Spark's do.
     """
     column = next((column for column in relation.columns if column.name == condition.column), None)
-    if column is None or not shows_as_stored(relation, column, options):
+    if column is None or not shows_as_stored(relation, relation.columns.index(column), options):
         return None
     family = _family(column, relation, options, utf8)
     if condition.operation == "null" or (condition.operation == "<=>" and condition.value is None):

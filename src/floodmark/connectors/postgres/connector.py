@@ -13,13 +13,11 @@ from psycopg.rows import TupleRow
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
+from floodmark.connectors.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
 from floodmark.connectors.postgres.log.messages import OWN_PREFIX
 from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
-from floodmark.connectors.postgres.rows.column_plan import as_read
-from floodmark.connectors.postgres.rows.conversions import load_converters
-from floodmark.connectors.postgres.rows.relation import Column, Relation, key_columns, type_from_list
+from floodmark.connectors.postgres.rows.relation import Column, Relation, as_read, key_columns
 from floodmark.connectors.postgres.server import slots
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, stored_tables, structures
 from floodmark.connectors.postgres.server.connection import (
@@ -33,7 +31,7 @@ from floodmark.connectors.postgres.server.connection import (
 from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.server.publication import ensure_publication
 from floodmark.connectors.postgres.server.replica_identity import set_identities
-from floodmark.connectors.postgres.server.side_work import OldestTransaction, SideStatements
+from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges, key_of, message_key_of
@@ -48,8 +46,11 @@ from floodmark.connectors.postgres.snapshot.read_point import (
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.types.type_info import type_from_list
+from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
+from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query
 
 log = get_logger(__name__)
@@ -57,6 +58,8 @@ log = get_logger(__name__)
 
 class PostgresConnector:
     """A ``Connector``; opens its connection at the first use."""
+
+    tasks_read = True
 
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
@@ -69,7 +72,7 @@ class PostgresConnector:
         self._commits = CommitLog()
         self._first_xid: int | None = None
         self._oldest = OldestTransaction(options)
-        self._aside = SideStatements(options)
+        self._aside = SideStatements(lambda: PostgresSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""
@@ -80,8 +83,11 @@ class PostgresConnector:
             conn.close()
         return {"system": system, "database": self._options.dbname, "slot": self._options.slot_name}
 
-    def prepare(self, snapshot: bool, position: str | None) -> tuple[str, ReadPoint | None]:
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
         """Create publication and slot, or prove that the slot still holds the log from ``position`` on."""
+        del bookmark
         conn = self._ordinary()
         self._check_server(conn)
         tables = captured_tables(conn, self._options)
@@ -106,6 +112,11 @@ class PostgresConnector:
             point.release()
             return _position(lsn), None
         return _position(lsn), self._locked(point)
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return nothing: a position says all that is needed."""
+        del position
+        return None
 
     def discard_lost_log(self) -> None:
         """Drop the slot if the server has invalidated it."""
@@ -145,7 +156,7 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: Window, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
         return window.rows(chunk)
@@ -390,3 +401,8 @@ def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[
 
 def _position(lsn: int) -> str:
     return position(lsn)
+
+
+def make_connector(options: PostgresOptions) -> Connector:
+    """Return the planner's side of a source."""
+    return PostgresConnector(options)

@@ -11,7 +11,12 @@ An event's position adds ``-<sub>``, two digits that order the events made from 
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from floodmark.errors import CheckpointError
+from floodmark.events.json_text import fixed_width, hex_digits
 
 
 def position(lsn: int, ordinal: int = 0) -> str:
@@ -41,3 +46,12 @@ def parse_lsn(text: str) -> int:
 def format_lsn(lsn: int) -> str:
     """Return an LSN in PostgreSQL's notation."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def positions(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> pa.StringArray:
+    """Return the events' positions: ``<LSN>-<ordinal>-<sub>`` in hexadecimal."""
+    matrix = np.full((len(lsn), 28), ord("-"), np.uint8)
+    matrix[:, :16] = hex_digits(lsn.astype(np.uint64), 16)
+    matrix[:, 17:25] = hex_digits(ordinal.astype(np.uint64), 8)
+    matrix[:, 26:] = np.frombuffer(f"{sub:02X}".encode(), np.uint8)
+    return fixed_width(matrix)

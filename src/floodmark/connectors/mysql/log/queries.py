@@ -40,7 +40,10 @@ _SIZES |= {_MASTER_DATA: 4, _MICROSECONDS: 3, _EXPLICIT_TS: 1, _DDL_XID: 8, _UTF
 _SIZES |= {_ENCRYPTION: 1, _HRNOW: 3, _XID: 8}
 _MANY_DATABASES = 254
 
-ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT = 4, 1 << 20, 1
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, ORACLE = 4, 1 << 20, 1, 1 << 9
+"""Bits of ``sql_mode``."""
+EXPLICIT_TIMESTAMPS = 1 << 24
+"""The bit of MariaDB's ``flags2`` that stands for ``explicit_defaults_for_timestamp``."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Query:
         server_collation: number of ``collation_server``.
         utf8mb4_collation: number of ``default_collation_for_utf8mb4`` (MySQL).
         explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is said).
+        flags: the session's ``flags2``; None if they aren't said.
     """
 
     sql: str
@@ -70,6 +74,7 @@ class Query:
     server_collation: int | None = None
     utf8mb4_collation: int | None = None
     explicit_timestamps: bool | None = None
+    flags: int | None = None
 
     @property
     def starts(self) -> bool:
@@ -132,6 +137,7 @@ def parse_query(event: bytes) -> Query:
         variables.number(_CHARSET, 4, 2),
         variables.number(_UTF8MB4),
         None if explicit is None else bool(explicit),
+        variables.number(_FLAGS2),
     )
 
 

@@ -44,12 +44,15 @@ class Structures(Protocol):
     def rewind(self, position: str) -> None:
         """Be as the log has it at a position: what it tells next comes after that."""
 
-    def apply(self, query: Query, position: str) -> None:
+    def apply(self, query: Query, position: str) -> dict[str, Any] | None:
         """Take a statement that is no transaction control; most are DDL.
 
         Args:
             query: the statement.
             position: of its event, as its own transaction's only row.
+
+        Returns:
+            What a segment's header says of it; None: nothing.
         """
 
     def table(self, database: str, name: str) -> Structure | None:
@@ -75,8 +78,8 @@ class Touched:
         statements: Sequence[tuple[int, Query, str]],
         breaks: Iterable[int],
         opened: OpenTransaction | None,
-    ) -> list[dict[str, Any]]:
-        """Return the header's ``tables``, and apply the statements on the way.
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the header's ``tables`` and ``statements``; the statements are applied on the way.
 
         Args:
             buf: the records.
@@ -88,6 +91,7 @@ class Touched:
             opened: the transaction that is open at the begin.
         """
         entries: list[dict[str, Any]] = []
+        told: list[dict[str, Any]] = []
         current: dict[int, tuple[str, str, Structure | None]] = {}
         for event in opened.maps if opened else ():
             table_id, named = self._said(event)
@@ -101,9 +105,10 @@ class Touched:
                 if current.get(table_id) != named:
                     current[table_id] = named
                     entries.append(_entry(begin + record, table_id, named))
-            if end - 1 in changes:
-                self._structures.apply(*changes[end - 1])
-        return entries
+            said = self._structures.apply(*changes[end - 1]) if end - 1 in changes else None
+            if said is not None:
+                told.append({"record": end - 1, **said})
+        return entries, told
 
     def _said(self, event: bytes) -> tuple[int, tuple[str, str, Structure | None]]:
         table_id, database, name = table_name(event)

@@ -17,9 +17,12 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.log.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.log.records import Changes, all_changes, truncated
-from floodmark.connectors.postgres.log.shapes import Shapes
 from floodmark.connectors.postgres.log.tuples import OLD_KEY_ROW, OLD_ROW, tuple_pairs
-from floodmark.connectors.postgres.rows.table_version import EventVersions, TableVersion, with_old_values
+from floodmark.rows.change_events import ChangeEvents
+from floodmark.rows.orders import EventOrders
+from floodmark.rows.raw_column import with_old_values
+from floodmark.rows.shapes import Shapes
+from floodmark.rows.table_version import EventVersions, TableVersion
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
 """The data collection that logical decoding messages count for."""
@@ -28,45 +31,16 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class EventOrders:
-    """The places of a segment's events in their transactions.
-
-    An entry is a change, or one table of a truncate.
+class RecordOrders:
+    """The places of a segment's events.
 
     Attributes:
         first: the first entry of each record that is a change, shape (records,).
-        total: events of the transaction before each entry, shape (entries,).
-        in_table: events of the same table in the transaction before each entry, shape (entries,).
-        transaction: each entry's transaction, shape (entries,).
-        count: events of each entry, shape (entries,).
-        table: index into ``tables``, shape (entries,).
-        tables: names of data collections.
-        before: events of each table in the first transaction before the segment.
+        entries: what they say.
     """
 
     first: Numbers
-    total: Numbers
-    in_table: Numbers
-    transaction: Numbers
-    count: Numbers
-    table: Numbers
-    tables: Sequence[str]
-    before: dict[str, int]
-
-    def per_table(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return transaction, table and events of each pair that has any, by transaction and first event."""
-        carried = [self.tables.index(name) for name in self.before]
-        transaction = np.concatenate([np.zeros(len(carried), np.int64), self.transaction])
-        table = np.concatenate([np.array(carried, np.int64), self.table])
-        count = np.concatenate([np.array(list(self.before.values()), np.int64), self.count])
-        some = count > 0
-        pairs, first, owner = np.unique(
-            transaction[some] * len(self.tables) + table[some], return_index=True, return_inverse=True
-        )
-        events = np.bincount(owner, count[some], len(pairs)).astype(np.int64)
-        order = np.argsort(first, kind="stable")
-        pairs, events = pairs[order], events[order]
-        return pairs // len(self.tables), pairs % len(self.tables), events
+    entries: EventOrders
 
 
 def event_orders(
@@ -75,7 +49,7 @@ def event_orders(
     shapes: Shapes,
     versions: Sequence[TableVersion | None],
     options: PostgresOptions,
-) -> EventOrders:
+) -> RecordOrders:
     """Return the places of a segment's events.
 
     Args:
@@ -109,29 +83,9 @@ def event_orders(
             table[at] = places[f"{relation.schema}.{relation.table}"]
             count[at] = not options.skips("t") and options.captures(relation.schema, relation.table)
     transaction = np.repeat(changes.transaction, times)
-    carried = np.zeros(len(tables), np.int64)
-    carried[: len(before)] = list(before.values())
-    in_table = _before(transaction * len(tables) + table, count)
-    total = _before(transaction, count)
-    if before:
-        total[transaction == 0] += carried.sum()
-        in_table[transaction == 0] += carried[table[transaction == 0]]
     by_record = np.zeros(len(data.starts), np.int64)
     by_record[changes.record] = first
-    return EventOrders(by_record, total, in_table, transaction, count, table, tables, before)
-
-
-def _before(group: Numbers, count: Numbers) -> Numbers:
-    """Return how many events of the same group come before each entry, shape (entries,)."""
-    order = np.argsort(group, kind="stable")
-    running = np.cumsum(count[order]) - count[order]
-    sorted_group = group[order]
-    begins = np.concatenate([[True], sorted_group[1:] != sorted_group[:-1]])[: len(group)]
-    # What the group's first entry has before it, all of its entries have.
-    base = np.maximum.accumulate(np.where(begins, running, 0)) if len(group) else running
-    result = np.empty(len(group), np.int64)
-    result[order] = running - base
-    return result
+    return RecordOrders(by_record, EventOrders.of(transaction, table, count, tables, before))
 
 
 def _row_events(
@@ -162,11 +116,7 @@ def _update_events(
     part = changes.select(index)
     old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
     new = with_old_values(new, old)
-    moved = version.key_changed(old, new, complete)
-    stayed = np.full(len(index), not options.skips("u"))
-    if complete and options.skip_messages_without_change:
-        stayed &= version.row_changed(old, new)
-    return np.where(moved, (not options.skips("d")) + (not options.skips("c")), stayed.astype(np.int64))
+    return ChangeEvents(options).update_counts(version, old, new, complete)
 
 
 def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str, int]] | None:
@@ -180,7 +130,6 @@ def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str,
         shapes = Shapes(changes.relations, options)
         orders = event_orders(data, changes, shapes, [make(relation) for relation in shapes.first], options)
         last = len(changes.transactions.lsn) - 1
-        transactions, tables, events = orders.per_table()
-        return {orders.tables[tables[i]]: int(events[i]) for i in np.flatnonzero(transactions == last).tolist()}
+        return orders.entries.of_transaction(last)
 
     return count

@@ -19,14 +19,14 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.connectors.postgres.log.messages import OWN_PREFIX
 from floodmark.connectors.postgres.log.records import Changes
-from floodmark.connectors.postgres.log.tuples import slices, terminated
+from floodmark.connectors.postgres.log.tuples import terminated
 from floodmark.connectors.postgres.rows.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.rows.source_block import table_piece
-from floodmark.connectors.postgres.types.arrays import offsets_of, strings
-from floodmark.connectors.postgres.types.base64_text import encode_base64
 from floodmark.errors import DecodeError
 from floodmark.events.connect_schema import OPTIONAL_INT64, TRANSACTION_BLOCK, field_schema, schema_start, struct
 from floodmark.events.json_text import Fragment, Joiner, string, value_bytes
+from floodmark.rows.arrays import offsets_of, slices, strings
+from floodmark.rows.base64_text import encode_base64
 
 NO_TABLE = table_piece("", "")
 _PACKAGE = "io.debezium.connector.postgresql"

@@ -9,14 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.event_orders import EventOrders
 from floodmark.connectors.postgres.log.logical_messages import NO_TABLE, LogicalMessages, MessageEvents
 from floodmark.connectors.postgres.log.messages import MESSAGE
 from floodmark.connectors.postgres.log.records import Changes
-from floodmark.connectors.postgres.log.transaction_events import Told, block_pieces
+from floodmark.connectors.postgres.log.transaction_events import Blocks, Told
 from floodmark.connectors.postgres.rows.source_block import StreamedSource
 from floodmark.events.columns import EventGroup
-from floodmark.events.json_text import fixed_width, hex_digits
 
 
 def placed(
@@ -39,27 +37,8 @@ def placed(
         columns: the other columns.
         options: the source's options.
     """
-    index = pa.array(transaction)
-    tx = changes.transactions
-    return EventGroup.of(
-        order,
-        {
-            **columns,
-            "database": options.dbname,
-            "position": positions(tx.lsn[transaction], ordinal, sub),
-            "txid": tx.xid_texts.take(index),
-            "source_ts": pa.array(tx.commit_us).take(index).cast(pa.timestamp("us", tz="UTC")),
-        },
-    )
-
-
-def positions(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> pa.StringArray:
-    """Return the events' positions: ``<LSN>-<ordinal>-<sub>`` in hexadecimal."""
-    matrix = np.full((len(lsn), 28), ord("-"), np.uint8)
-    matrix[:, :16] = hex_digits(lsn.astype(np.uint64), 16)
-    matrix[:, 17:25] = hex_digits(ordinal.astype(np.uint64), 8)
-    matrix[:, 26:] = np.frombuffer(f"{sub:02X}".encode(), np.uint8)
-    return fixed_width(matrix)
+    place = changes.transactions.columns(transaction, ordinal, sub)
+    return EventGroup.of(order, {**columns, "database": options.dbname, **place})
 
 
 def told_group(told: Told, changes: Changes, options: PostgresOptions) -> EventGroup:
@@ -68,14 +47,14 @@ def told_group(told: Told, changes: Changes, options: PostgresOptions) -> EventG
 
 
 def message_groups(
-    changes: Changes, source: StreamedSource, orders: EventOrders | None, options: PostgresOptions
+    changes: Changes, source: StreamedSource, blocks: Blocks | None, options: PostgresOptions
 ) -> Iterator[EventGroup]:
     """Return the events of the logical decoding messages among changes.
 
     Args:
         changes: of any kind.
         source: makes the source blocks.
-        orders: of the segment's events; None: they have no transaction block.
+        blocks: makes their transaction blocks; None: they have none.
         options: the source's options.
     """
     index = np.flatnonzero(changes.kind == MESSAGE)
@@ -85,7 +64,7 @@ def message_groups(
     wanted = np.flatnonzero(messages.wanted(options))
     said = changes.select(index[wanted])
     pieces = source.pieces(NO_TABLE, said.transaction, said.lsn)
-    block = None if orders is None else block_pieces(said, orders, orders.first[said.record], 0)
+    block = None if blocks is None else blocks.pieces(said.record, 0, 0)
     events = MessageEvents(options)
     columns = {"topic": events.topic, "op": "m", **events.columns(messages.take(wanted), pieces, block)}
     yield placed(said.record * 256, said, said.transaction, said.ordinal, 0, columns, options)

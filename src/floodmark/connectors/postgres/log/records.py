@@ -31,10 +31,11 @@ from floodmark.connectors.postgres.log.messages import (
 )
 from floodmark.connectors.postgres.log.record_checks import check_order, frame_ends, record_kinds
 from floodmark.connectors.postgres.log.tuples import terminated
-from floodmark.connectors.postgres.lsn import parse_position
+from floodmark.connectors.postgres.lsn import parse_position, position
 from floodmark.connectors.postgres.rows.relation import Relation, from_header, raw_of
 from floodmark.connectors.postgres.rows.source_block import NO_XID, Transactions
 from floodmark.errors import DecodeError, describe
+from floodmark.rows.shapes import TableNames, Text
 
 _COUNTED = np.zeros(256, bool)
 _COUNTED[list(CHANGES)] = True
@@ -69,6 +70,14 @@ class Changes:
     relations: list[Relation]
     from_record: list[int]
 
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Ascending numbers of the changes, shape (changes,)."""
+        return self.record
+
     def select(self, index: NDArray[np.int64] | slice) -> Changes:
         """Return some of the changes."""
         return Changes(
@@ -89,6 +98,15 @@ class Changes:
     def ends(self) -> NDArray[np.int64]:
         """Where each message ends, shape (changes,)."""
         return frame_ends(self.payload, self.at - PAYLOAD)
+
+    def place(self, index: int) -> str:
+        """Return the position of one change."""
+        return position(int(self.transactions.lsn[self.transaction[index]]), int(self.ordinal[index]))
+
+    def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
+        """Return the columns of the changes' events that tell their place in the log, and their table."""
+        placed = self.transactions.columns(self.transaction, self.ordinal, sub)
+        return {**placed, "topic": names.topic, "schema": names.schema, "table": names.table}
 
     def raw(self, index: int) -> bytes:
         """Return the bytes of one change's message."""

@@ -37,7 +37,7 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
             continue
         one = changes.select(slice(index, index + 1))
         columns = last_tuples(one.payload, one.at + 6, len(relation.columns), one.ends)
-        values = [column.text[0].as_py() or "" for column in columns[: len(FIELDS)]]
+        values = [column.values[0].as_py() or "" for column in columns[: len(FIELDS)]]
         lsn = int(changes.transactions.lsn[changes.transaction[index]])
         place = position(lsn, int(changes.ordinal[index]))
         result.append((place, dict(zip(FIELDS, values, strict=True))))

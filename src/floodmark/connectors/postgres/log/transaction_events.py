@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.event_orders import EventOrders
+from floodmark.connectors.postgres.log.event_orders import RecordOrders
 from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.connectors.postgres.log.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.log.messages import BEGIN, COMMIT, MESSAGE, PAYLOAD, WAL_LSN
 from floodmark.connectors.postgres.log.records import Changes, in_range
-from floodmark.connectors.postgres.rows.source_block import NO_XID, text_of
-from floodmark.events.json_text import Joiner, dumps
-from floodmark.events.transactions import TransactionTopic, hash_map_order
+from floodmark.connectors.postgres.rows.source_block import NO_XID
+from floodmark.events.json_text import Joiner
+from floodmark.events.transactions import TransactionTopic
+from floodmark.rows.arrays import text_of
+from floodmark.rows.changes import Pieces
 
 Numbers = NDArray[np.int64]
-Pieces = list[str | pa.StringArray]
 
 
 @dataclass(frozen=True)
@@ -47,32 +48,45 @@ class Told:
         return Told(self.record[part], self.transaction[part], self.ordinal[part], columns)
 
 
-def block_pieces(changes: Changes, orders: EventOrders, entry: Numbers, later: int) -> Pieces:
-    """Return the pieces of the transaction blocks of events; ``null`` for a message outside of a transaction.
+class Blocks:
+    """Makes the transaction blocks of a segment's events.
 
     Args:
-        changes: that the events are made of, shape (events,).
-        orders: of the segment.
-        entry: each event's entry in it.
-        later: how many events of the same change come before.
+        changes: all of the segment's.
+        orders: of its events.
     """
-    tx = changes.transactions
-    order = orders.total[entry] + (1 + later)
-    block = (
-        Joiner()
-        .add('{"id":"')
-        .add(text_of(tx.xid[changes.transaction]))
-        .add(":")
-        .add(text_of(changes.lsn))
-        .add('","total_order":')
-        .add(text_of(order))
-        .add(',"data_collection_order":')
-        .add(text_of(orders.in_table[entry] + (1 + later)))
-        .add("}")
-        .join(len(entry))
-    )
-    outside = tx.xid[changes.transaction] == NO_XID
-    return [pc.if_else(pa.array(outside), "null", block) if outside.any() else block]
+
+    def __init__(self, changes: Changes, orders: RecordOrders) -> None:
+        self._changes = changes
+        self._orders = orders
+
+    def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
+        """Return the pieces of the blocks; ``null`` for a message outside of a transaction.
+
+        Args:
+            order: record numbers of the changes that the events are made of, shape (events,).
+            table: which one of the change's tables.
+            later: how many events of the same change come before.
+        """
+        changes, orders, tx = self._changes, self._orders.entries, self._changes.transactions
+        index = np.searchsorted(changes.record, order)
+        entry = self._orders.first[order] + table
+        transaction = changes.transaction[index]
+        block = (
+            Joiner()
+            .add('{"id":"')
+            .add(text_of(tx.xid[transaction]))
+            .add(":")
+            .add(text_of(changes.lsn[index]))
+            .add('","total_order":')
+            .add(text_of(orders.total[entry] + (1 + later)))
+            .add(',"data_collection_order":')
+            .add(text_of(orders.in_table[entry] + (1 + later)))
+            .add("}")
+            .join(len(entry))
+        )
+        outside = tx.xid[transaction] == NO_XID
+        return [pc.if_else(pa.array(outside), "null", block) if outside.any() else block]
 
 
 class TransactionEvents:
@@ -85,7 +99,7 @@ class TransactionEvents:
         orders: of its events.
     """
 
-    def __init__(self, options: PostgresOptions, data: SegmentData, changes: Changes, orders: EventOrders) -> None:
+    def __init__(self, options: PostgresOptions, data: SegmentData, changes: Changes, orders: RecordOrders) -> None:
         self._topic = TransactionTopic(options)
         self._changes = changes
         self._orders = orders
@@ -126,7 +140,7 @@ class TransactionEvents:
         record, tx = self._end
         inside = in_range(self._changes.transactions.lsn[tx], self._last[tx] + 1, after, upto)
         record, tx = record[inside], tx[inside]
-        events, collections = self._counts()
+        events, collections = self._orders.entries.totals(len(self._changes.transactions.lsn))
         joiner = Joiner().add('{"status":"END","id":').add(self._ids(record, tx))
         joiner.add(',"event_count":').add(text_of(events[tx]))
         joiner.add(',"data_collections":[').add(collections.take(pa.array(tx)))
@@ -135,26 +149,6 @@ class TransactionEvents:
 
     def _told(self, record: Numbers, tx: Numbers, ordinal: Numbers, value: pa.StringArray) -> Told:
         return Told(record, tx, ordinal, self._topic.columns(self._ids(record, tx), value))
-
-    def _counts(self) -> tuple[Numbers, pa.StringArray]:
-        """Return the number of events of each transaction, and the JSON of the numbers by table."""
-        rows = len(self._changes.transactions.lsn)
-        transaction, table, events = self._orders.per_table()
-        order = hash_map_order(transaction, table, self._orders.tables)
-        names = pa.array([dumps(name) for name in self._orders.tables], pa.string())
-        one = (
-            Joiner()
-            .add('{"data_collection":')
-            .add(names.take(pa.array(table[order])))
-            .add(',"event_count":')
-            .add(text_of(events[order]))
-            .add("}")
-            .join(len(order))
-        )
-        ends = np.concatenate([[0], np.cumsum(np.bincount(transaction, minlength=rows))]).astype(np.int32)
-        lists = pa.ListArray.from_arrays(pa.array(ends), one)
-        totals = np.bincount(transaction, events, rows).astype(np.int64)
-        return totals, pc.binary_join(lists, ",")
 
     def _ids(self, record: Numbers, tx: Numbers) -> pa.StringArray:
         xid = text_of(self._changes.transactions.xid[tx])

@@ -5,63 +5,23 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats", TupleDa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.postgres.log.frames import be_view
 from floodmark.errors import DecodeError
+from floodmark.rows.arrays import slices
+from floodmark.rows.raw_column import RawColumn
 
 NULL, UNCHANGED, TEXT = ord("n"), ord("u"), ord("t")
 LONGEST_NAME = 128
 OLD_ROW, OLD_KEY_ROW, NEW_ROW = ord("O"), ord("K"), ord("N")
 
 
-@dataclass
-class TextColumn:
-    """One column's values of many rows, in the server's text form.
-
-    Attributes:
-        text: shape (rows,), null where the value is NULL or not in the log.
-        unchanged: shape (rows,), true where the log doesn't hold the value; None if there is none.
-    """
-
-    text: pa.StringArray
-    unchanged: NDArray[np.bool_] | None = None
-
-
-def slices(
-    buf: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    valid: NDArray[np.bool_] | None,
-) -> pa.StringArray:
-    """Return pieces of a buffer as a string array without a copy in Python.
-
-    The starts and ends, interleaved, are the offsets of an array twice as long over the same buffer;
-    its even elements are the pieces.
-
-    Args:
-        buf: shape (bytes,), below 2 GiB.
-        starts: shape (rows,), ascending; pieces don't overlap.
-        lengths: shape (rows,).
-        valid: shape (rows,), false where the result is null; None if nowhere.
-    """
-    rows = len(starts)
-    offsets = np.empty(2 * rows + 1, np.int32)
-    offsets[0:-1:2] = starts
-    offsets[1::2] = starts + lengths
-    offsets[-1] = offsets[-2] if rows else 0
-    double = pa.StringArray.from_buffers(2 * rows, pa.py_buffer(offsets), pa.py_buffer(buf))
-    indices = pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32), mask=None if valid is None else ~valid)
-    return double.take(indices)
-
-
 def split_tuples(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> tuple[list[TextColumn], NDArray[np.int64]]:
+) -> tuple[list[RawColumn], NDArray[np.int64]]:
     """Split the tuples that begin at ``at`` into their columns.
 
     Args:
@@ -82,7 +42,7 @@ def split_tuples(
             raise DecodeError(f"A tuple has {int(counts[counts != columns][0])} columns; its relation has {columns}.")
         lengths32 = be_view(buf, ">u4")
         position = at + 2
-        result: list[TextColumn] = []
+        result: list[RawColumn] = []
         for _ in range(columns):
             kinds = buf[position]
             text = kinds == TEXT
@@ -91,7 +51,7 @@ def split_tuples(
                 begin = position + 5
                 position = begin + lengths
                 _check_end(position, ends)
-                result.append(TextColumn(slices(buf, begin, lengths, None)))
+                result.append(RawColumn(slices(buf, begin, lengths, None)))
                 continue
             unchanged = kinds == UNCHANGED
             known = text | unchanged | (kinds == NULL)
@@ -102,7 +62,7 @@ def split_tuples(
             begin = np.where(text, position + 5, position + 1)
             position = begin + lengths
             _check_end(position, ends)
-            result.append(TextColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
+            result.append(RawColumn(slices(buf, begin, lengths, text), unchanged if unchanged.any() else None))
     except IndexError:
         raise DecodeError("A tuple is cut off.") from None
     return result, position
@@ -110,7 +70,7 @@ def split_tuples(
 
 def last_tuples(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> list[TextColumn]:
+) -> list[RawColumn]:
     """Split tuples with which their messages end; arguments and errors are those of ``split_tuples``."""
     result, position = split_tuples(buf, at, columns, ends)
     if (position != ends).any():
@@ -120,7 +80,7 @@ def last_tuples(
 
 def tuple_pairs(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
-) -> tuple[list[TextColumn], list[TextColumn]]:
+) -> tuple[list[RawColumn], list[RawColumn]]:
     """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
     old, after = split_tuples(buf, at, columns, ends)
     if (after == ends).any() or (buf[after] != NEW_ROW).any():

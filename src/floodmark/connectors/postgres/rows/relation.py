@@ -6,13 +6,27 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats", Relatio
 from __future__ import annotations
 
 import base64
+import dataclasses
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log.messages import RELATION
+from floodmark.connectors.postgres.rows.source_block import SCHEMA as SOURCE_SCHEMA
+from floodmark.connectors.postgres.rows.source_block import table_piece
+from floodmark.connectors.postgres.types.defaults import default_text
+from floodmark.connectors.postgres.types.registry import codec_for
+from floodmark.connectors.postgres.types.source_types import source_type
+from floodmark.connectors.postgres.types.type_info import TypeInfo, type_from_list
 from floodmark.errors import DecodeError
+from floodmark.rows.codec import Codec
+from floodmark.rows.column_plan import read_columns
+from floodmark.rows.structure import SourceType
 
 _UINT32 = struct.Struct(">I")
 _UINT16 = struct.Struct(">H")
@@ -20,27 +34,6 @@ _TYPE = struct.Struct(">Ii")
 
 IDENTITIES = "dnfi"
 """Replica identities: default, nothing, full, index."""
-
-
-@dataclass(frozen=True, order=True)
-class TypeInfo:
-    """What the catalog says of a type.
-
-    Attributes:
-        name: ``pg_type.typname``.
-        kind: ``pg_type.typtype``: b(ase), c(omposite), d(omain), e(num), r(ange), m(ultirange).
-        base: the type below a domain, else 0.
-        base_modifier: the domain's type modifier.
-        element: the element type of an array, else 0.
-        labels: an enum's labels in their order.
-    """
-
-    name: str
-    kind: str
-    base: int = 0
-    base_modifier: int = -1
-    element: int = 0
-    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,11 +75,41 @@ class Relation:
     key: tuple[str, ...]
     types: Mapping[int, TypeInfo] = field(default_factory=dict)
 
+    @property
+    def number(self) -> int:
+        """The table, as the log numbers it."""
+        return self.oid
 
-def type_from_list(data: Sequence[Any]) -> TypeInfo:
-    """Return the type that a list of its attributes, in their order, describes."""
-    name, kind, base, base_modifier, element, labels = data
-    return TypeInfo(name, kind, base, base_modifier, element, tuple(labels))
+    @property
+    def source_schema(self) -> Mapping[str, Any]:
+        """The Connect schema of the source block."""
+        return SOURCE_SCHEMA
+
+    @property
+    def source_pieces(self) -> tuple[str, ...]:
+        """The part of the source block's text that names the table."""
+        return (table_piece(self.schema, self.table),)
+
+    def look(self) -> Hashable:
+        """Return what is equal for tables whose rows are made into events in the same way, names aside."""
+        return self.columns, self.key, tuple(sorted(self.types.items()))
+
+    def codec(self, column: int, options: CommonOptions) -> Codec:
+        """Return the codec of a column."""
+        assert isinstance(options, PostgresOptions)
+        one = self.columns[column]
+        return codec_for(one.type_oid, one.modifier, self.types, options)
+
+    def source_type(self, column: int) -> SourceType:
+        """Return what JDBC says of a column's type."""
+        one = self.columns[column]
+        return source_type(one.type_oid, one.modifier, self.types)
+
+    def default(self, column: int, codec: Codec) -> pa.Array | None:
+        """Return a column's default as the server would print it; None if it has none."""
+        one = self.columns[column]
+        text = default_text(one.default, one.type_oid, one.modifier, codec, self.types)
+        return None if text is None else pa.array([text], pa.string())
 
 
 def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Relation:
@@ -184,3 +207,10 @@ def raw_of(entry: Mapping[str, Any]) -> bytes:
 def _text(raw: bytes, at: int) -> tuple[str, int]:
     end = raw.index(b"\0", at)
     return raw[at:end].decode(), end + 1
+
+
+def as_read(relation: Relation, options: PostgresOptions) -> Relation:
+    """Return a relation with the columns that a snapshot reads."""
+    names = [column.name for column in relation.columns]
+    wanted = read_columns(relation.schema, relation.table, names, relation.key, options)
+    return dataclasses.replace(relation, columns=tuple(column for column in relation.columns if column.name in wanted))

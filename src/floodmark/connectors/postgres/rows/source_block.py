@@ -10,8 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark._version import __version__
+from floodmark.connectors.postgres.lsn import positions
 from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
 from floodmark.events.json_text import Joiner, closed, dumps, string
+from floodmark.rows.arrays import text_of
 
 CONNECTOR = "postgresql"
 VERSION = __version__
@@ -67,6 +69,21 @@ class Transactions:
     first_change: NDArray[np.int64]
     origin: pa.StringArray | None = None
     origin_lsn: NDArray[np.int64] | None = None
+
+    def columns(self, transaction: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> dict[str, pa.Array]:
+        """Return the columns that tell the place of events in the log.
+
+        Args:
+            transaction: index of each event's transaction, shape (events,).
+            ordinal: each event's place in its transaction, shape (events,).
+            sub: their place among the events of one change.
+        """
+        index = pa.array(transaction)
+        return {
+            "position": positions(self.lsn[transaction], ordinal, sub),
+            "txid": self.xid_texts.take(index),
+            "source_ts": pa.array(self.commit_us).take(index).cast(pa.timestamp("us", tz="UTC")),
+        }
 
     @property
     def xid_texts(self) -> pa.StringArray:
@@ -182,8 +199,3 @@ def snapshot_block(
         f'"lsn":{"null" if own else lsn},'
         '"xmin":null,"origin":null,"origin_lsn":null}'
     )
-
-
-def text_of(numbers: NDArray[np.int64]) -> pa.StringArray:
-    """Return numbers as decimal text."""
-    return pc.cast(pa.array(numbers), pa.string())

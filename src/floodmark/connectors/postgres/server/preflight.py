@@ -13,7 +13,6 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.lsn import parse_position
-from floodmark.connectors.postgres.rows.conversions import load_converters
 from floodmark.connectors.postgres.server import slots
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect, connection, run, server_version
@@ -26,6 +25,7 @@ from floodmark.connectors.postgres.snapshot.tables import SnapshotTables
 from floodmark.connectors.postgres.snapshot.watermarks import Marks
 from floodmark.errors import FloodmarkError, LogGoneError
 from floodmark.findings import Finding, name_list
+from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query, make_snapshotter
 
 Conn = psycopg.Connection[TupleRow]

@@ -8,13 +8,14 @@ from typing import Any
 
 from floodmark.config.model import matches
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.column_plan import event_key
-from floodmark.connectors.postgres.rows.relation import Column, type_from_list
-from floodmark.connectors.postgres.rows.source_types import source_type
+from floodmark.connectors.postgres.rows.relation import Column
 from floodmark.connectors.postgres.server.catalog import Conn, Table, captured_tables, structures
 from floodmark.connectors.postgres.server.replica_identity import rule_of
 from floodmark.connectors.postgres.snapshot.chunks import describe_tables
+from floodmark.connectors.postgres.types.source_types import source_type
+from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.findings import Finding, name_list
+from floodmark.rows.column_plan import event_key
 
 CHECK = "columns"
 FULL, DEFAULT, INDEX = "f", "d", "i"
@@ -75,7 +76,7 @@ def _unhidden(
         types = {int(oid): type_from_list(info) for oid, info in known[table.oid]["types"].items()}
         for column in described[table.full_name].values():
             name = f"{table.full_name}.{column.name}"
-            hidden = source_type(column, types).text
+            hidden = source_type(column.type_oid, column.modifier, types).text
             if not hidden and options.has_column(name) and any(matches(rule, name) for rule in rules):
                 clear.append(name)
     if clear:

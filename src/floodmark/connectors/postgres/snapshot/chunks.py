@@ -21,17 +21,18 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.postgres.log.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.log.frames import HEADER_BYTES, find_frames
-from floodmark.connectors.postgres.log.shapes import TableNames
-from floodmark.connectors.postgres.log.tuples import TextColumn
-from floodmark.connectors.postgres.rows.relation import Column, Relation, type_from_list
+from floodmark.connectors.postgres.rows.relation import Column, Relation
 from floodmark.connectors.postgres.rows.source_block import INCREMENTAL, snapshot_block
-from floodmark.connectors.postgres.rows.table_version import TableVersion, VersionMaker
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_waits, run
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
+from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.errors import SourceStateError
 from floodmark.events.columns import EventGroup, assemble
+from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.shapes import TableNames
+from floodmark.rows.table_version import TableVersion, VersionMaker
 
 READ_BYTES = 8 << 20
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -142,7 +143,7 @@ class PostgresChunkReader:
         return "complete" if held else "unchanged"
 
     def events(
-        self, version: TableVersion, rows: int, columns: Sequence[TextColumn], chunk: dict[str, Any]
+        self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: dict[str, Any]
     ) -> pa.RecordBatch | None:
         """Return read events.
 
@@ -153,7 +154,7 @@ class PostgresChunkReader:
             chunk: what they belong to, as ``read`` takes it.
         """
         token, marker = chunk["token"], chunk.get("marker", "true")
-        relation = version.relation
+        relation = version.structure
         after = version.encode(columns)
         source = snapshot_block(
             self._options.topic_prefix,
@@ -245,7 +246,7 @@ def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: 
 
 def copy_rows(
     conn: psycopg.Connection[TupleRow], command: str, width: int
-) -> Iterator[tuple[int, Sequence[TextColumn]]]:
+) -> Iterator[tuple[int, Sequence[RawColumn]]]:
     """Yield what a COPY command returns, as numbers of rows and their columns.
 
     Args:

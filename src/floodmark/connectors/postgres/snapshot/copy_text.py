@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.log.tuples import TextColumn, slices
 from floodmark.errors import DecodeError
+from floodmark.rows.arrays import slices
+from floodmark.rows.raw_column import RawColumn
 
 TAB, NEWLINE, BACKSLASH = 0x09, 0x0A, 0x5C
 NULL = "\\N"
@@ -25,7 +26,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _CHARACTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def split_rows(buf: NDArray[np.uint8], starts: NDArray[np.int64], columns: int) -> list[TextColumn]:
+def split_rows(buf: NDArray[np.uint8], starts: NDArray[np.int64], columns: int) -> list[RawColumn]:
     """Split rows into columns.
 
     Args:
@@ -49,7 +50,7 @@ def split_rows(buf: NDArray[np.uint8], starts: NDArray[np.int64], columns: int) 
     result = []
     for i in range(columns):
         stops = matrix[:, i]
-        result.append(TextColumn(_column(buf, begins, stops, escaped)))
+        result.append(RawColumn(_column(buf, begins, stops, escaped)))
         begins = stops + 1
     return result
 

@@ -13,10 +13,10 @@ import psycopg
 
 from floodmark.config.model import matches
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.column_plan import read_columns
 from floodmark.connectors.postgres.server.catalog import Conn, Table, key_names, quote, stored_tables
 from floodmark.connectors.postgres.snapshot.chunks import describe_tables, selected
 from floodmark.errors import ConfigError, ConnectError
+from floodmark.rows.column_plan import read_columns
 from floodmark.snapshot.snapshotter import SnapshotQuery
 
 OVERRIDES = "snapshot.select.statement.overrides"

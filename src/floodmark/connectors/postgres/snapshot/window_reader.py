@@ -15,16 +15,17 @@ from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.log.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.connectors.postgres.log.records import Changes, find_changes, truncated
-from floodmark.connectors.postgres.log.tuples import NEW_ROW, TextColumn, last_tuples, tuple_pairs
+from floodmark.connectors.postgres.log.tuples import NEW_ROW, last_tuples, tuple_pairs
 from floodmark.connectors.postgres.rows.relation import Relation
-from floodmark.connectors.postgres.rows.table_version import VersionMaker, take_columns, with_old_values
 from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader, relation_from_json
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.errors import SourceStateError
+from floodmark.rows.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.rows.table_version import VersionMaker
 from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
 
-Columns = list[TextColumn]
+Columns = list[RawColumn]
 
 
 @dataclass
@@ -133,7 +134,7 @@ class TableChanges:
     def _keys(self, relation: Relation, columns: Columns) -> pa.StringArray:
         """Return the keys of rows, by the columns that were the key when the table was read."""
         names = [column.name for column in relation.columns]
-        return key_texts([columns[names.index(name)].text for name in self._relation.key])
+        return key_texts([columns[names.index(name)].values for name in self._relation.key])
 
     def touches(self) -> Touches:
         """Return what the changes do to the table's rows."""
@@ -201,7 +202,7 @@ class PostgresWindowReader:
         touches = changes.touches()
         for data in rows:
             columns = split_rows(data.payload, data.starts.astype(np.int64), len(version.names))
-            found = reconcile(key_texts([columns[i].text for i in version.key_indices]), touches)
+            found = reconcile(key_texts([columns[i].values for i in version.key_indices]), touches)
             whole = len(found.kept) == len(data.starts)
             kept = columns if whole else take_columns(columns, found.kept)
             batches = [self._chunks.events(version, len(found.kept), kept, chunk)]
@@ -219,7 +220,7 @@ class PostgresWindowReader:
         """Return rows with changes applied; these are few."""
         by_relation: dict[int, tuple[Relation, list[dict[str, str | None]]]] = {}
         for index, applied in completed:
-            row = {name: column.text[index].as_py() for name, column in zip(names, columns, strict=True)}
+            row = {name: column.values[index].as_py() for name, column in zip(names, columns, strict=True)}
             relation = changes.apply(row, applied)
             by_relation.setdefault(id(relation), (relation, []))[1].append(row)
         for relation, rows in by_relation.values():
@@ -227,5 +228,5 @@ class PostgresWindowReader:
             for column in relation.columns:
                 unknown = np.array([column.name not in row for row in rows])
                 text = pa.array([row.get(column.name) for row in rows], pa.string())
-                made.append(TextColumn(text, unknown if unknown.any() else None))
+                made.append(RawColumn(text, unknown if unknown.any() else None))
             yield self._chunks.events(self._make_version(relation), len(rows), made, chunk)

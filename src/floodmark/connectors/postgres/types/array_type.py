@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.postgres.types.arrays import Mask, as_mask, validity
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, unchanged
 from floodmark.connectors.postgres.types.tokens import Words, find_words, with_words
 from floodmark.events.connect_schema import field_schema
 from floodmark.events.json_text import Fragment, closed
+from floodmark.rows.arrays import Mask, as_mask, validity
+from floodmark.rows.codec import Codec, Settings, bare, unchanged
 
 _BRACES = {ord("{"): ord("["), ord("}"): ord("]"), ord(";"): ord(",")}
 _INT_CODES = (23, 1082)

@@ -5,24 +5,25 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.connectors.postgres.types.geometry_text import java_geometry
+from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.events.json_text import value_bytes
+from floodmark.rows.arrays import (
     lengths_of,
     mapped,
     offsets_of,
     strings,
     valid,
 )
-from floodmark.connectors.postgres.types.base64_text import binary_rows, encode_base64
-from floodmark.connectors.postgres.types.codec import Codec, Settings, quoted, semantic, unchanged
-from floodmark.connectors.postgres.types.geometry_text import java_geometry
-from floodmark.connectors.postgres.types.plain import boolean
-from floodmark.events.json_text import Fragment, value_bytes
+from floodmark.rows.base64_text import binary_rows, encode_base64
+from floodmark.rows.binary import binary
+from floodmark.rows.codec import Codec, quoted, semantic, unchanged
+from floodmark.rows.plain import boolean
 
 BITS = "io.debezium.data.Bits"
 UNLIMITED = 2_147_483_647
@@ -32,61 +33,21 @@ _HEX_PREFIX = r"\x"
 _WIDEST_MATRIX = 1024
 
 
-def bytea(settings: Settings) -> Codec:
+def bytea(settings: PostgresSettings) -> Codec:
     """Return the codec of ``bytea``, by ``binary.handling.mode``."""
-    return _binary(settings, decode_hex, pa.binary(), decode_hex)
+    return binary(settings, decode_hex, pa.binary(), decode_hex)
 
 
-def unknown(settings: Settings) -> Codec:
+def unknown(settings: PostgresSettings) -> Codec:
     """Return the codec of types without a mapping: the text's bytes, if events hold such columns at all."""
-    codec = _binary(settings, lambda text: text.cast(pa.binary()), pa.string(), unchanged)
+    codec = binary(settings, lambda text: text.cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
 
-def unknown_geometry(settings: Settings) -> Codec:
+def unknown_geometry(settings: PostgresSettings) -> Codec:
     """Return the codec of the geometric types without a mapping, whose numbers Debezium's driver writes anew."""
-    codec = _binary(settings, lambda text: java_geometry(text).cast(pa.binary()), pa.string(), unchanged)
+    codec = binary(settings, lambda text: java_geometry(text).cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
-
-
-def _binary(
-    settings: Settings,
-    decode: Callable[[pa.StringArray], pa.BinaryArray],
-    arrow_type: pa.DataType,
-    to_arrow: Callable[[pa.StringArray], pa.Array],
-) -> Codec:
-    """Return the codec of bytes, by ``binary.handling.mode``.
-
-    Args:
-        settings: the options.
-        decode: makes the bytes of the server's text.
-        arrow_type: the type of the rows.
-        to_arrow: makes them of the server's text.
-    """
-    mode = settings.binary_handling_mode
-    url_safe = mode == "base64-url-safe"
-
-    def encode(text: pa.StringArray) -> Fragment:
-        raw = decode(text)
-        return quoted(encode_hex(raw) if mode == "hex" else encode_base64(raw, url_safe))
-
-    raw = settings.placeholder_bytes
-    encoded = (base64.urlsafe_b64encode(raw) if url_safe else base64.b64encode(raw)).decode()
-    return Codec(
-        {"type": "bytes" if mode == "bytes" else "string"},
-        encode,
-        '""',
-        settings.placeholder if mode == "hex" else f'"{encoded}"',
-        arrow_type,
-        to_arrow,
-    )
-
-
-def encode_hex(values: pa.BinaryArray) -> pa.StringArray:
-    """Return bytes as lower-case hexadecimal text; null stays null."""
-    filled = values.fill_null(b"") if values.null_count else values
-    offsets = offsets_of(filled)
-    return strings((offsets - offsets[0]) * 2, binascii.hexlify(value_bytes(filled).data), values)
 
 
 def decode_hex(text: pa.StringArray) -> pa.BinaryArray:
@@ -102,7 +63,7 @@ def _digits(text: pa.StringArray) -> pa.StringArray:
     return pc.ascii_ltrim(text, _HEX_PREFIX)
 
 
-def bits(modifier: int, settings: Settings) -> Codec:
+def bits(modifier: int, settings: PostgresSettings) -> Codec:
     """Return the codec of ``bit(n)`` and ``bit varying(n)``; of one bit it is a boolean."""
     if modifier == 1:
         return boolean(settings, true="1")

@@ -13,13 +13,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
-import pyarrow as pa
 
-from floodmark.connectors.postgres.rows.relation import Column, TypeInfo
-from floodmark.connectors.postgres.types import civil
-from floodmark.connectors.postgres.types.codec import Codec
-from floodmark.connectors.postgres.types.decimals import scale_of
-from floodmark.events.json_text import closed
+from floodmark.connectors.postgres.types.numeric import scale_of
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.rows import civil
+from floodmark.rows.codec import Codec
 
 _CALL = re.compile(r"\(?[A-Za-z0-9_.]+\(.*\)")
 _CLOCKS = {"current_timestamp", "current_time", "current_date", "localtime", "localtimestamp"}
@@ -34,28 +32,24 @@ Reader = Callable[[str, int], str | None]
 """Makes the server's text of a type's value from a constant and the column's modifier; None if it is none."""
 
 
-def default_text(column: Column, codec: Codec, types: Mapping[int, TypeInfo]) -> str | None:
+def default_text(
+    expression: str | None, type_oid: int, modifier: int, codec: Codec, types: Mapping[int, TypeInfo]
+) -> str | None:
     """Return a column's default as the server would print the value, or None.
 
     Args:
-        column: with its expression.
+        expression: the default's, as the catalog prints it; None if there is none.
+        type_oid: the column's type.
+        modifier: the type's modifier.
         codec: the column's.
         types: what the catalog says of the columns' types.
     """
-    if column.default is None or codec.schema["type"] == "struct":
+    if expression is None or codec.schema["type"] == "struct":
         return None
-    info = types.get(column.type_oid)
+    info = types.get(type_oid)
     if info is not None and info.kind == "e":
-        return _label(column.default)
-    if column.type_oid in _KINDS:
-        return _value(column.default, column.type_oid, column.modifier)
-    return None
-
-
-def one_json(codec: Codec, text: str) -> str | None:
-    """Return one value as JSON; None if it is null."""
-    fragment = codec.encode(pa.array([text], pa.string()))
-    return None if fragment.text.null_count else str(closed(fragment)[0].as_py())
+        return _label(expression)
+    return _value(expression, type_oid, modifier) if type_oid in _KINDS else None
 
 
 def _value(expression: str, oid: int, modifier: int) -> str | None:

@@ -6,55 +6,34 @@ Source of the binary form of points: OGC Simple Feature Access, part 1, "Well-kn
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import Mask, byte_at, strings
-from floodmark.connectors.postgres.types.base64_text import encode_base64
 from floodmark.connectors.postgres.types.binary import decode_hex
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, unchanged
-from floodmark.connectors.postgres.types.floats import java_number
 from floodmark.connectors.postgres.types.geometry_text import PUNCTUATION
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import Fragment
-
-GEOMETRY = "io.debezium.data.geometry."
+from floodmark.rows.arrays import Mask, byte_at, strings
+from floodmark.rows.base64_text import encode_base64
+from floodmark.rows.codec import Codec, Settings, bare, unchanged
+from floodmark.rows.floats import java_number
+from floodmark.rows.geometry import EMPTY_GEOMETRY, POINT, ZERO_POINT, geometry_schema
 
 _POINT_HEAD = b"\x01\x01\x00\x00\x00"
 _POINT_BYTES = 21
-_ZERO_POINT = "AQEAAAAAAAAAAAAAAAAAAAAAAAAA"
-_EMPTY = "AQcAAAAAAAAA"
 _HAS_SRID = 0x20000000
 _HEAD_BYTES = 9
-_BINARY_FIELDS: list[dict[str, Any]] = [
-    {"type": "bytes", "optional": False, "field": "wkb"},
-    {"type": "int32", "optional": True, "field": "srid"},
-]
-_POINT_FIELDS: list[dict[str, Any]] = [
-    {"type": "double", "optional": False, "field": "x"},
-    {"type": "double", "optional": False, "field": "y"},
-    {"type": "bytes", "optional": True, "field": "wkb"},
-    {"type": "int32", "optional": True, "field": "srid"},
-]
 
 
 def point(settings: Settings) -> Codec:
     """Return the codec of ``point``."""
     del settings
     return Codec(
-        {
-            "type": "struct",
-            "fields": _POINT_FIELDS,
-            "name": GEOMETRY + "Point",
-            "version": 1,
-            "doc": "Geometry (POINT)",
-        },
+        POINT,
         _points,
-        f'{{"x":0.0,"y":0.0,"wkb":"{_ZERO_POINT}","srid":null}}',
+        ZERO_POINT,
         "null",
         pa.string(),
         unchanged,
@@ -78,15 +57,9 @@ def postgis(name: str, settings: Settings) -> Codec:
     """Return the codec of PostGIS's ``geometry`` or ``geography``, whose text is hexadecimal EWKB."""
     del settings
     return Codec(
-        {
-            "type": "struct",
-            "fields": _BINARY_FIELDS,
-            "name": GEOMETRY + name,
-            "version": 1,
-            "doc": name,
-        },
+        geometry_schema(name),
         _well_known_binary,
-        f'{{"wkb":"{_EMPTY}","srid":null}}',
+        EMPTY_GEOMETRY,
         "null",
         pa.string(),
         unchanged,

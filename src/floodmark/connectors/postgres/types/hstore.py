@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import valid
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, json_string, semantic, unchanged
+from floodmark.connectors.postgres.types.settings import PostgresSettings
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import escape, string
+from floodmark.rows.arrays import valid
+from floodmark.rows.codec import Codec, bare, json_string, semantic, unchanged
 
 JSON = "io.debezium.data.Json"
 
@@ -28,7 +29,7 @@ _PUNCTUATION = b"=>, ;"
 _SLOTS = 16
 
 
-def hstore(settings: Settings) -> Codec:
+def hstore(settings: PostgresSettings) -> Codec:
     """Return the codec of ``hstore``."""
     placeholder = f"{{{settings.placeholder}:{settings.placeholder}}}"
     if settings.hstore_handling_mode == "map":

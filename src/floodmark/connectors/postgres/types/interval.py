@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.connectors.postgres.types.temporal import MAX_DIGITS
+from floodmark.rows.arrays import (
     Mask,
     as_mask,
     byte_at,
@@ -23,9 +25,9 @@ from floodmark.connectors.postgres.types.arrays import (
     mapped,
     without,
 )
-from floodmark.connectors.postgres.types.civil import INT64_MAX, INT64_MIN
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, quoted, semantic, unchanged
-from floodmark.connectors.postgres.types.temporal import DEBEZIUM, MAX_DIGITS
+from floodmark.rows.civil import INT64_MAX, INT64_MIN
+from floodmark.rows.codec import Codec, bare, quoted, semantic, unchanged
+from floodmark.rows.time_units import DEBEZIUM
 
 _TIME = r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?P<fraction>\.\d+)?$"
 _UNITS = {"years": "y", "months": "m", "days": "d"}
@@ -56,7 +58,7 @@ class Parts:
     micros: Numbers
 
 
-def interval(settings: Settings) -> Codec:
+def interval(settings: PostgresSettings) -> Codec:
     """Return the codec of ``interval``."""
     if settings.interval_handling_mode == "string":
         return Codec(

@@ -14,29 +14,20 @@ from functools import lru_cache, partial
 import pyarrow as pa
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.relation import TypeInfo
-from floodmark.connectors.postgres.types import (
-    binary,
-    decimals,
-    floats,
-    geometric,
-    hstore,
-    interval,
-    plain,
-    temporal,
-    vectors,
-    zoned,
-)
+from floodmark.connectors.postgres.types import binary, geometric, hstore, interval, numeric, temporal, vectors, zoned
 from floodmark.connectors.postgres.types.array_type import array
-from floodmark.connectors.postgres.types.codec import Codec, Settings
+from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.rows import floats, plain
+from floodmark.rows.codec import Codec
 
-Factory = Callable[[int, Settings], Codec]
+Factory = Callable[[int, PostgresSettings], Codec]
 """Makes a codec from a type modifier and the options."""
 
 ENUM = "io.debezium.data.Enum"
 
 
-def _any_modifier(make: Callable[[Settings], Codec]) -> Factory:
+def _any_modifier(make: Callable[[PostgresSettings], Codec]) -> Factory:
     """Return a factory for a type whose modifier does not matter."""
     return lambda _modifier, settings: make(settings)
 
@@ -65,7 +56,7 @@ BUILT_IN: dict[int, Factory] = {
     700: _any_modifier(partial(floats.floating, "float", pa.float32())),
     701: _any_modifier(partial(floats.floating, "double", pa.float64())),
     774: _text(),  # macaddr8
-    790: _any_modifier(decimals.money),
+    790: _any_modifier(numeric.money),
     829: _text(),  # macaddr
     869: _text(),  # inet
     1042: _text(),  # char(n)
@@ -78,7 +69,7 @@ BUILT_IN: dict[int, Factory] = {
     1266: _any_modifier(zoned.timetz),
     1560: binary.bits,
     1562: binary.bits,
-    1700: decimals.numeric,
+    1700: numeric.numeric,
     2950: _text("io.debezium.data.Uuid"),
     3802: _text("io.debezium.data.Json"),
 }
@@ -166,7 +157,7 @@ def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], optio
     """
     type_oid, modifier = below_domains(type_oid, modifier, types)
     info = types.get(type_oid)
-    settings = Settings(
+    settings = PostgresSettings(
         decimal_handling_mode=options.decimal_handling_mode,
         time_precision_mode=options.time_precision_mode,
         binary_handling_mode=options.binary_handling_mode,
@@ -194,7 +185,7 @@ def below_domains(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -
 
 
 @lru_cache(maxsize=4096)
-def _codec(type_oid: int, modifier: int, info: TypeInfo | None, settings: Settings) -> Codec:
+def _codec(type_oid: int, modifier: int, info: TypeInfo | None, settings: PostgresSettings) -> Codec:
     if info is not None and info.kind == "e":
         return plain.text(settings, ENUM, {"allowed": ",".join(info.labels)})
     factory = BUILT_IN.get(type_oid) or (BY_NAME.get(info.name) if info is not None else None)
@@ -202,7 +193,7 @@ def _codec(type_oid: int, modifier: int, info: TypeInfo | None, settings: Settin
 
 
 @lru_cache(maxsize=4096)
-def _array(type_oid: int, modifier: int, element: int, info: TypeInfo | None, settings: Settings) -> Codec:
+def _array(type_oid: int, modifier: int, element: int, info: TypeInfo | None, settings: PostgresSettings) -> Codec:
     """Return the codec of an array; elements of a domain have no mapping."""
     inner = _codec(element, modifier, info, settings)
     named = info is not None and info.name in _OPTIONAL_BY_NAME

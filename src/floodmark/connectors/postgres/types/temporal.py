@@ -7,15 +7,13 @@ between the years 1 and 9999; the rest goes through ``civil``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types import civil
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.rows import civil
+from floodmark.rows.arrays import (
     Mask,
     as_mask,
     byte_at,
@@ -27,10 +25,22 @@ from floodmark.connectors.postgres.types.arrays import (
     valid,
     without,
 )
-from floodmark.connectors.postgres.types.codec import Codec, Settings, bare, quoted, semantic, unchanged
+from floodmark.rows.codec import Codec, Settings, bare, quoted, semantic, unchanged
+from floodmark.rows.time_units import (
+    CONNECT,
+    DEBEZIUM,
+    TIME_CONNECT,
+    TIME_MS,
+    TIME_NS,
+    TIME_US,
+    TIMESTAMP_CONNECT,
+    TIMESTAMP_MS,
+    TIMESTAMP_NS,
+    TIMESTAMP_US,
+    Unit,
+    zulu,
+)
 
-DEBEZIUM = "io.debezium.time."
-CONNECT = "org.apache.kafka.connect.data."
 MAX_DIGITS = 6
 
 _DATE_WIDTH = 10
@@ -38,41 +48,6 @@ _EPOCH_DATE = "1970-01-01"
 _MIDNIGHT = "24:00:00"
 _NANOS_LIMIT = civil.INT64_MAX // 1000
 _INFINITE_NANOS = {"infinity": civil.INT64_MAX, "-infinity": civil.INT64_MIN}
-
-
-@dataclass(frozen=True)
-class Unit:
-    """How a time or a timestamp is written as a number.
-
-    Attributes:
-        name: the schema's semantic name.
-        kind: Connect's type.
-        divisor: microseconds in one unit; 0 for nanoseconds.
-    """
-
-    name: str
-    kind: str
-    divisor: int
-
-    def of_micros(self, micros: int) -> int:
-        """Return microseconds in this unit, towards minus infinity."""
-        return micros * 1000 if self.divisor == 0 else micros // self.divisor
-
-    def of_column(self, micros: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return microseconds in this unit, towards minus infinity, shape (rows,)."""
-        if self.divisor == 1:
-            return micros
-        return micros * 1000 if self.divisor == 0 else micros // self.divisor
-
-
-TIME_MS = Unit(DEBEZIUM + "Time", "int32", 1000)
-TIME_US = Unit(DEBEZIUM + "MicroTime", "int64", 1)
-TIME_NS = Unit(DEBEZIUM + "NanoTime", "int64", 0)
-TIME_CONNECT = Unit(CONNECT + "Time", "int32", 1000)
-TIMESTAMP_MS = Unit(DEBEZIUM + "Timestamp", "int64", 1000)
-TIMESTAMP_US = Unit(DEBEZIUM + "MicroTimestamp", "int64", 1)
-TIMESTAMP_NS = Unit(DEBEZIUM + "NanoTimestamp", "int64", 0)
-TIMESTAMP_CONNECT = Unit(CONNECT + "Timestamp", "int64", 1000)
 
 
 def digits_of(modifier: int) -> int:
@@ -90,7 +65,7 @@ def date(settings: Settings) -> Codec:
     if settings.time_precision_mode == "isostring":
 
         def encode(text: pa.StringArray) -> pa.StringArray:
-            return mapped(_zulu(text), text, _odd_dates(text), _iso_date)
+            return mapped(zulu(text), text, _odd_dates(text), _iso_date)
 
         schema = semantic("string", DEBEZIUM + "IsoDate")
         return Codec(
@@ -123,7 +98,7 @@ def time(modifier: int, settings: Settings) -> Codec:
     if mode == "isostring":
         return Codec(
             semantic("string", DEBEZIUM + "IsoTime"),
-            lambda text: quoted(_zulu(pc.if_else(pc.equal(text, _MIDNIGHT), "00:00:00", text))),
+            lambda text: quoted(zulu(pc.if_else(pc.equal(text, _MIDNIGHT), "00:00:00", text))),
             '"00:00:00Z"',
             settings.placeholder,
             pa.string(),
@@ -237,7 +212,7 @@ def _days(text: str) -> int:
 
 
 def _iso_timestamps(text: pa.StringArray) -> pa.StringArray:
-    base = _zulu(pc.replace_substring(text, " ", "T", max_replacements=1))
+    base = zulu(pc.replace_substring(text, " ", "T", max_replacements=1))
     return mapped(base, text, odd_timestamps(text), _iso_timestamp)
 
 
@@ -248,7 +223,3 @@ def _iso_timestamp(text: str) -> str:
 
 def _iso_date(text: str) -> str:
     return f"{civil.Moment(_days(text)).date()}Z"
-
-
-def _zulu(text: pa.StringArray) -> pa.StringArray:
-    return pc.binary_join_element_wise(text, "Z", "")

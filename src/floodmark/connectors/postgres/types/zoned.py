@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.types import civil
-from floodmark.connectors.postgres.types.arrays import (
+from floodmark.connectors.postgres.types.temporal import digits_of, odd_timestamps
+from floodmark.events.json_text import fixed_width
+from floodmark.rows import civil
+from floodmark.rows.arrays import (
     Mask,
     as_mask,
     byte_at,
@@ -23,9 +25,8 @@ from floodmark.connectors.postgres.types.arrays import (
     valid,
     without,
 )
-from floodmark.connectors.postgres.types.codec import Codec, Settings, quoted, semantic, unchanged
-from floodmark.connectors.postgres.types.temporal import DEBEZIUM, digits_of, odd_timestamps
-from floodmark.events.json_text import fixed_width
+from floodmark.rows.codec import Codec, Settings, quoted, semantic, unchanged
+from floodmark.rows.time_units import DEBEZIUM
 
 _UTC = "+00"
 _SECONDS_WIDTH = 19

@@ -1,0 +1,238 @@
+"""The options of the MySQL and MariaDB connectors."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from typing import Literal
+
+from pydantic import SecretStr
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.debezium import accept_mysql
+from floodmark.config.model import OWN, Patterns, Words, matches, option
+
+SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+_MARIADB_TLS = {
+    "disable": "disabled",
+    "trust": "required",
+    "verify-ca": "verify_ca",
+    "verify-full": "verify_identity",
+}
+_SERVER_IDS = 1 << 30
+"""Derived server ids lie in [2**30, 2**31), where nobody numbers servers by hand."""
+
+
+class BinlogOptions(CommonOptions):
+    """Options of ``connector=mysql`` and ``connector=mariadb``."""
+
+    hostname: str = option("database.hostname", ..., "Host name or address of the server.")
+    port: int = option("database.port", 3306, "Port of the server.", ge=1, le=65535)
+    user: str = option(
+        "database.user", ..., "Account to log in as; it needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."
+    )
+    password: SecretStr | None = option("database.password", None, "The account's password.")
+    ssl_keystore: str | None = option(
+        "database.ssl.keystore", None, "PEM file with the client's certificate and key.", "same; a PEM file, not JKS"
+    )
+    ssl_keystore_password: SecretStr | None = option(
+        "database.ssl.keystore.password", None, "Password of the client's key."
+    )
+    ssl_truststore: str | None = option(
+        "database.ssl.truststore",
+        None,
+        "PEM file with the accepted authorities' certificates.",
+        "same; a PEM file, not JKS",
+    )
+    ssl_truststore_password: SecretStr | None = option(
+        "database.ssl.truststore.password", None, "No effect: certificates in a PEM file are not encrypted."
+    )
+    connect_timeout_ms: int = option("connect.timeout.ms", 30_000, "How long to wait for a connection.", ge=1000)
+    query_timeout_ms: int = option(
+        "database.query.timeout.ms",
+        600_000,
+        "How long a query of the catalogs may take; 0: without end. Reading tables has no limit.",
+        ge=0,
+    )
+    initial_statements: str = option(
+        "database.initial.statements",
+        "",
+        "Statements to run at the beginning of each session, except the log's, separated by `;` (`;;` is a semicolon). "
+        "Only for settings of the session.",
+    )
+    server_id: int | None = option(
+        "database.server.id",
+        None,
+        "Number of this client among the server's replicas; made from `topic.prefix` and `state.dir` if not given.",
+        "same; it is required",
+        ge=1,
+        le=(1 << 32) - 1,
+    )
+    schema_include_list: Patterns = option(
+        "database.include.list", (), "Regular expressions of the databases to capture; all if empty."
+    )
+    schema_exclude_list: Patterns = option(
+        "database.exclude.list", (), "Regular expressions of the databases not to capture."
+    )
+    table_include_list: Patterns = option(
+        "table.include.list", (), "Regular expressions of the tables to capture, as `database.table`; all if empty."
+    )
+    table_exclude_list: Patterns = option(
+        "table.exclude.list", (), "Regular expressions of the tables not to capture, as `database.table`."
+    )
+    table_ignore_builtin: bool = option(
+        "table.ignore.builtin", True, "Whether tables of the server's own databases (`mysql`, `sys` …) are left out."
+    )
+    bigint_unsigned_handling_mode: Literal["long", "precise"] = option(
+        "bigint.unsigned.handling.mode",
+        "long",
+        "How BIGINT UNSIGNED is represented: as a signed 64-bit number, or as a decimal.",
+    )
+    time_precision_mode: Literal[
+        "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
+    ] = option("time.precision.mode", "adaptive_time_microseconds", "How dates and times are represented.")
+    enable_time_adjuster: bool = option(
+        "enable.time.adjuster",
+        True,
+        "Whether the years 1 to 69 of dates are taken for 2001 to 2069, 70 to 99 for 1970 to 1999, and the `YEAR` 0 "
+        "for 2000.",
+    )
+    include_query: bool = option(
+        "include.query",
+        False,
+        "Whether events hold the statement that made them; the server must log it (`binlog_rows_query_log_events`, on "
+        "MariaDB `binlog_annotate_row_events`).",
+    )
+    include_schema_changes: bool = option(
+        "include.schema.changes", True, "Whether DDL is delivered to the topic `<prefix>`."
+    )
+    include_schema_comments: bool = option(
+        "include.schema.comments", False, "Whether schema changes hold the comments of tables and columns."
+    )
+    gtid_source_includes: Words = option(
+        "gtid.source.includes",
+        (),
+        "Regular expressions of the GTIDs' sources whose transactions count; all if empty.",
+    )
+    gtid_source_excludes: Words = option(
+        "gtid.source.excludes", (), "Regular expressions of the GTIDs' sources whose transactions don't count."
+    )
+    gtid_source_filter_dml_events: bool = option(
+        "gtid.source.filter.dml.events",
+        True,
+        "Whether changes of transactions whose source doesn't count are left out; otherwise the lists only decide "
+        "where a query goes on, on another server.",
+    )
+    gtid_ignore_on_recovery: bool = option(
+        "gtid.ignore.on.recovery",
+        False,
+        "Whether a query goes on by file and offset, though the checkpoint has a GTID set.",
+    )
+    snapshot_locking_mode: Literal["minimal", "minimal_percona", "extended", "none", "custom"] = option(
+        "snapshot.locking.mode",
+        "minimal",
+        "How long a snapshot locks the tables: while it opens its views of the data, until its end, or not at all.",
+    )
+    inconsistent_schema_handling_mode: Literal["fail", "warn", "skip"] = option(
+        "inconsistent.schema.handling.mode",
+        "fail",
+        "A change of a captured table whose structure is not known, or is another one: an error, or the change is left "
+        "out, with `warn` with a line of the log.",
+    )
+    event_deserialization_failure_handling_mode: Literal["fail", "warn", "skip"] = option(
+        "event.deserialization.failure.handling.mode",
+        "fail",
+        "A log record that cannot be read; as `event.processing.failure.handling.mode`.",
+    )
+    history_skip_unparseable: bool = option(
+        "schema.history.internal.skip.unparseable.ddl",
+        False,
+        "Whether DDL that cannot be understood is left out; otherwise it is an error.",
+    )
+    history_only_captured_tables: bool = option(
+        "schema.history.internal.store.only.captured.tables.ddl",
+        False,
+        "Whether the schema history holds captured tables only.",
+    )
+    history_only_captured_databases: bool = option(
+        "schema.history.internal.store.only.captured.databases.ddl",
+        False,
+        "Whether the schema history holds captured databases only.",
+    )
+    binlog_heartbeat_ms: int = option(
+        "binlog.heartbeat.ms",
+        1000,
+        "How often the server tells that there is nothing new while it is idle.",
+        OWN,
+        ge=10,
+    )
+
+    @classmethod
+    def accepts(cls, key: str, value: str) -> bool:
+        """Tell whether an option is one of Debezium's that is accepted without effect."""
+        return accept_mysql(key, value)
+
+    @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's database."""
+        return True
+
+    @property
+    @abstractmethod
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+
+    @property
+    def replica_id(self) -> int:
+        """The number of this client among the server's replicas."""
+        if self.server_id is not None:
+            return self.server_id
+        digest = hashlib.sha256(f"{self.topic_prefix} {self.state_dir}".encode()).digest()
+        return _SERVER_IDS + int.from_bytes(digest[:4], "big") % _SERVER_IDS
+
+    @property
+    def owner(self) -> str:
+        """The name of the source's directory below ``state.dir``: no other source must share it.
+
+        It stays the same when the query moves to another server.
+        """
+        return f"{self.topic_prefix}-{self.connector}-{self.replica_id}"
+
+    def captures_database(self, database: str) -> bool:
+        """Tell whether the filters let a database through."""
+        if self.table_ignore_builtin and database in SYSTEM_DATABASES:
+            return False
+        included = not self.schema_include_list or matches(self.schema_include_list, database)
+        return included and not matches(self.schema_exclude_list, database)
+
+    def captures(self, schema: str, table: str) -> bool:
+        """Tell whether the filters let a table through."""
+        if self.table_ignore_builtin and schema in SYSTEM_DATABASES:
+            return False
+        return super().captures(schema, table)
+
+
+class MysqlOptions(BinlogOptions):
+    """Options of ``connector=mysql``."""
+
+    tls_mode: Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"] = option(
+        "database.ssl.mode", "preferred", "Whether and how to use TLS."
+    )
+
+    @property
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+        return self.tls_mode
+
+
+class MariadbOptions(BinlogOptions):
+    """Options of ``connector=mariadb``."""
+
+    tls_mode: Literal["disable", "trust", "verify-ca", "verify-full"] = option(
+        "database.ssl.mode", "disable", "Whether and how to use TLS; `trust`: without looking at certificates."
+    )
+
+    @property
+    def ssl_mode(self) -> str:
+        """Whether and how to use TLS, as MySQL's client names it."""
+        return _MARIADB_TLS[self.tls_mode]

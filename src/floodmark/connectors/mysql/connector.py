@@ -1,0 +1,185 @@
+"""The planner's side of the MySQL and MariaDB connectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from floodmark.capture.log_stream import LogStream
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, parse_gtids
+from floodmark.connectors.mysql.log.places import Places
+from floodmark.connectors.mysql.log.signal_rows import SignalRows
+from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
+from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.schema.catalog import read_collations, read_schema, read_server
+from floodmark.connectors.mysql.schema.follower import SchemaFollower
+from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes, log_end
+from floodmark.connectors.mysql.server.connection import Connection, close, connect, run
+from floodmark.connectors.mysql.server.preflight import obstacles
+from floodmark.connectors.mysql.server.side_session import BinlogSideSession
+from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.side_statements import SideStatements
+from floodmark.errors import CheckpointError, ConnectError, SourceStateError
+from floodmark.log import get_logger
+from floodmark.rows.conversions import load_converters
+
+log = get_logger(__name__)
+
+SCHEMA_TRIES = 20
+
+
+class BinlogConnector(Snapshots):
+    """A ``Connector``; opens its connection at the first use."""
+
+    tasks_read = False
+
+    def __init__(self, options: BinlogOptions) -> None:
+        super().__init__(options, lambda: connect(options), self._ordinary, self._described, self._position_of)
+        load_converters(options)
+        self._conn: Connection | None = None
+        self._known: Server | None = None
+        self._places = Places()
+        self._schema = SchemaFollower(options)
+        self._aside = SideStatements(lambda: BinlogSideSession(options))
+
+    def identity(self) -> dict[str, str]:
+        """Return the kind of the server; which one it is may change, and ``prepare`` proves that it may go on there."""
+        return {"connector": self._options.connector}
+
+    def prepare(
+        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+    ) -> tuple[str, ReadPoint | None]:
+        """Prove that the server writes the log that is needed, and know the tables at the place to start from."""
+        conn = self._ordinary()
+        self._schema.know(self._described(), read_collations(conn))
+        for finding in obstacles(conn, self._described(), self._options):
+            raise SourceStateError(finding.finding, finding.fix)
+        self.check()
+        if position is not None:
+            self._go_on(conn, position, bookmark)
+            return position, None
+        point = self.read_point() if snapshot else None
+        schema, end = self._settled_schema(conn) if point is None else (point.schema, point.place)
+        start = self._position_of(end)
+        self._places.add(start, KnownPlace(server_identity(conn, self._options.connector), end.gtids))
+        self._schema.begin(start, schema)
+        return start, point
+
+    def _position_of(self, place: LogEnd) -> str:
+        return str(place.position(self._schema.epoch))
+
+    def bookmark(self, position: str) -> dict[str, Any] | None:
+        """Return the server and the transactions before a position."""
+        return self._places.to_json(position)
+
+    def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Any] | None) -> None:
+        place = Position.parse(position)
+        known = None if bookmark is None else KnownPlace(bookmark["server"], bookmark["gtids"])
+        flavor = self._options.connector
+        if known is not None:
+            self._places.add(position, known)
+            moved = known.server != server_identity(conn, flavor) and bool(known.gtids)
+            if moved and not _holds(flavor, log_end(conn, flavor, self._described().version).gtids, known.gtids):
+                raise CheckpointError(
+                    "This server lacks transactions that the query has delivered: it is another source, or a "
+                    "replica that was promoted before it had received everything.",
+                    "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
+                )
+        find_start(conn, flavor, place, known)
+        self._schema.rewind(position)
+
+    def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
+        """Return the structures of the tables, and a place in the log where they are so."""
+        server = self._described()
+        before = read_schema(conn, server)
+        for _ in range(SCHEMA_TRIES):
+            end = log_end(conn, server.flavor, server.version)
+            after = read_schema(conn, server)
+            if after == before:
+                return after, end
+            before = after
+        raise SourceStateError(
+            "The structures of the tables change all the time, so they cannot be read.", "Try again when they rest."
+        )
+
+    def delivered(self, position: str) -> None:
+        """Forget what lies before."""
+        self._places.forget(position)
+        self._schema.forget(position)
+
+    def current_position(self) -> str:
+        """Return the end of the binlog."""
+        server = self._described()
+        end = log_end(self._ordinary(), server.flavor, server.version)
+        return self._position_of(end)
+
+    def lag_bytes(self, position: str) -> int:
+        """Return how many bytes of binlog lie between a position and its end."""
+        return lag_bytes(binlogs(self._ordinary()), Position.parse(position))
+
+    def follow_tables(self) -> None:
+        """Do nothing: the binlog holds all tables."""
+
+    def oldest_transaction(self) -> int | None:
+        """Return nothing: there is no such thing in MySQL's source block."""
+        return None
+
+    def run_aside(self, statement: str) -> None:
+        """Run a statement without waiting for it."""
+        self._aside.run(statement)
+
+    def log_stream(self) -> LogStream:
+        """Return a new stream of the binlog."""
+        options = self._options
+        settings = CaptureSettings(
+            options.connector, options.replica_id, options.segment_bytes, options.binlog_heartbeat_ms / 1000
+        )
+        return MysqlStream(
+            lambda: connect(options), settings, self._schema, self._places.at, SignalRows(options), self._places.add
+        )
+
+    def discard_lost_log(self) -> None:
+        """Do nothing: a lost binlog leaves nothing behind."""
+
+    def stop(self) -> None:
+        """Close the connections."""
+        self._aside.stop()
+        if self._conn is not None:
+            close(self._conn)
+            self._conn = None
+
+    def _described(self) -> Server:
+        if self._known is None:
+            self._known = read_server(self._ordinary())
+        return self._known
+
+    def _ordinary(self) -> Connection:
+        """Return the connection for questions; a lost one is opened anew."""
+        if self._conn is not None:
+            try:
+                run(self._conn, "SELECT 1", "looking whether the connection is alive")
+            except ConnectError:
+                close(self._conn)
+                self._conn = None
+        if self._conn is None:
+            self._conn = connect(self._options)
+        return self._conn
+
+
+def _holds(flavor: str, executed: str, known: str) -> bool:
+    """Tell whether all transactions that are known have been executed."""
+    ours, theirs = parse_gtids(flavor, known), parse_gtids(flavor, executed)
+    if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
+        return ours <= theirs
+    assert isinstance(ours, MariadbGtids)
+    assert isinstance(theirs, MariadbGtids)
+    return ours <= theirs
+
+
+def make_connector(options: BinlogOptions) -> Connector:
+    """Return the planner's side of a source."""
+    return BinlogConnector(options)

@@ -1,0 +1,147 @@
+"""What statements about tables tell: events of the schema change topic, and of emptied tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.log.events import Events
+from floodmark.connectors.mysql.log.row_changes import (
+    ROW_BITS,
+    RowChanges,
+    StreamedSource,
+    place_columns,
+    times_us,
+)
+from floodmark.connectors.mysql.rows import source_block
+from floodmark.connectors.mysql.rows.structure import TableStructure, flavor_of
+from floodmark.connectors.mysql.schema.schema_events import (
+    SchemaChange,
+    key_schema,
+    key_text,
+    value_schema,
+    value_text,
+)
+from floodmark.connectors.mysql.schema.table import Table
+from floodmark.events.columns import EventGroup
+from floodmark.events.connect_schema import carrying_schema
+from floodmark.rows.change_events import SUBS, ChangeEvents
+from floodmark.rows.changes import TRUNCATE, Rows
+from floodmark.rows.shapes import TableNames
+from floodmark.rows.table_version import VersionMaker
+
+MILLI = 1000
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a segment.
+
+    Attributes:
+        record: number of its record.
+        changes: what the schema change topic tells of it.
+        emptied: the tables that it truncates.
+    """
+
+    record: int
+    changes: tuple[SchemaChange, ...]
+    emptied: tuple[Table, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for a segment's header."""
+        return {
+            "record": self.record,
+            "changes": [change.to_json() for change in self.changes],
+            "emptied": [table.to_json() for table in self.emptied],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Statement:
+        """Return the statement of a header's entry."""
+        return cls(
+            int(data["record"]),
+            tuple(SchemaChange.from_json(change) for change in data["changes"]),
+            tuple(Table.from_json(table) for table in data["emptied"]),
+        )
+
+
+class DdlEvents:
+    """Makes the events of a segment's statements.
+
+    Args:
+        options: the source's options.
+        make_version: makes the table versions of the output.
+        events: of the segment.
+        entries: the statements, as the segment's header has them.
+    """
+
+    def __init__(
+        self, options: BinlogOptions, make_version: VersionMaker, events: Events, entries: Sequence[dict[str, Any]]
+    ) -> None:
+        self._options = options
+        self._flavor = flavor_of(options)
+        self._make_version = make_version
+        self._all = events
+        self._statements = {
+            int(np.searchsorted(events.record, int(entry["record"]))): Statement.from_json(entry) for entry in entries
+        }
+
+    def groups(
+        self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, aside: Collection[int]
+    ) -> Iterator[EventGroup]:
+        """Yield the events of statements that are chosen binlog events from ``low`` to before ``high``.
+
+        Args:
+            chosen: shape (events,).
+            low: index of an event.
+            high: index of an event.
+            source: makes source blocks.
+            aside: the tables that are left out.
+        """
+        for index, statement in self._statements.items():
+            if not low <= index < high or not chosen[index]:
+                continue
+            if self._options.include_schema_changes and self._options.format == "events":
+                for sub, change in enumerate(statement.changes):
+                    yield self._told(index, min(sub, SUBS - 1), change)
+            if self._options.skips("t"):
+                continue
+            for sub, table in enumerate(statement.emptied):
+                structure = TableStructure(table, self._flavor)
+                if structure.number not in aside and self._options.captures(table.database, table.name):
+                    yield self._emptied(index, sub, structure, source)
+
+    def _told(self, index: int, sub: int, change: SchemaChange) -> EventGroup:
+        events, options = self._all, self._options
+        micros = int(times_us(events)[index]) // MILLI * MILLI
+        gtid = events.transactions.gtid[int(events.transaction[index])].as_py()
+        file = f"{events.base}.{int(events.file[index]):06d}"
+        thread = int(events.transactions.thread[int(events.transaction[index])])
+        place = int(events.server[index]), gtid, file, int(events.offset[index]), thread
+        block = source_block.statement_block(
+            self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
+        )
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.include_schema_comments)
+        columns = {
+            "topic": options.topic_prefix,
+            "key": pa.array([carrying_schema(key_text(change), key_schema(self._flavor), options.schemas_enable)]),
+            "value": pa.array([carrying_schema(value, value_schema(self._flavor), options.schemas_enable)]),
+            "database": change.database,
+            **place_columns(events, np.array([index]), np.ones(1, np.int64), sub),
+        }
+        return EventGroup.of(np.array([(index << ROW_BITS | 1) * SUBS + sub]), columns)
+
+    def _emptied(self, index: int, sub: int, structure: TableStructure, source: StreamedSource) -> EventGroup:
+        one = np.ones(1, np.int64)
+        kind = np.array([TRUNCATE], np.uint8)
+        changes = RowChanges(self._all, np.array([index]), one, kind, np.zeros(1, np.int64), [structure])
+        names = TableNames.of(structure, self._options)
+        rows = Rows(changes, self._make_version(structure), names, source.pieces(names, changes), {})
+        return ChangeEvents(self._options).truncates(rows, sub)

@@ -1,0 +1,43 @@
+"""What is known of positions in the log besides themselves: the server, and the transactions before them."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from typing import Any
+
+from floodmark.connectors.mysql.log.start import KnownPlace
+
+
+class Places:
+    """Remembers what capture has seen; used by its thread and by the planner's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._positions: list[str] = []
+        self._places: list[KnownPlace] = []
+
+    def add(self, position: str, place: KnownPlace) -> None:
+        """Remember a position; it doesn't lie before those that are known, unless the log is read again."""
+        with self._lock:
+            keep = bisect_right(self._positions, position)
+            del self._positions[keep:], self._places[keep:]
+            self._positions.append(position)
+            self._places.append(place)
+
+    def at(self, position: str) -> KnownPlace | None:
+        """Return what is known of a position: between two that are known nothing was committed."""
+        with self._lock:
+            found = bisect_right(self._positions, position)
+            return self._places[found - 1] if found else None
+
+    def forget(self, position: str) -> None:
+        """Forget what lies before a position."""
+        with self._lock:
+            first = max(bisect_right(self._positions, position) - 1, 0)
+            del self._positions[:first], self._places[:first]
+
+    def to_json(self, position: str) -> dict[str, Any] | None:
+        """Return what is known of a position, for the offset."""
+        place = self.at(position)
+        return None if place is None else {"server": place.server, "gtids": place.gtids}

@@ -1,0 +1,144 @@
+"""From the pieces of a column to its raw column: the form that log and snapshot rows share.
+
+A raw column is an Arrow array: numbers, dates and times as text that the server prints (``float`` and ``double`` as
+numbers), text in UTF-8, and bytes of binary columns, bits, geometries and vectors.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from floodmark.connectors.mysql.log import layouts, number_values, temporal_values, text_values
+from floodmark.connectors.mysql.log.gather import binary_at
+from floodmark.connectors.mysql.log.json_text import json_texts
+from floodmark.connectors.mysql.log.layouts import Layout
+from floodmark.connectors.mysql.log.row_images import Bytes, Pieces
+from floodmark.connectors.mysql.schema.table import Column
+from floodmark.errors import DecodeError
+
+BINARY_TYPES = frozenset(
+    {
+        "binary",
+        "varbinary",
+        "tinyblob",
+        "blob",
+        "mediumblob",
+        "longblob",
+        "bit",
+        "vector",
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+        "geomcollection",
+    }
+)
+NAMED_TYPES = frozenset({"uuid", "inet4", "inet6"})
+
+_STRINGS = {layouts.VARCHAR, layouts.STRING, layouts.BLOB, layouts.VAR_STRING}
+_BLOBS = {layouts.TINY_BLOB, layouts.MEDIUM_BLOB, layouts.LONG_BLOB}
+_COMPRESSED = {layouts.VARCHAR_COMPRESSED, layouts.BLOB_COMPRESSED}
+_OLD = {
+    layouts.TIMESTAMP: temporal_values.old_timestamps,
+    layouts.DATETIME: temporal_values.old_datetimes,
+    layouts.TIME: temporal_values.old_times,
+}
+_HIRES = {
+    layouts.TIMESTAMP: temporal_values.hires_timestamps,
+    layouts.DATETIME: temporal_values.hires_datetimes,
+    layouts.TIME: temporal_values.hires_times,
+}
+
+
+def raw_type(column: Column) -> pa.DataType:
+    """Return the Arrow type of a column's raw form."""
+    if column.type == "float":
+        return pa.float32()
+    if column.type == "double":
+        return pa.float64()
+    return pa.binary() if column.type in BINARY_TYPES else pa.string()
+
+
+def raw_column(buf: Bytes, pieces: Pieces, layout: Layout, column: Column) -> pa.Array:
+    """Return a column's values.
+
+    Args:
+        buf: the buffer with the rows.
+        pieces: where the values are.
+        layout: the column in the log.
+        column: the column in the table's structure at that place of the log.
+
+    Raises:
+        DecodeError: a value is not one of its type, or log and structure don't agree.
+    """
+    kind = raw_type(column)
+    if pieces.valid is not None and not pieces.valid.any():
+        return pa.nulls(len(pieces.starts), kind)
+    try:
+        values = _values(buf, pieces, layout, column)
+    except (IndexError, OverflowError):
+        raise DecodeError(f"A value of the column '{column.name}' is cut off.") from None
+    if values.type != kind:
+        raise DecodeError(
+            f"The log holds values of type {layout.code} for the column '{column.name}', whose type is {column.type}."
+        )
+    return values
+
+
+def _values(buf: Bytes, pieces: Pieces, layout: Layout, column: Column) -> pa.Array:
+    code = layout.code
+    if code in number_values.INTEGER_TYPES or code == layouts.INT24:
+        return number_values.integers(buf, pieces, code, column.unsigned)
+    if code in _STRINGS or code in _BLOBS:
+        return _strings(buf, pieces, column)
+    if code == layouts.NEWDECIMAL:
+        return number_values.decimals(buf, pieces, layout)
+    if code == layouts.JSON:
+        return json_texts(buf, pieces)
+    if code == layouts.ENUM:
+        return text_values.enums(buf, pieces, layout.size, column.values)
+    if code == layouts.SET:
+        return text_values.sets(buf, pieces, layout.size, column.values)
+    if code in (layouts.FLOAT, layouts.DOUBLE):
+        return number_values.floats(buf, pieces, "<f4" if code == layouts.FLOAT else "<f8")
+    if code == layouts.YEAR:
+        return number_values.years(buf, pieces)
+    if code == layouts.BIT:
+        return number_values.bit_values(buf, pieces, layout)
+    if code in _COMPRESSED:
+        plain, pieces = text_values.decompressed(buf, pieces)
+        return _strings(plain, pieces, column)
+    if code in (layouts.GEOMETRY, layouts.VECTOR):
+        return binary_at(buf, pieces)
+    return _temporal(buf, pieces, layout)
+
+
+def _temporal(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
+    code = layout.code
+    if code == layouts.DATETIME2:
+        return temporal_values.datetimes(buf, pieces, layout)
+    if code == layouts.TIMESTAMP2:
+        return temporal_values.timestamps(buf, pieces, layout)
+    if code == layouts.TIME2:
+        return temporal_values.times(buf, pieces, layout)
+    if code in (layouts.DATE, layouts.NEWDATE):
+        return temporal_values.dates(buf, pieces)
+    if layout.hires:
+        return _HIRES[code](buf, pieces, layout)
+    if code not in _OLD:
+        raise DecodeError(f"The log holds values of the type {code}, which is not supported.")
+    return _OLD[code](buf, pieces)
+
+
+def _strings(buf: Bytes, pieces: Pieces, column: Column) -> pa.Array:
+    if column.type == "binary":
+        return text_values.padded(buf, pieces, column.length if column.length is not None else 1)
+    if column.type in BINARY_TYPES:
+        return binary_at(buf, pieces)
+    if column.type in NAMED_TYPES:
+        return text_values.fixed_names(buf, pieces, column.type)
+    return text_values.strings(buf, pieces, column.charset or "utf8mb4")

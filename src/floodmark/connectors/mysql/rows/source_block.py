@@ -1,0 +1,117 @@
+"""The ``source`` block of MySQL's and MariaDB's events, with Debezium 3.6's fields and order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+from floodmark._version import __version__
+from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
+from floodmark.events.json_text import dumps
+
+_STRING = {"type": "string"}
+_INT64 = {"type": "int64"}
+_CLASSES = {"mysql": "io.debezium.connector.mysql.Source", "mariadb": "io.debezium.connector.mariadb.Source"}
+
+
+@lru_cache(maxsize=2)
+def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Any]:
+    """Return the Connect schema of the source block."""
+    return struct(
+        [
+            field_schema(_STRING, False, "version"),
+            field_schema(_STRING, False, "connector"),
+            field_schema(_STRING, False, "name"),
+            field_schema(_INT64, False, "ts_ms"),
+            field_schema(SNAPSHOT_MARKER, True, "snapshot"),
+            field_schema(_STRING, False, "db"),
+            field_schema(_STRING, True, "sequence"),
+            field_schema(_INT64, True, "ts_us"),
+            field_schema(_INT64, True, "ts_ns"),
+            field_schema(_STRING, True, "table"),
+            field_schema(_INT64, False, "server_id"),
+            field_schema(_STRING, True, "gtid"),
+            field_schema(_STRING, False, "file"),
+            field_schema(_INT64, False, "pos"),
+            field_schema({"type": "int32"}, False, "row"),
+            field_schema(_INT64, True, "thread"),
+            field_schema(_STRING, True, "query"),
+        ],
+        False,
+        _CLASSES[flavor],
+        1,
+    )
+
+
+def head(flavor: str, prefix: str) -> str:
+    """Return how every source block begins, up to its time in milliseconds."""
+    return f'{{"version":"{__version__}","connector":"{flavor}","name":{dumps(prefix)},"ts_ms":'
+
+
+def table_pieces(database: str, table: str) -> tuple[str, str]:
+    """Return the parts of a source block that name database and table."""
+    return f'{dumps(database)},"sequence":null,"ts_us":', f'{dumps(table)},"server_id":'
+
+
+def snapshot_block(
+    flavor: str,
+    prefix: str,
+    names: tuple[str, str],
+    micros: int,
+    marker: str,
+    gtid: str | None,
+    file: str,
+    offset: int,
+) -> str:
+    """Return the source block of a snapshot's rows, the same for all rows of a chunk.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        names: ``table_pieces`` of the table.
+        micros: when they were read, microseconds since the epoch.
+        marker: what the block says of the snapshot.
+        gtid: the GTIDs that had been executed; None without GTIDs.
+        file: name of the binlog file of the read point.
+        offset: its place in the file.
+    """
+    database, table = names
+    shown = "null" if gtid is None else dumps(gtid)
+    return (
+        f'{head(flavor, prefix)}{micros // 1000},"snapshot":"{marker}","db":{database}{micros},"ts_ns":{micros}000,'
+        f'"table":{table}0,"gtid":{shown},"file":{dumps(file)},"pos":{offset},"row":0,"thread":null,"query":null}}'
+    )
+
+
+def statement_block(
+    flavor: str,
+    prefix: str,
+    database: str,
+    tables: str | None,
+    micros: int,
+    server: int,
+    gtid: str | None,
+    file: str,
+    offset: int,
+    thread: int,
+) -> str:
+    """Return the source block of a statement about tables.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        database: that it concerns; empty if that is the whole server.
+        tables: names of the tables that it changes; None for null.
+        micros: when it was committed, microseconds since the epoch.
+        server: the server that it was run at.
+        gtid: its GTID; None without.
+        file: name of its binlog file.
+        offset: its place in the file.
+        thread: its session; -1 if it stands alone.
+    """
+    named, shown = ("null" if text is None else dumps(text) for text in (tables, gtid))
+    return (
+        f'{head(flavor, prefix)}{micros // 1000},"snapshot":"false","db":{dumps(database)},"sequence":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":{server},"gtid":{shown},'
+        f'"file":{dumps(file)},"pos":{offset},"row":0,"thread":{"null" if thread < 0 else thread},"query":null}}'
+    )

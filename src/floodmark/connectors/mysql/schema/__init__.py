@@ -1,0 +1,1 @@
+"""Structures of tables at each place of the log."""

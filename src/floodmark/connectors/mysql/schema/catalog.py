@@ -1,0 +1,200 @@
+"""The structures of tables, from information_schema of a live server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, TypeAlias
+
+import pymysql
+
+from floodmark.connectors.mysql.schema.cursor import Cursor
+from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_default
+from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
+from floodmark.connectors.mysql.schema.schema import Schema, TableId
+from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.table import Column, Index, Table, effective_key
+
+SYSTEM_DATABASES = ("information_schema", "mysql", "performance_schema", "sys")
+
+_WHERE = "TABLE_SCHEMA NOT IN ({}){{}}".format(", ".join(f"'{name}'" for name in SYSTEM_DATABASES))
+_TABLES = """
+    SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, TABLE_COLLATION, TABLE_COMMENT
+    FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE') AND {where}
+"""
+_COLUMNS = """
+    SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLUMN_DEFAULT, IS_NULLABLE, CHARACTER_SET_NAME,
+           COLLATION_NAME, EXTRA, COLUMN_COMMENT, {srid}
+    FROM information_schema.COLUMNS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
+"""
+_INDEXES = """
+    SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART
+    FROM information_schema.STATISTICS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX
+"""
+
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+
+
+def read_server(connection: Connection) -> Server:
+    """Return what the grammar has to know of the server."""
+    ((version, folding),) = _rows(connection, "SELECT VERSION(), @@lower_case_table_names")
+    collations = _rows(
+        connection, "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
+    )
+    chosen = dict(_rows(connection, "SHOW GLOBAL VARIABLES LIKE 'character_set_collations'"))
+    # MariaDB 11.2 and later let the default collation of a character set be chosen.
+    pairs = [pair.split("=") for pair in chosen.get("character_set_collations", "").split(",") if pair]
+    numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")]
+    major, minor, patch = [*numbers, 0, 0][:3]
+    flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
+    return Server(flavor, major * 10000 + minor * 100 + patch, {**dict(collations), **dict(pairs)}, bool(folding))
+
+
+def read_collations(connection: Connection) -> dict[int, str]:
+    """Return the server's collations by their numbers."""
+    query = "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL"
+    if not read_server(connection).mariadb:
+        return dict(_rows(connection, query))
+    full = "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    return dict(_rows(connection, f"{query} UNION {full} WHERE ID IS NOT NULL"))
+
+
+def read_schema(connection: Connection, server: Server, tables: Sequence[TableId] | None = None) -> Schema:
+    """Return the structures of all tables that are not the server's own.
+
+    Args:
+        tables: only these, by database and name, and no databases without one of them.
+    """
+    where = _where(connection, tables)
+    columns: dict[TableId, list[Column]] = defaultdict(list)
+    srid = "NULL" if server.mariadb else "SRS_ID"
+    for database, name, *rest in _rows(connection, _COLUMNS.format(where=where, srid=srid)):
+        columns[database, name].append(_column(server, *rest))
+    indexes = _indexes(_rows(connection, _INDEXES.format(where=where)))
+    found = {}
+    for database, name, kind, collation, comment in _rows(connection, _TABLES.format(where=where)):
+        at = (database, name)
+        if at not in columns:
+            continue
+        own = _in_order(connection, at, columns[at], indexes.get(at, ()))
+        found[at] = Table(
+            database,
+            name,
+            tuple(columns[at]),
+            effective_key(columns[at], own),
+            collation.partition("_")[0] if collation else None,
+            collation,
+            comment or None,
+            own,
+            kind == "SEQUENCE",
+        )
+    return Schema(_databases(connection, {database for database, _ in found} if tables is not None else None), found)
+
+
+def _where(connection: Connection, tables: Sequence[TableId] | None) -> str:
+    if tables is None:
+        return _WHERE.format("")
+    pairs = ", ".join(f"({connection.escape(database)}, {connection.escape(name)})" for database, name in tables)
+    return _WHERE.format(f" AND (TABLE_SCHEMA, TABLE_NAME) IN ({pairs})" if tables else " AND FALSE")
+
+
+def _databases(connection: Connection, wanted: set[str] | None) -> dict[str, Charset]:
+    rows = _rows(
+        connection,
+        "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA",
+    )
+    return {
+        name: Charset(charset, collation)
+        for name, charset, collation in rows
+        if name not in SYSTEM_DATABASES and (wanted is None or name in wanted)
+    }
+
+
+def _rows(connection: Connection, query: str) -> Sequence[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return tuple(cursor.fetchall())
+
+
+def _column(
+    server: Server,
+    name: str,
+    column_type: str,
+    default: str | None,
+    nullable: str,
+    charset: str | None,
+    collation: str | None,
+    extra: str,
+    comment: str,
+    srid: int | None,
+) -> Column:
+    type_ = parse_type(Cursor(column_type, Session(), server))
+    extra = (extra or "").upper()
+    optional = nullable == "YES"
+    of_characters = type_.of_characters and charset != "binary"
+    generated = "stored" if "STORED GENERATED" in extra else "virtual" if "VIRTUAL GENERATED" in extra else None
+    auto_increment = "AUTO_INCREMENT" in extra
+    text, kind = (None, "none") if generated else _default(server, type_, default, extra)
+    if kind == "none" and optional and generated is None and not auto_increment:
+        kind = "null"
+    if kind == "null" and not optional:
+        kind = "none"
+    return Column(
+        name,
+        type_.name,
+        type_.length,
+        type_.scale,
+        type_.unsigned,
+        type_.zerofill,
+        charset if of_characters else None,
+        collation if of_characters else None,
+        optional,
+        text,
+        kind,
+        auto_increment,
+        generated,
+        "INVISIBLE" in extra,
+        comment or None,
+        type_.values,
+        srid,
+        "ON UPDATE" in extra,
+    )
+
+
+def _default(server: Server, type_: ColumnType, default: str | None, extra: str) -> tuple[str | None, str]:
+    if default is None:
+        return None, "none"
+    if not server.mariadb:
+        if default.upper().startswith("CURRENT_TIMESTAMP"):
+            return default.upper(), "expression"
+        return default, "expression" if "DEFAULT_GENERATED" in extra else "literal"
+    definition = ColumnDefinition("", type_)
+    parse_default(Cursor(default, Session(), server), definition)
+    if definition.default_kind == "literal":
+        return definition.literal(), "literal"
+    return definition.default, definition.default_kind
+
+
+def _indexes(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, tuple[Index, ...]]:
+    found: dict[TableId, list[Index]] = defaultdict(list)
+    for (database, table, name), parts in groupby(rows, lambda row: row[:3]):
+        members = list(parts)
+        columns = tuple(column or "" for *_, column, _ in members)
+        partial = any(part is not None for *_, part in members)
+        found[database, table].append(Index(name, columns, not int(members[0][3]), partial))
+    return {table: tuple(indexes) for table, indexes in found.items()}
+
+
+def _in_order(
+    connection: Connection, table: TableId, columns: Sequence[Column], indexes: Sequence[Index]
+) -> tuple[Index, ...]:
+    """Return indexes in the server's own order, which matters only if several could be the key."""
+    required = {column.name for column in columns if not column.optional}
+    candidates = [index for index in indexes if index.unique and required.issuperset(index.columns)]
+    if len(candidates) < 2 or any(index.primary for index in candidates):
+        return tuple(indexes)
+    database, name = (part.replace("`", "``") for part in table)
+    shown = _rows(connection, f"SHOW INDEX FROM `{name}` FROM `{database}`")
+    order = {row[2]: number for number, row in enumerate(shown)}
+    return tuple(sorted(indexes, key=lambda index: order.get(index.name, len(order))))

@@ -1,0 +1,152 @@
+"""Structures of tables: what the decoder, the snapshot and the schema history know of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+PRIMARY = "PRIMARY"
+"""The name that the server gives to every primary key."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it was declared.
+
+    Attributes:
+        type: lower case, as ``information_schema.COLUMNS.DATA_TYPE`` has it.
+        length: display width, characters, bytes, bits or decimal digits; None if not declared.
+        scale: fraction digits of decimals; fractional second digits of temporal types.
+        charset: of character columns, lower case.
+        default: text of the default, as MySQL's ``COLUMN_DEFAULT`` prints a literal or an expression.
+        default_kind: ``none``, ``null``, ``literal`` or ``expression``.
+        generated: ``stored``, ``virtual`` or None.
+        on_update: whether an update sets it to the current time.
+        values: labels of enum and set.
+        declared: the type's name as it was written in a statement, upper case, if that is not :attr:`type`
+            (``INTEGER``, ``DOUBLE PRECISION``).
+        written: the default's text as it was written in a statement, if that is not :attr:`default`.
+    """
+
+    name: str
+    type: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    zerofill: bool = False
+    charset: str | None = None
+    collation: str | None = None
+    optional: bool = True
+    default: str | None = None
+    default_kind: str = "none"
+    auto_increment: bool = False
+    generated: str | None = None
+    invisible: bool = False
+    comment: str | None = None
+    values: tuple[str, ...] = ()
+    srid: int | None = None
+    on_update: bool = False
+    declared: str | None = None
+    written: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold, without what is as usual."""
+        return _compact(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Column:
+        """Return the column that :meth:`to_json` made ``data`` of."""
+        return cls(**_tuples(data))
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index.
+
+    Attributes:
+        name: ``PRIMARY`` for the primary key.
+        columns: its columns in its own order; an expression stands as the empty text.
+        partial: whether it holds only the beginning of a column's values.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    partial: bool = False
+
+    @property
+    def primary(self) -> bool:
+        """Whether it is the primary key."""
+        return self.name == PRIMARY
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table at one place of the log.
+
+    Attributes:
+        key: the columns that make the key of events: the primary key in its own order, or else the first unique
+            index over columns that cannot be NULL.
+        indexes: all indexes, in the order in which the server keeps them.
+        sequence: whether it is what MariaDB keeps a sequence in.
+    """
+
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    charset: str | None = None
+    collation: str | None = None
+    comment: str | None = None
+    indexes: tuple[Index, ...] = ()
+    sequence: bool = False
+
+    @property
+    def primary(self) -> tuple[str, ...]:
+        """The columns of the primary key; empty without one."""
+        return next((index.columns for index in self.indexes if index.primary), ())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold, without what is as usual."""
+        data = _compact(self)
+        data["columns"] = [column.to_json() for column in self.columns]
+        if self.indexes:
+            data["indexes"] = [[index.name, index.unique + 2 * index.partial, *index.columns] for index in self.indexes]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Table:
+        """Return the table that :meth:`to_json` made ``data`` of."""
+        members = _tuples(data)
+        members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
+        members["indexes"] = tuple(
+            Index(name, tuple(columns), bool(flags & 1), bool(flags & 2))
+            for name, flags, *columns in data.get("indexes", ())
+        )
+        return cls(**members)
+
+
+def effective_key(columns: Sequence[Column], indexes: Sequence[Index]) -> tuple[str, ...]:
+    """Return the key of a table's events: primary key, or the first unique index over NOT NULL columns."""
+    for index in indexes:
+        if index.primary and "" not in index.columns:
+            return index.columns
+    required = {column.name for column in columns if not column.optional}
+    for index in indexes:
+        if index.unique and required.issuperset(index.columns):
+            return index.columns
+    return ()
+
+
+def _compact(item: Column | Table) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for member in fields(item):
+        value = getattr(item, member.name)
+        if member.default is MISSING or value != member.default:
+            data[member.name] = list(value) if isinstance(value, tuple) else value
+    return data
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}

@@ -1,0 +1,205 @@
+"""What would make capturing a MySQL or MariaDB server fail. Everything here only reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.schema.catalog import read_schema, read_server
+from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, check_position, log_end
+from floodmark.connectors.mysql.server.connection import Connection, connection, run
+from floodmark.errors import FloodmarkError, LogGoneError
+from floodmark.findings import Finding, name_list
+from floodmark.rows.conversions import load_converters
+from floodmark.snapshot.modes import make_snapshotter
+
+OLDEST = {"mysql": 80000, "mariadb": 101100}
+SHORT_RETENTION_S = 86_400
+_ALL = "ALL PRIVILEGES"
+_GRANT = re.compile(r"GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
+_SPANS = {
+    "mysql": ("REPLICATION SLAVE", ("REPLICATION CLIENT",)),
+    "mariadb": ("REPLICATION SLAVE", ("REPLICATION CLIENT", "BINLOG MONITOR", "SUPER")),
+}
+
+
+def check_source(options: BinlogOptions, offset: Mapping[str, Any] | None = None) -> list[Finding]:
+    """Check the server, the account, its binlog and the tables.
+
+    Args:
+        options: the source's options.
+        offset: the source's last offset in the query's checkpoint; None for a new query.
+    """
+    try:
+        with connection(options) as conn:
+            return _check_server(conn, options, offset)
+    except FloodmarkError as exc:
+        return [Finding("connection", "error", exc.what, exc.cure)]
+
+
+def obstacles(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
+    """Return what keeps a query from starting at all."""
+    findings = [_version(server, options), *_binlog(conn), *_privileges(conn, server), *_server_id(conn, options)]
+    return [finding for finding in findings if finding.status == "error"]
+
+
+def variables(conn: Connection, *names: str) -> dict[str, str]:
+    """Return global variables of the server; those that it doesn't have are left out."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    found = run(conn, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})", "the server's settings")
+    return {str(name).lower(): str(value) for name, value in found}
+
+
+def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
+    server = read_server(conn)
+    findings = [Finding("connection", "ok", f"{options.hostname}:{options.port}, account {options.user}")]
+    findings.append(_version(server, options))
+    if findings[-1].status == "error":
+        return findings
+    snapshotter = make_snapshotter(options)
+    again = snapshotter.should_snapshot_on_data_error()
+    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
+        ("binlog", lambda: _binlog(conn)),
+        ("privileges", lambda: _privileges(conn, server)),
+        ("server id", lambda: _server_id(conn, options)),
+        ("GTIDs", lambda: _gtids(conn, server)),
+        ("log retention", lambda: _retention(conn)),
+        ("checkpoint", lambda: _checkpoint(conn, offset)),
+        ("tables", lambda: _tables(conn, server, options)),
+        ("converters", lambda: _converters(options)),
+    ]
+    for name, check in checks:
+        try:
+            findings += check()
+        except LogGoneError as exc:
+            fix = "The query will begin with a new snapshot." if again else exc.cure
+            findings.append(Finding(name, "warning" if again else "error", exc.what, fix))
+        except FloodmarkError as exc:
+            findings.append(Finding(name, "error", exc.what, exc.cure))
+    return findings
+
+
+def _version(server: Server, options: BinlogOptions) -> Finding:
+    name = "MariaDB" if server.mariadb else "MySQL"
+    shown = f"{name} {server.version // 10000}.{server.version // 100 % 100}.{server.version % 100}"
+    if server.flavor != options.connector:
+        return Finding(
+            "server version", "error", f"{shown}, but connector is {options.connector}.", f"Set it to {server.flavor}."
+        )
+    if server.version < OLDEST[server.flavor]:
+        least = "10.11" if server.mariadb else "8.0"
+        return Finding("server version", "error", shown, f"Use {name} {least} or later.")
+    return Finding("server version", "ok", shown)
+
+
+def _binlog(conn: Connection) -> list[Finding]:
+    found = variables(conn, "log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "server_id")
+    if found.get("log_bin", "OFF").upper() not in ("ON", "1"):
+        return [Finding("binlog", "error", "The server writes no binlog (log_bin is OFF).", NO_BINLOG)]
+    findings = []
+    form = found.get("binlog_format", "ROW").upper()
+    if form != "ROW":
+        text = f"binlog_format is {form}: changes are in the log as statements."
+        findings.append(Finding("binlog", "error", text, "SET GLOBAL binlog_format = 'ROW', and in the server's file."))
+    image = found.get("binlog_row_image", "FULL").upper()
+    if image != "FULL":
+        text = f"binlog_row_image is {image}: events lack the values that did not change."
+        findings.append(Finding("binlog", "warning", text, "SET GLOBAL binlog_row_image = 'FULL'."))
+    if found.get("server_id") == "0":
+        findings.append(Finding("binlog", "error", "server_id is 0.", "Set a server_id on the server and restart it."))
+    return findings or [Finding("binlog", "ok", f"{form}, row image {image}")]
+
+
+def _privileges(conn: Connection, server: Server) -> list[Finding]:
+    """Look for what is granted to the account itself; what it has by roles SHOW GRANTS lists too."""
+    granted: set[str] = set()
+    for (grant,) in run(conn, "SHOW GRANTS", "the account's privileges"):
+        said = _GRANT.match(str(grant))
+        if said is not None and said[2].strip("`'\"") == "*.*":
+            granted |= {word.strip().upper() for word in said[1].split(",")}
+    if _ALL in granted:
+        return [Finding("privileges", "ok", "all")]
+    needed, either = _SPANS[server.flavor]
+    findings = []
+    if needed not in granted:
+        fix = "GRANT REPLICATION SLAVE ON *.* to the account."
+        findings.append(Finding("privileges", "error", "The account may not read the binlog.", fix))
+    if not granted & set(either):
+        text = "The account may not see where the binlog ends."
+        findings.append(Finding("privileges", "error", text, CLIENT_PRIVILEGE))
+    if "RELOAD" not in granted and "FLUSH_TABLES" not in granted:
+        text = "The account may not lock tables for a moment, which a snapshot of a very busy server needs."
+        findings.append(Finding("privileges", "warning", text, "GRANT RELOAD ON *.* to the account."))
+    return findings or [Finding("privileges", "ok", "may read the binlog")]
+
+
+def _server_id(conn: Connection, options: BinlogOptions) -> list[Finding]:
+    own = variables(conn, "server_id").get("server_id")
+    if own == str(options.replica_id):
+        text = f"database.server.id is {own}, which is the server's own."
+        return [Finding("server id", "error", text, "Set database.server.id to a number that no server has.")]
+    return [Finding("server id", "ok", str(options.replica_id))]
+
+
+def _gtids(conn: Connection, server: Server) -> list[Finding]:
+    if server.mariadb:
+        return [Finding("GTIDs", "ok", "MariaDB always has them")]
+    mode = variables(conn, "gtid_mode").get("gtid_mode", "OFF")
+    if mode.upper() == "ON":
+        return [Finding("GTIDs", "ok", "on")]
+    text = f"gtid_mode is {mode}: the query cannot go on at another server."
+    return [Finding("GTIDs", "warning", text, "Turn gtid_mode and enforce_gtid_consistency on.")]
+
+
+def _retention(conn: Connection) -> list[Finding]:
+    found = variables(conn, "binlog_expire_logs_seconds", "expire_logs_days")
+    seconds = int(found.get("binlog_expire_logs_seconds", "0")) or int(
+        float(found.get("expire_logs_days", "0")) * SHORT_RETENTION_S
+    )
+    files = binlogs(conn)
+    size = f"{len(files)} files, {sum(files.values()) >> 20:,} MiB"
+    if not seconds:
+        return [Finding("log retention", "ok", f"binlog files are kept until somebody purges them; {size}")]
+    text = f"binlog files are kept for {seconds / 3600:g} hours; {size}"
+    if seconds < SHORT_RETENTION_S:
+        fix = "Raise binlog_expire_logs_seconds above the longest pause that you want to survive."
+        return [Finding("log retention", "warning", text, fix)]
+    return [Finding("log retention", "ok", text)]
+
+
+def _checkpoint(conn: Connection, offset: Mapping[str, Any] | None) -> list[Finding]:
+    if offset is None:
+        return []
+    log = str(offset.get("log"))
+    check_position(conn, Position.parse(log))
+    return [Finding("checkpoint", "ok", f"goes on at {log}")]
+
+
+def _tables(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
+    log_end(conn, server.flavor, server.version)
+    tables = [table for table in read_schema(conn, server).tables.values() if _captured(table, options)]
+    if not tables:
+        fix = "Correct table.include.list and database.include.list, unless the tables are yet to be created."
+        return [Finding("tables", "warning", "The filters match no table that the account can see.", fix)]
+    keyless = [f"{table.database}.{table.name}" for table in tables if not table.key]
+    findings = [Finding("tables", "ok", f"{len(tables)} captured")]
+    if keyless:
+        text = f"Without a key: {name_list(keyless)}. Their events have no key, and incremental snapshots refuse them."
+        findings.append(Finding("keys", "warning", text, "Add a primary key, or set message.key.columns."))
+    return findings
+
+
+def _captured(table: Table, options: BinlogOptions) -> bool:
+    return not table.sequence and options.captures(table.database, table.name)
+
+
+def _converters(options: BinlogOptions) -> list[Finding]:
+    if not options.converters:
+        return []
+    load_converters(options)
+    return [Finding("converters", "ok", f"{name_list(options.converters)} can be loaded")]

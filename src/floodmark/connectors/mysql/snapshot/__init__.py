@@ -1,0 +1,1 @@
+"""Reading tables: rows of queries as raw columns, as the log's rows."""

@@ -1,0 +1,229 @@
+"""Cutting a table by ranges of its key. Only the server compares keys: collations and types are its own.
+
+A key is a list of texts, one a column, which say the values exactly. They come from queries (``bounds``) or from the
+last row of a piece (``key_of_row``), alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from floodmark.connectors.mysql.schema.table import Column, Table
+
+Rows = list[tuple[Any, ...]]
+
+_NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal"))
+_FLOATS = frozenset(("float", "double"))
+_BINARY = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_NULL = 0xFB
+_LENGTH_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_name(table: Table) -> str:
+    """Return a table's name as SQL has it."""
+    return f"{quote(table.database)}.{quote(table.name)}"
+
+
+def key_of(table: Table, surrogate: str | None = None) -> dict[str, Any] | None:
+    """Return what a table is cut by: ``columns``, how each is compared, the ``index`` that has them and ``nulls``.
+
+    Args:
+        table: its structure.
+        surrogate: a column to use instead of the key.
+
+    Returns:
+        JSON data; None if there is nothing.
+    """
+    names = [surrogate] if surrogate is not None else list(table.key)
+    columns = {column.name: column for column in table.columns}
+    if not names or any(name not in columns for name in names):
+        return None
+    index = next((index.name for index in table.indexes if _serves(index.columns, names) and not index.partial), None)
+    return {
+        "columns": names,
+        "kinds": [_kind(columns[name]) for name in names],
+        "index": index,
+        "nulls": any(columns[name].optional for name in names),
+    }
+
+
+def _serves(indexed: Sequence[str], names: Sequence[str]) -> bool:
+    return list(indexed[: len(names)]) == list(names)
+
+
+def _kind(column: Column) -> list[str]:
+    """Return how a column's values are written: a word, and what belongs to it."""
+    if column.type in _NUMBERS:
+        return ["number"]
+    if column.type in _FLOATS:
+        return ["float"]
+    if column.type in _BINARY:
+        return ["binary"]
+    if column.type == "bit":
+        return ["bit"]
+    if column.type in ("enum", "set"):
+        # Their order is that of the labels in the table.
+        return [column.type, *column.values]
+    if column.charset is not None and column.collation is not None:
+        return ["text", column.charset, column.collation]
+    return ["quoted"]
+
+
+def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+    """Return the SQL condition of the keys in ``(after, upto]``; without either bound that of all keys."""
+    parts = []
+    if after is not None:
+        parts.append(f"({_beyond(key, after, '>', '>')})")
+    if upto is not None:
+        parts.append(f"({_beyond(key, upto, '<', '<=')})")
+    return " AND ".join(parts) or "TRUE"
+
+
+def null_condition(key: dict[str, Any]) -> str:
+    """Return the SQL condition of the rows that no range has."""
+    return " OR ".join(f"{quote(name)} IS NULL" for name in key["columns"])
+
+
+def _beyond(key: dict[str, Any], values: Sequence[str], sign: str, last_sign: str) -> str:
+    """Compare column by column: the server finds no range of an index for a comparison of rows."""
+    names = [quote(name) for name in key["columns"]]
+    texts = [literal(kind, value) for kind, value in zip(key["kinds"], values, strict=True)]
+    parts = []
+    for place, name in enumerate(names):
+        equal = [f"{other} = {text}" for other, text in zip(names[:place], texts[:place], strict=True)]
+        compared = f"{name} {last_sign if place == len(names) - 1 else sign} {texts[place]}"
+        parts.append(" AND ".join([*equal, compared]))
+    return parts[0] if len(parts) == 1 else " OR ".join(f"({part})" for part in parts)
+
+
+def literal(kind: Sequence[str], value: str) -> str:
+    """Return a key's value as SQL has it."""
+    if kind[0] in ("number", "float", "bit", "enum", "set"):
+        return value
+    if kind[0] == "binary":
+        return f"X'{value}'"
+    if kind[0] == "text":
+        _, charset, collation = kind
+        # The text came in UTF-8, and the comparison must be the column's own.
+        text = f"_utf8mb4 X'{value.encode().hex()}'"
+        return f"CONVERT({text} USING {charset}) COLLATE {collation}"
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _expressions(key: dict[str, Any]) -> str:
+    """Return what a query selects so that the key comes as texts."""
+    shown = []
+    for name, kind in zip(map(quote, key["columns"]), key["kinds"], strict=True):
+        if kind[0] == "text":
+            shown.append(name)
+        elif kind[0] == "binary":
+            shown.append(f"HEX({name})")
+        elif kind[0] in ("bit", "enum", "set"):
+            shown.append(f"CAST({name} + 0 AS CHAR)")
+        else:
+            shown.append(f"CAST({name} * 1e0 AS CHAR)" if kind[0] == "float" else f"CAST({name} AS CHAR)")
+    return ", ".join(shown)
+
+
+def key_of_row(row: bytes, columns: Sequence[Column], key: dict[str, Any]) -> list[str]:
+    """Return the key of a row of a query that selects all columns.
+
+    Args:
+        row: the payload of its packet; its key has no NULL.
+        columns: in the order of the row.
+        key: of the table.
+    """
+    wanted = dict(zip(key["columns"], key["kinds"], strict=True))
+    found: dict[str, str] = {}
+    at = 0
+    for column in columns:
+        length, at = _length(row, at)
+        if column.name in wanted:
+            found[column.name] = _key_text(row[at : at + length], wanted[column.name])
+            if len(found) == len(wanted):
+                break
+        at += length
+    return [found[name] for name in key["columns"]]
+
+
+def _length(row: bytes, at: int) -> tuple[int, int]:
+    first = row[at]
+    width = _LENGTH_BYTES.get(first)
+    if width is not None:
+        return int.from_bytes(row[at + 1 : at + 1 + width], "little"), at + 1 + width
+    return (0 if first == _NULL else first), at + 1
+
+
+def _key_text(value: bytes, kind: Sequence[str]) -> str:
+    if kind[0] == "binary":
+        return value.hex().upper()
+    if kind[0] == "bit":
+        return str(int.from_bytes(value, "big"))
+    text = value.decode()
+    if kind[0] == "enum":
+        # A value that was none is kept as number 0.
+        return str(kind.index(text, 1) if text in kind[1:] else 0)
+    if kind[0] == "set":
+        return str(sum(1 << (kind.index(label, 1) - 1) for label in text.split(",") if label))
+    return text
+
+
+def ordered(key: dict[str, Any], direction: str = "") -> str:
+    """Return how rows are sorted by their key."""
+    return ", ".join(f"{quote(name)}{direction}" for name in key["columns"])
+
+
+def forced(key: dict[str, Any] | None) -> str:
+    """Return what makes the server read in the key's order, without sorting."""
+    return f" FORCE INDEX ({quote(key['index'])})" if key is not None and key["index"] is not None else ""
+
+
+class MysqlKeyRanges:
+    """A ``KeyRanges``.
+
+    Args:
+        query: runs a query that sees the read point.
+        table: its name for SQL.
+        key: as ``key_of`` returned it.
+        condition: on the rows; empty: all.
+    """
+
+    def __init__(self, query: Callable[[str], Rows], table: str, key: dict[str, Any], condition: str) -> None:
+        self._query = query
+        self._key = key
+        self._from = f"FROM {table}{forced(key)}"
+        self._and = f" AND ({condition})" if condition else ""
+
+    def last(self) -> list[str] | None:
+        """Return the highest key."""
+        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key["columns"])
+        rows = self._query(
+            f"SELECT {_expressions(self._key)} {self._from} WHERE {present}{self._and} "
+            f"ORDER BY {ordered(self._key, ' DESC')} LIMIT 1"
+        )
+        return list(rows[0]) if rows else None
+
+    def bounds(
+        self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int
+    ) -> list[tuple[list[str], int]]:
+        """Return the upper bounds of the next ranges, each with how many rows it has."""
+        result: list[tuple[list[str], int]] = []
+        while len(result) < count and after != upto:
+            where = f"WHERE {range_condition(self._key, after, upto)}{self._and}"
+            rows = self._query(
+                f"SELECT {_expressions(self._key)} {self._from} {where} "
+                f"ORDER BY {ordered(self._key)} LIMIT 1 OFFSET {size - 1}"
+            )
+            if not rows:
+                left = self._query(f"SELECT COUNT(*) {self._from} {where}")
+                result.append((list(upto), int(left[0][0])))
+                break
+            after = list(rows[0])
+            result.append((after, size))
+        return result

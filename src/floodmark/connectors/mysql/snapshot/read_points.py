@@ -1,0 +1,418 @@
+"""Read points: views of the tables at an exact place of the log.
+
+A view belongs to the connection that opened it, so a read point is some connections whose views show the same. Where in
+the log they lie is found without a lock:
+
+- *MariaDB* tells the place of each view (``binlog_snapshot_position``).
+- *MySQL with GTIDs*: a transaction owns its GTID from before it is written to the log until after it is committed in
+  the engine. So when the end of the log is read, then nobody owns a GTID, then the views are opened, and then the
+  log still ends there, the views show all that is in the log and nothing else.
+
+Where neither works, because GTIDs are off or the server never rests, the views are opened under a short global read
+lock if ``snapshot.locking.mode`` allows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from floodmark.connectors.mysql.schema.catalog import read_schema
+from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
+from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
+from floodmark.connectors.mysql.snapshot.watermarks import Mark
+from floodmark.errors import ConnectError, FloodmarkError, SourceStateError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
+
+TRIES = 300
+TRY_S = 2.0
+STRUCTURE_TRIES = 10
+PAUSE_S = 0.0003
+OWNERS_S = 2.0
+BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+DOING = "opening a view of the tables"
+LOCK_CURE = (
+    "Grant the account RELOAD, so that a read point can be taken under a short FLUSH TABLES WITH READ LOCK, or set "
+    "gtid_mode=ON on the server."
+)
+
+
+class MysqlReadPoint:
+    """A ``ReadPoint`` and a ``Window``.
+
+    Args:
+        views: connections whose views show the same.
+        lock: the connection that holds a lock as long as the read point is held, if any.
+        schema: the structures of all tables, as the views show them.
+        place: where the views lie, or up to where a window reaches.
+        position: that as a position.
+        low: where a window begins; the same position if there is none.
+        mark: the mark in the signal table that opened the window, if any.
+    """
+
+    def __init__(
+        self,
+        views: list[Connection],
+        lock: Connection | None,
+        schema: Schema,
+        place: LogEnd,
+        position: str,
+        low: str | None = None,
+    ) -> None:
+        self.position = position
+        self.low = position if low is None else low
+        self.schema = schema
+        self.place = place
+        self.mark: Mark | None = None
+        self._closed = False
+        self.token: dict[str, Any] = {
+            "id": uuid.uuid4().hex,
+            "file": place.name,
+            "offset": place.offset,
+            # As Debezium, which asks for whole seconds.
+            "micros": int(time.time()) * 1_000_000,
+            "visible": place.gtids,
+        }
+        self._views = views
+        self._lock = lock
+        self._lost = False
+        self._idle: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        for view in views:
+            self._idle.put(view)
+
+    def end_view(self) -> None:
+        """Let go of the view: all that is wanted of it has been read."""
+        self.release()
+        self._closed = True
+
+    def close_at(self, place: LogEnd, position: str) -> None:
+        """Set the place up to which a window reaches."""
+        self.position = position
+        self.token |= {"file": place.name, "offset": place.offset}
+
+    @contextmanager
+    def view(self) -> Iterator[Connection]:
+        """Lend a connection that sees the view, waiting for one; others may read at the same time.
+
+        Afterwards it holds no locks of tables, for which whoever wants to alter them would wait; on MariaDB only if the
+        account has BINLOG ADMIN.
+
+        Raises:
+            ConnectError: the read point has been released, or is lost.
+        """
+        conn = self._idle.get()
+        if conn is None or self._lost:
+            self._idle.put(None)
+            raise ConnectError("The view of the tables is lost.")
+        try:
+            run(conn, "SAVEPOINT floodmark", DOING)
+            yield conn
+            run(conn, "ROLLBACK TO SAVEPOINT floodmark", DOING)
+        finally:
+            if conn.open:
+                self._idle.put(conn)
+            else:
+                self._lost = True
+                self._idle.put(None)
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query that sees the view."""
+        with self.view() as conn:
+            return run(conn, statement, "looking for the bounds of a table's chunks")
+
+    def alive(self) -> bool:
+        """Tell whether it can still be read from, as far as that can be told without waiting for who reads."""
+        if self._closed:
+            return True
+        if self._lost or not all(view.open for view in self._views):
+            return False
+        with contextlib.suppress(queue.Empty):
+            conn = self._idle.get_nowait()
+            try:
+                if conn is not None:
+                    run(conn, "SELECT 1", "checking a view of the tables")
+            except FloodmarkError:
+                self._lost = True
+            finally:
+                self._idle.put(conn)
+        return not self._lost
+
+    def release(self) -> None:
+        """Close the connections; whoever reads gets a ``ConnectError``."""
+        self._lost = True
+        for conn in (*self._views, *([self._lock] if self._lock is not None else [])):
+            with contextlib.suppress(OSError, AttributeError):
+                conn._sock.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
+            close(conn)
+        self._idle.put(None)
+
+
+@dataclass
+class _Sessions:
+    """The connections of a read point that is being opened.
+
+    Attributes:
+        low: the place before which all is visible, if that is not where the views lie.
+        taken: those that stay open.
+    """
+
+    control: Connection
+    views: list[Connection]
+    low: LogEnd | None = None
+    taken: list[Connection] = field(default_factory=list)
+
+
+class ReadPoints:
+    """Opens read points.
+
+    Args:
+        connect: opens an ordinary connection.
+        server: the server.
+        position_of: makes a position of a place.
+        locking: the option ``snapshot.locking.mode``.
+        lock_timeout_s: how long a lock may be waited for.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        server: Server,
+        position_of: Callable[[LogEnd], str],
+        locking: str = "minimal",
+        lock_timeout_s: int = 10,
+    ) -> None:
+        self._connect = connect
+        self._server = server
+        self._position_of = position_of
+        self._locking = locking
+        self._lock_timeout_s = max(lock_timeout_s, 1)
+
+    def open(self, views: int, may_lock: bool = True) -> MysqlReadPoint | None:
+        """Open an exact read point.
+
+        Args:
+            views: how many may read at a time; it may become fewer.
+            may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows.
+
+        Returns:
+            None if there is none without a lock.
+
+        Raises:
+            SourceStateError: the server can't give one.
+        """
+        with self._sessions(views) as sessions:
+            control, conns = sessions.control, sessions.views
+            if may_lock and self._locking == "extended":
+                self._lock(control)
+                sessions.taken = [control]
+                return self._made(sessions, read_schema(control, self._server), self._begin_locked(control, conns))
+            return self._between(sessions, lambda: self._begin(control, conns, may_lock))
+
+    def open_window(self) -> MysqlReadPoint:
+        """Open a view whose place in the log lies between two others: the window's beginning and its position.
+
+        All that was in the log at the first place is visible, and nothing that came after the second.
+
+        Raises:
+            SourceStateError: the server has no GTIDs, or a transaction stays in its commit.
+        """
+        with self._sessions(1) as sessions:
+            control = sessions.control
+
+            def begin() -> LogEnd:
+                sessions.low = self.end_of_log(control)
+                self._wait_for_owners(control)
+                self._start(sessions.views)
+                return self.end_of_log(control)
+
+            point = self._between(sessions, begin)
+            assert point is not None
+            return point
+
+    def open_view(self) -> MysqlReadPoint:
+        """Open a view after a mark that was written to the log; the caller knows where that lies."""
+        with self._sessions(1) as sessions:
+
+            def begin() -> LogEnd:
+                self._start(sessions.views)
+                return self.end_of_log(sessions.control)
+
+            point = self._between(sessions, begin)
+            assert point is not None
+            return point
+
+    def _between(self, sessions: _Sessions, begin: Callable[[], LogEnd | None]) -> MysqlReadPoint | None:
+        """Open views while the tables' structures stay as they are, so that the views show them."""
+        for _ in range(STRUCTURE_TRIES):
+            before = read_schema(sessions.control, self._server)
+            place = begin()
+            if place is None:
+                return None
+            if read_schema(sessions.control, self._server) == before:
+                return self._made(sessions, before, place)
+        raise SourceStateError(
+            "The structures of the tables change all the time.", "Start the query when no DDL runs on the server."
+        )
+
+    def end_of_log(self, conn: Connection) -> LogEnd:
+        """Return where the log ends."""
+        return log_end(conn, self._server.flavor, self._server.version)
+
+    def _made(self, sessions: _Sessions, schema: Schema, place: LogEnd) -> MysqlReadPoint:
+        low, position = (self._position_of(one) for one in (sessions.low or place, place))
+        lock = sessions.control if sessions.taken else None
+        sessions.taken = [*sessions.taken, *sessions.views]
+        return MysqlReadPoint(sessions.views, lock, schema, place, position, low)
+
+    @contextmanager
+    def _sessions(self, views: int) -> Iterator[_Sessions]:
+        """Open connections, and close those that no read point has taken."""
+        opened: list[Connection] = []
+        sessions = None
+        try:
+            while len(opened) <= views:
+                opened.append(self._connect())
+            for conn in opened:
+                run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", DOING)
+                # A limit that is set for everybody else would end the reading.
+                limit = "max_statement_time" if self._server.mariadb else "max_execution_time"
+                run(conn, f"SET SESSION {limit} = 0", DOING)
+                if self._server.mariadb:
+                    # Else a rollback lets go of no table (MariaDB's rule); accounts without BINLOG ADMIN may not.
+                    with contextlib.suppress(SourceStateError):
+                        run(conn, "SET SESSION sql_log_bin = 0", DOING)
+            sessions = _Sessions(opened[0], opened[1:])
+            yield sessions
+        finally:
+            taken = [] if sessions is None else sessions.taken
+            for conn in opened:
+                if conn not in taken:
+                    close(conn)
+
+    def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
+        """Open the views; return where they lie."""
+        place = self._begin_mariadb(control, conns) if self._server.mariadb else self._begin_mysql(control, conns)
+        if place is not None or not may_lock:
+            return place
+        if self._locking == "none":
+            raise SourceStateError(
+                "No exact read point was found: the server has GTIDs off, or transactions end all the time.",
+                "Set gtid_mode=ON on the server, or snapshot.locking.mode=minimal, which locks for a moment.",
+            )
+        log.info("read_point_takes_a_lock")
+        try:
+            self._lock(control)
+            return self._begin_locked(control, conns)
+        finally:
+            run(control, "UNLOCK TABLES", DOING)
+
+    def _begin_mysql(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
+        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+            return None
+        until = time.monotonic() + TRY_S
+        for _ in range(TRIES):
+            before = self.end_of_log(control)
+            if not self._owners(control):
+                self._start(conns)
+                if _same(self.end_of_log(control), before):
+                    return before
+            if time.monotonic() > until:
+                break
+            time.sleep(PAUSE_S)
+        return None
+
+    def _owners(self, control: Connection) -> str:
+        return str(run(control, "SELECT @@GLOBAL.gtid_owned", "the running transactions")[0][0] or "")
+
+    def _wait_for_owners(self, control: Connection) -> None:
+        """Wait until all who own a GTID now have committed."""
+        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+            raise SourceStateError(
+                "Incremental snapshots on MySQL need GTIDs, or a signal table that can be written.",
+                "Set gtid_mode=ON on the server, or incremental.snapshot.read.points=watermarks.",
+            )
+        running = _gtids(self._owners(control))
+        until = time.monotonic() + OWNERS_S
+        while running:
+            running &= _gtids(self._owners(control))
+            if time.monotonic() > until:
+                raise SourceStateError(
+                    "A transaction stays in its commit, so that nobody knows what a view of the tables shows.",
+                    "Set incremental.snapshot.read.points=watermarks.",
+                )
+            time.sleep(PAUSE_S)
+
+    def _begin_mariadb(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
+        until = time.monotonic() + TRY_S
+        while True:
+            self._start(conns)
+            places = [self._own_place(conn) for conn in conns]
+            if all(_same(place, places[0]) for place in places):
+                break
+            if time.monotonic() > until:
+                # Fewer will do.
+                for conn, place in list(zip(conns, places, strict=True)):
+                    if not _same(place, places[0]):
+                        conns.remove(conn)
+                        close(conn)
+                break
+        place = places[0]
+        shown = run(control, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", DOING)[0][0]
+        return replace(place, gtids=str(shown or ""))
+
+    def _own_place(self, conn: Connection) -> LogEnd:
+        """Return where the view of a connection lies, which MariaDB knows."""
+        found = dict(run(conn, "SHOW STATUS LIKE 'binlog_snapshot_%'", DOING))
+        named = {str(name).lower(): value for name, value in found.items()}
+        if not named.get("binlog_snapshot_file"):
+            raise SourceStateError("The server writes no binlog.", NO_BINLOG)
+        base, number = split_name(named["binlog_snapshot_file"])
+        return LogEnd(base, number, int(named["binlog_snapshot_position"]), "")
+
+    def _start(self, conns: list[Connection]) -> None:
+        """Open the views, as far as possible at once."""
+        try:
+            for conn in conns:
+                conn._execute_command(COMMAND.COM_QUERY, BEGIN)  # type: ignore[attr-defined]
+            for conn in conns:
+                conn._read_ok_packet()  # type: ignore[attr-defined]
+        except (pymysql.err.Error, OSError) as exc:
+            raise statement_error(exc, DOING) from None
+
+    def _lock(self, control: Connection) -> None:
+        run(control, f"SET SESSION lock_wait_timeout = {self._lock_timeout_s}", DOING)
+        run(control, "FLUSH TABLES WITH READ LOCK", "locking the tables", LOCK_CURE)
+
+    def _begin_locked(self, control: Connection, conns: list[Connection]) -> LogEnd:
+        """Open the views while nobody can commit."""
+        place = self.end_of_log(control)
+        self._start(conns)
+        return place
+
+
+def _same(one: LogEnd, other: LogEnd) -> bool:
+    """Tell whether two places are the same."""
+    return (one.base, one.file, one.offset) == (other.base, other.file, other.offset)
+
+
+def _gtids(owned: str) -> set[str]:
+    """Return the GTIDs of ``gtid_owned``: ``uuid:7#12:8#13, uuid:…``; each is one transaction's."""
+    found = set()
+    for part in owned.replace("\n", "").split(","):
+        source, *numbers = part.strip().split(":")
+        found |= {f"{source}:{number.partition('#')[0]}" for number in numbers if "#" in number}
+    return found

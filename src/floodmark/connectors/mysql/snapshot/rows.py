@@ -1,0 +1,74 @@
+"""Reading the rows of chunks as a view shows them, raw, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from floodmark.capture.segment import SegmentData
+from floodmark.connectors.base import ChunkOutcome
+from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.snapshot.key_ranges import (
+    forced,
+    key_of_row,
+    null_condition,
+    ordered,
+    range_condition,
+    table_name,
+)
+from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint
+from floodmark.connectors.mysql.snapshot.result_rows import TableChangedError, row_pieces
+from floodmark.connectors.mysql.snapshot.tables import fingerprint
+from floodmark.connectors.mysql.snapshot.text_rows import select_expression
+from floodmark.errors import SourceStateError
+
+
+def chunk_rows(point: MysqlReadPoint, chunk: dict[str, Any], size: int) -> Generator[SegmentData, None, ChunkOutcome]:
+    """Return the rows of a chunk, as ``connectors.base.Connector.window_rows`` says.
+
+    Args:
+        point: the view.
+        chunk: as an engine describes it.
+        size: bytes of a piece, about.
+    """
+    table = Table.from_json(chunk["table"])
+    statement = chunk["stored"]["statement"]
+    if statement is None:
+        seen = point.schema.tables.get((table.database, table.name))
+        if seen is None or fingerprint(seen) != chunk["file"]:
+            return "nothing"
+    with point.view() as conn:
+        try:
+            for buf, starts in row_pieces(conn, _query(table, chunk), f"reading {table_name(table)}", size):
+                data = SegmentData(buf, starts.astype(np.uint32))
+                if chunk["key"] is not None:
+                    row = buf[int(starts[-1]) :].tobytes()
+                    data.header["last"] = key_of_row(row, table.columns, chunk["key"])
+                yield data
+        except TableChangedError as exc:
+            if statement is not None:
+                raise SourceStateError(
+                    f"The snapshot's statement for the table {table_name(table)} cannot be used: {exc}",
+                    "It must be one SELECT that returns all columns of the table.",
+                ) from None
+            return "nothing"
+    return "complete"
+
+
+def _query(table: Table, chunk: dict[str, Any]) -> str:
+    columns = ", ".join(map(select_expression, table.columns))
+    statement, key = chunk["stored"]["statement"], chunk["key"]
+    if statement is not None:
+        # The statement may end in a comment, so the bracket has a line of its own.
+        return f"SELECT {columns} FROM ({statement.strip().rstrip(';')}\n) AS selected"
+    source = f"{table_name(table)}{forced(key)}"
+    if key is None:
+        return f"SELECT {columns} FROM {source}"
+    if chunk["upto"] is None and not chunk.get("to_end"):
+        where = null_condition(key)
+    else:
+        where = range_condition(key, chunk["after"], chunk["upto"])
+    condition = f" AND ({chunk['condition']})" if chunk["condition"] else ""
+    return f"SELECT {columns} FROM {source} WHERE ({where}){condition} ORDER BY {ordered(key)}"

@@ -1,0 +1,144 @@
+"""What the snapshot engines ask of the connector, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from floodmark.capture.segment import SegmentData
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
+from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.server.binlogs import LogEnd
+from floodmark.connectors.mysql.server.connection import Connection
+from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_of, table_name
+from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint, ReadPoints
+from floodmark.connectors.mysql.snapshot.rows import chunk_rows
+from floodmark.connectors.mysql.snapshot.tables import SnapshotTables, fingerprint
+from floodmark.connectors.mysql.snapshot.watermarks import Marks
+from floodmark.snapshot.modes import make_query
+from floodmark.snapshot.read_ahead import reading_threads
+
+UNITS = 1
+
+
+class Snapshots:
+    """The part of the ``Connector`` that has to do with snapshots.
+
+    Args:
+        options: the source's options.
+        connect: opens a connection.
+        ordinary: returns the connector's own connection.
+        server: returns what is known of the server.
+        position_of: makes a position of a place in the log.
+    """
+
+    def __init__(
+        self,
+        options: BinlogOptions,
+        connect: Callable[[], Connection],
+        ordinary: Callable[[], Connection],
+        server: Callable[[], Server],
+        position_of: Callable[[LogEnd], str],
+    ) -> None:
+        self._options = options
+        self._connect = connect
+        self._ordinary = ordinary
+        self._server = server
+        self._position_of = position_of
+        self._tables = SnapshotTables(options, make_query(options), ordinary, server)
+        self._marks = Marks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+
+    def check(self) -> None:
+        """Prove that windows can be marked, if they are to be.
+
+        Raises:
+            SourceStateError: they can't.
+        """
+        if self._marks is not None:
+            self._marks.check(self._ordinary())
+
+    def read_point(self) -> MysqlReadPoint:
+        """Open a read point at the end of the log."""
+        point = self._points().open(reading_threads(self._options))
+        assert point is not None
+        return point
+
+    def fresh_point(self) -> ReadPoint:
+        """Open a read point at once; it is settled already."""
+        return self.read_point()
+
+    def settle(self, point: ReadPoint, after: str) -> bool:
+        """Tell whether the log before a read point or window has not been delivered further than it begins."""
+        assert isinstance(point, MysqlReadPoint)
+        return point.low >= after
+
+    def open_window(self, after: str) -> Window | None:
+        """Open a view of the tables at an exact place of the log if there is one at once, else in a window."""
+        del after  # What was delivered was in the log before, and so is before all that is read here.
+        if self._marks is not None:
+            conn = self._ordinary()
+            points = self._points()
+            low = points.end_of_log(conn)
+            mark = self._marks.open(conn)
+            # The log's order is that in which transactions are committed, so all before the mark is visible.
+            window = points.open_view()
+            window.low, window.mark = self._position_of(low), mark
+            return window
+        return self._points().open(1, may_lock=False) or self._points().open_window()
+
+    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        """Return the rows of a chunk as a view shows them, as text of MySQL's protocol."""
+        assert isinstance(window, MysqlReadPoint)
+        return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes)
+
+    def close_window(self, window: Window) -> None:
+        """Let go of a window's view; with marks, mark its end in the signal table."""
+        assert isinstance(window, MysqlReadPoint)
+        window.end_view()
+        if self._marks is not None and window.mark is not None:
+            conn = self._ordinary()
+            self._marks.close(conn, window.mark)
+            end = self._points().end_of_log(conn)
+            window.close_at(end, self._position_of(end))
+
+    def snapshot_tables(self) -> list[dict[str, Any]]:
+        """Return the tables to snapshot."""
+        return self._tables.to_snapshot()
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return all captured tables."""
+        return self._tables.described()
+
+    def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
+        """Return what changes when tables are altered; those that are gone are left out."""
+        return {number: fingerprint(found.table) for number, found in self._tables.now(oids).items()}
+
+    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
+        """Return what a table is cut by; None if there is nothing."""
+        found = self._tables.now([oid]).get(oid)
+        key = None if found is None else key_of(found.table, surrogate)
+        # A row with a null in one of several columns is in no range.
+        return None if key is None or (key["nulls"] and len(key["columns"]) > 1) else key
+
+    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+        """Return a table as a view shows it, to be cut by its key."""
+        assert isinstance(point, MysqlReadPoint)
+        return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)
+
+    def chunk_units(self) -> int:
+        """Return how many units make a chunk."""
+        return UNITS
+
+    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return what chunks carry of tables; those that are gone are left out."""
+        return self._tables.chunks_of(oids)
+
+    def _points(self) -> ReadPoints:
+        return ReadPoints(
+            self._connect,
+            self._server(),
+            self._position_of,
+            self._options.snapshot_locking_mode,
+            self._options.snapshot_lock_timeout_ms // 1000,
+        )

@@ -1,0 +1,209 @@
+"""Which tables there are to read, and what the engines are told of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.rows.structure import table_number
+from floodmark.connectors.mysql.schema.catalog import read_schema
+from floodmark.connectors.mysql.schema.schema import TableId
+from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.snapshot.key_ranges import key_of, quote, table_name
+from floodmark.errors import ConfigError, SourceStateError
+from floodmark.log import get_logger
+from floodmark.rows.column_plan import read_columns
+from floodmark.snapshot.order import in_order
+from floodmark.snapshot.snapshotter import SnapshotQuery
+from floodmark.snapshot.state import UNCOUNTED
+
+log = get_logger(__name__)
+
+OVERRIDES = "snapshot.select.statement.overrides"
+WHOLE = 1
+_ESTIMATES = """
+    SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_ROWS, COALESCE(e.TRANSACTIONS, 'NO') FROM information_schema.TABLES t
+    LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
+    WHERE t.TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+"""
+
+
+def fingerprint(table: Table) -> str:
+    """Return what changes when a table is altered."""
+    return hashlib.blake2b(json.dumps(table.to_json()).encode(), digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A captured table of the server.
+
+    Attributes:
+        rows: how many it has, roughly; -1 if nobody knows.
+        transactional: whether a view shows it as of the read point.
+    """
+
+    table: Table
+    rows: int
+    transactional: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, with that of its database."""
+        return f"{self.table.database}.{self.table.name}"
+
+    @property
+    def number(self) -> int:
+        """The number that stands for it."""
+        return table_number(self.table.database, self.table.name)
+
+
+class SnapshotTables:
+    """The captured tables as they are now.
+
+    Args:
+        options: the source's options.
+        query: what ``snapshot.query.mode=custom`` names.
+        ordinary: returns an open connection.
+        server: returns what is known of the server.
+    """
+
+    def __init__(
+        self,
+        options: BinlogOptions,
+        query: SnapshotQuery | None,
+        ordinary: Callable[[], Connection],
+        server: Callable[[], Server],
+    ) -> None:
+        self._options = options
+        self._query = query
+        self._ordinary = ordinary
+        self._server = server
+        self._overrides = options.select_statements()
+        # What the query said, so that it says the same as long as the snapshot runs.
+        self._asked: dict[tuple[str, tuple[str, ...]], str | None] = {}
+        self._warned: set[str] = set()
+
+    def now(self, numbers: Sequence[int] | None = None) -> dict[int, Found]:
+        """Return the captured tables by their numbers.
+
+        Args:
+            numbers: only these.
+        """
+        conn = self._ordinary()
+        estimates = {
+            (str(database), str(name)): (-1 if rows is None else int(rows), transactions == "YES")
+            for database, name, rows, transactions in run(conn, _ESTIMATES, "reading the list of tables")
+        }
+        wanted: dict[TableId, int] = {
+            at: table_number(*at)
+            for at in estimates
+            if self._options.captures(*at) and (numbers is None or table_number(*at) in numbers)
+        }
+        known: Mapping[TableId, Table] = read_schema(conn, self._server(), list(wanted)).tables if wanted else {}
+        return {
+            wanted[at]: Found(table, *estimates[at])
+            for at, table in known.items()
+            if at in wanted and not table.sequence
+        }
+
+    def described(self) -> list[dict[str, Any]]:
+        """Return all captured tables, as the engines take them."""
+        return [self._describe(found) for found in self.now().values()]
+
+    def to_snapshot(self) -> list[dict[str, Any]]:
+        """Return the tables that a snapshot reads, in its order.
+
+        Raises:
+            ConfigError: a statement is for a table that isn't captured.
+        """
+        tables = in_order(self._options, list(self.now().values()), lambda one: one.name, lambda one: one.rows)
+        self._check_names([found.name for found in tables])
+        self._warn([found.name for found in tables if not found.transactional])
+        result = []
+        for found in tables:
+            own, statement = self._statement(found.table)
+            if not own:
+                result.append(self._describe(found))
+            elif statement is not None:
+                result.append({**self._describe(found), "units": WHOLE})
+        return result
+
+    def chunks_of(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return what chunks carry of tables: ``table``, with the columns that are read, and ``stored``."""
+        return {
+            number: {
+                "table": self._as_read(found.table).to_json(),
+                "stored": {
+                    "oid": number,
+                    "name": table_name(found.table),
+                    "statement": self._statement(found.table)[1],
+                },
+            }
+            for number, found in self.now(numbers).items()
+        }
+
+    def one(self, number: int) -> Table:
+        """Return a table.
+
+        Raises:
+            SourceStateError: it doesn't exist any more.
+        """
+        found = self.now([number]).get(number)
+        if found is None:
+            raise SourceStateError("A table that is to be read does not exist any more.")
+        return found.table
+
+    def _describe(self, found: Found) -> dict[str, Any]:
+        return {
+            "name": found.name,
+            "published": found.name,
+            "oid": found.number,
+            "logged": found.number,
+            "file": fingerprint(found.table),
+            "units": WHOLE if key_of(found.table) is None else UNCOUNTED,
+            "rows": found.rows,
+        }
+
+    def _statement(self, table: Table) -> tuple[bool, str | None]:
+        """Return whether a table is read with a statement of its own, and that; None to leave it out."""
+        name = f"{table.database}.{table.name}"
+        if name in self._overrides:
+            return True, self._overrides[name]
+        if self._query is None:
+            return False, None
+        asked = (table_name(table), tuple(quote(column.name) for column in self._as_read(table).columns))
+        if asked not in self._asked:
+            self._asked[asked] = self._query.snapshot_query(*asked)
+        return True, self._asked[asked]
+
+    def _as_read(self, table: Table) -> Table:
+        """Return a table with the columns that must be read."""
+        names = [column.name for column in table.columns]
+        wanted = read_columns(table.database, table.name, names, table.key, self._options)
+        return replace(table, columns=tuple(column for column in table.columns if column.name in wanted))
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Prove that every override is for a table that is read: a wrong name would read its table in full."""
+        for name in self._overrides:
+            if name not in names and not self._options.snapshot_include_collection_list:
+                raise ConfigError(
+                    f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
+                    f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
+                )
+
+    def _warn(self, names: Sequence[str]) -> None:
+        new = sorted(set(names) - self._warned)
+        if new and self._options.snapshot_locking_mode != "extended":
+            self._warned |= set(new)
+            log.warning(
+                "tables_without_transactions",
+                tables=new,
+                reason="a view of the data does not hold them, so they are read as they are meanwhile",
+                cure="snapshot.locking.mode=extended, or another storage engine",
+            )

@@ -1,0 +1,36 @@
+"""What executors need of PostgreSQL; kept light, since every worker imports it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.base import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.postgres.log.decode import PostgresDecoder
+from floodmark.rows.table_version import VersionMaker
+
+
+def row_schema(options: PostgresOptions) -> pa.Schema:
+    """Return the columns of ``format=rows``; the source is asked."""
+    from floodmark.connectors.postgres.rows.table_rows import row_schema
+
+    return row_schema(options)
+
+
+def make_decoder(options: PostgresOptions, make_version: VersionMaker) -> LogDecoder:
+    """Return what decodes log segments."""
+    return PostgresDecoder(options, make_version)
+
+
+def make_chunk_reader(options: PostgresOptions, make_version: VersionMaker) -> ChunkReader:
+    """Return what reads chunks of tables."""
+    from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
+
+    return PostgresChunkReader(options, make_version)
+
+
+def make_window_reader(options: PostgresOptions, make_version: VersionMaker) -> WindowReader:
+    """Return what reads the rows of windows."""
+    from floodmark.connectors.postgres.snapshot.window_reader import PostgresWindowReader
+
+    return PostgresWindowReader(options, make_version)

@@ -1,0 +1,17 @@
+"""The options that the codecs of PostgreSQL's types depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floodmark.rows.codec import Settings
+
+
+@dataclass(frozen=True)
+class PostgresSettings(Settings):
+    """The options that codecs depend on, by the names of ``PostgresOptions``."""
+
+    interval_handling_mode: str
+    money_fraction_digits: int
+    hstore_handling_mode: str
+    include_unknown_datatypes: bool

@@ -1,0 +1,34 @@
+"""What PostgreSQL's catalog says of types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, order=True)
+class TypeInfo:
+    """What the catalog says of a type.
+
+    Attributes:
+        name: ``pg_type.typname``.
+        kind: ``pg_type.typtype``: b(ase), c(omposite), d(omain), e(num), r(ange), m(ultirange).
+        base: the type below a domain, else 0.
+        base_modifier: the domain's type modifier.
+        element: the element type of an array, else 0.
+        labels: an enum's labels in their order.
+    """
+
+    name: str
+    kind: str
+    base: int = 0
+    base_modifier: int = -1
+    element: int = 0
+    labels: tuple[str, ...] = ()
+
+
+def type_from_list(data: Sequence[Any]) -> TypeInfo:
+    """Return the type that a list of its attributes, in their order, describes."""
+    name, kind, base, base_modifier, element, labels = data
+    return TypeInfo(name, kind, base, base_modifier, element, tuple(labels))

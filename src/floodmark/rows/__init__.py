@@ -1,0 +1,1 @@
+"""Rows of any database, as columns, and the events that they are made into."""

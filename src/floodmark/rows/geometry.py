@@ -1,0 +1,30 @@
+"""Schemas of geometries, and the ones that stand for no geometry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NAMES = "io.debezium.data.geometry."
+_WKB: dict[str, Any] = {"type": "bytes", "optional": False, "field": "wkb"}
+_SRID: dict[str, Any] = {"type": "int32", "optional": True, "field": "srid"}
+
+POINT: dict[str, Any] = {
+    "type": "struct",
+    "fields": [
+        {"type": "double", "optional": False, "field": "x"},
+        {"type": "double", "optional": False, "field": "y"},
+        {**_WKB, "optional": True},
+        _SRID,
+    ],
+    "name": _NAMES + "Point",
+    "version": 1,
+    "doc": "Geometry (POINT)",
+}
+
+ZERO_POINT = '{"x":0.0,"y":0.0,"wkb":"AQEAAAAAAAAAAAAAAAAAAAAAAAAA","srid":null}'
+EMPTY_GEOMETRY = '{"wkb":"AQcAAAAAAAAA","srid":null}'
+
+
+def geometry_schema(name: str) -> dict[str, Any]:
+    """Return the schema of ``Geometry`` or ``Geography``."""
+    return {"type": "struct", "fields": [_WKB, _SRID], "name": _NAMES + name, "version": 1, "doc": name}

@@ -1,0 +1,53 @@
+"""How events write dates and times: names, types and units of ``time.precision.mode``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+DEBEZIUM = "io.debezium.time."
+CONNECT = "org.apache.kafka.connect.data."
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How a time or a timestamp is written as a number.
+
+    Attributes:
+        name: the schema's semantic name.
+        kind: Connect's type.
+        divisor: microseconds in one unit; 0 for nanoseconds.
+    """
+
+    name: str
+    kind: str
+    divisor: int
+
+    def of_micros(self, micros: int) -> int:
+        """Return microseconds in this unit, towards minus infinity."""
+        return micros * 1000 if self.divisor == 0 else micros // self.divisor
+
+    def of_column(self, micros: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return microseconds in this unit, towards minus infinity, shape (rows,)."""
+        if self.divisor == 1:
+            return micros
+        return micros * 1000 if self.divisor == 0 else micros // self.divisor
+
+
+TIME_MS = Unit(DEBEZIUM + "Time", "int32", 1000)
+TIME_US = Unit(DEBEZIUM + "MicroTime", "int64", 1)
+TIME_NS = Unit(DEBEZIUM + "NanoTime", "int64", 0)
+TIME_CONNECT = Unit(CONNECT + "Time", "int32", 1000)
+TIMESTAMP_MS = Unit(DEBEZIUM + "Timestamp", "int64", 1000)
+TIMESTAMP_US = Unit(DEBEZIUM + "MicroTimestamp", "int64", 1)
+TIMESTAMP_NS = Unit(DEBEZIUM + "NanoTimestamp", "int64", 0)
+TIMESTAMP_CONNECT = Unit(CONNECT + "Timestamp", "int64", 1000)
+
+
+def zulu(text: pa.StringArray) -> pa.StringArray:
+    """Return dates and times in ISO 8601 with the sign of UTC."""
+    return pc.binary_join_element_wise(text, "Z", "")

@@ -1,0 +1,251 @@
+"""Running a snapshot whose rows only this process can read: they are read ahead, and tasks decode them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from floodmark.capture.store import SegmentStore
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.base import ReadPoint
+from floodmark.errors import SourceStateError
+from floodmark.log import get_logger
+from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.notifications import InitialSnapshotNotifications
+from floodmark.snapshot.reading import Job, Piece, Reading
+from floodmark.snapshot.reports import Part, TaskReports
+from floodmark.snapshot.state import ALL, UNCOUNTED, SnapshotState, Span, TableState
+from floodmark.snapshot.surroundings import Surroundings
+
+log = get_logger(__name__)
+
+THREADS = 2
+"""More read faster than this process can write, unless the tables are on several disks."""
+
+
+class ReadAheadEngine(SnapshotEngine):
+    """Plans the chunks of one snapshot that this process reads itself.
+
+    A table with a key is read in its order and delivered piece by piece. When the read point is lost, the rest of it is
+    read at another one, after the log up to there has been delivered: what was read before stays right, since its
+    changes are in that log. A table without a key is delivered in one micro-batch, or else read again from its
+    beginning: nothing would tell its rows apart.
+
+    Args:
+        store: where rows wait until the micro-batch is delivered.
+        threads: tables that are read at a time.
+        most_bytes: most bytes that wait for their micro-batch.
+        isolate: whether a table that fails is set aside; otherwise the error is raised.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        notifications: InitialSnapshotNotifications,
+        part: Part,
+        target_s: float,
+        max_chunks: int,
+        store: SegmentStore,
+        threads: int,
+        most_bytes: int,
+        isolate: bool,
+    ) -> None:
+        super().__init__(around, notifications, part, target_s, max_chunks)
+        self._store = store
+        self._threads = threads
+        self._most_bytes = most_bytes
+        self._isolate = isolate
+        self._reading: Reading | None = None
+
+    def settle(self, state: SnapshotState, reports: TaskReports) -> None:
+        """Take the batch as delivered, as far as this process had read it and no task failed."""
+        read = self._read(state) if self.holds(state) else []
+        complete: dict[tuple[int, ...], int] = {}
+        for number, (first, last, piece) in enumerate(read):
+            if piece is not None and reports.of(self._part, number, first).outcome != "failed":
+                complete |= {(number, unit): 0 for unit in range(first, last)}
+                complete[number, first] = piece.rows
+        super().settle(state, reports.with_complete(self._part, complete))
+        for _, _, piece in read:
+            if piece is not None and self._reading is not None:
+                self._reading.delivered(piece)
+        for table in state.tables:
+            edges = {unit for first, last, _ in table.pending for unit in (first, last)}
+            table.keys = {unit: key for unit, key in table.keys.items() if unit in edges}
+
+    def _read(self, state: SnapshotState) -> list[tuple[int, int, Piece | None]]:
+        """Return what was read for each chunk of the state's batch, and the chunk's units."""
+        reading = self._reading
+        return [
+            (first, last, None if reading is None else reading.find(index, first))
+            for index, (first, last, _) in state.batch
+        ]
+
+    def usable(self, state: SnapshotState) -> bool:
+        """Tell whether the state can go on at its read point; tables that are gone are taken out of it."""
+        stale = self._reading is not None and self._reading.stale
+        return super().usable(state) and not stale
+
+    def holds(self, state: SnapshotState) -> bool:
+        """Tell whether the state's read point is held by this process and can be read from."""
+        return super().holds(state) and (self._reading is None or not self._reading.lost)
+
+    def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
+        """Return the state at another read point."""
+        self.release()
+        self._point = point
+        log.info("snapshot_goes_on", position=point.position)
+        found = self._found(state)
+        tables = [_moved(table, *found[table.oid]) for table in state.tables if table.oid in found]
+        return SnapshotState(point.position, point.token, [point.token["visible"]], tables, [], state.blocking)
+
+    def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
+        """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
+        if not self.holds(state):
+            return []
+        place = {"token": state.token, "position": state.position, "low": state.position}
+        return [
+            {**piece.chunk, **place, "chunk": (number, first), "files": [name]}
+            for number, (first, _, piece) in enumerate(self._read(state))
+            if piece is not None
+            for name in piece.files
+        ]
+
+    def release(self) -> None:
+        """Let go of the read point, and remove what was read and not delivered."""
+        super().release()
+        if self._reading is not None:
+            self._reading.stop()
+            self._reading = None
+
+    def _take(self, state: SnapshotState, everything: bool) -> None:
+        assert self._point is not None
+        if self._reading is None or self._reading.point is not self._point:
+            threads = min(self._threads, max(len(state.tables), 1))
+            self._reading = Reading(self._connector, self._point, self._store, self._part, threads, self._most_bytes)
+        reading = self._reading
+        self._order(state, reading)
+        most = None if everything else self._chunks
+        # Something is delivered with each micro-batch, however long it takes to read it.
+        reading.wait(
+            lambda: most is not None and len(_ready(state, reading, most)) >= most,
+            None if everything else self._target_s,
+        )
+        if not _ready(state, reading, 1):
+            reading.wait(lambda: bool(_ready(state, reading, 1)), None)
+        for job in reading.failures():
+            self._fail(state, job)
+        for index, piece in _ready(state, reading, most):
+            _hand_out(state, index, piece)
+
+    def _order(self, state: SnapshotState, reading: Reading) -> None:
+        """Have everything read that is pending."""
+        wanted = [
+            (index, span)
+            for index, table in enumerate(state.tables)
+            for span in table.pending
+            if not reading.covers(index, span[0], table.keys.get(span[0]))
+        ]
+        if not wanted:
+            return
+        described = self._connector.describe(sorted({state.tables[index].oid for index, _ in wanted}))
+        for index, span in wanted:
+            table = state.tables[index]
+            if table.oid in described:
+                reading.add(self._job(state, index, table, span, described[table.oid]))
+            else:
+                reading.stale = True
+
+    def _job(self, state: SnapshotState, index: int, table: TableState, span: Span, described: dict[str, Any]) -> Job:
+        stored = described["stored"]
+        if state.blocking:
+            # What the options say of the initial snapshot is not asked here.
+            stored = {**stored, "statement": table.statement or None}
+        first, last, _ = span
+        chunk = {
+            **described,
+            "stored": stored,
+            "file": table.file,
+            "key": self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None,
+            "after": table.keys.get(first),
+            "upto": table.keys.get(last),
+            "to_end": last not in table.keys,
+            "since": None,
+            "condition": "",
+        }
+        return Job(index, first, table.keys.get(first), chunk, last != UNCOUNTED)
+
+    def _fail(self, state: SnapshotState, job: Job) -> None:
+        assert job.error is not None
+        if not self._isolate or not isinstance(job.error, SourceStateError):
+            raise job.error
+        self._set_aside(state, job.table, str(job.error))
+
+
+def _moved(table: TableState, units: int, file: str) -> TableState:
+    """Return a table's state at another read point."""
+    if not table.pending or file == table.file:
+        return table
+    log.info("table_is_read_again", table=table.name, reason="it was altered")
+    return replace(table, file=file, units=units, pending=[(0, units, ALL)], done=[], keys={}, read=0)
+
+
+def _ready(state: SnapshotState, reading: Reading, most: int | None) -> list[tuple[int, Piece]]:
+    """Return up to ``most`` pieces that can be delivered next, with their tables."""
+    found: list[tuple[int, Piece]] = []
+    for index, table in enumerate(state.tables):
+        for span in table.pending:
+            for piece in _following(reading, index, table, span):
+                found.append((index, piece))
+                if most is not None and len(found) >= most:
+                    return found
+    return found
+
+
+def _following(reading: Reading, index: int, table: TableState, span: Span) -> Iterator[Piece]:
+    unit, after = span[0], table.keys.get(span[0])
+    piece = reading.piece(index, unit, after)
+    while piece is not None:
+        yield piece
+        if piece.upto is None:
+            return
+        piece = reading.piece(index, piece.unit + 1, piece.upto)
+
+
+def _hand_out(state: SnapshotState, index: int, piece: Piece) -> None:
+    """Move a piece from what is pending into the batch."""
+    table = state.tables[index]
+    place = next(place for place, span in enumerate(table.pending) if span[0] == piece.unit)
+    first, last, view = table.pending.pop(place)
+    # What nobody counted ends with the first piece that nothing follows.
+    end = first + 1 if piece.upto is not None or last == UNCOUNTED else last
+    if piece.upto is not None:
+        table.keys[end] = piece.upto
+        table.pending.insert(place, (end, last, view))
+    table.done.append((first, end, view))
+    state.batch.append((index, (first, end, view)))
+
+
+def make_snapshot_engine(
+    around: Surroundings,
+    notifications: InitialSnapshotNotifications,
+    part: Part,
+    target_s: float,
+    options: CommonOptions,
+    store: SegmentStore,
+) -> SnapshotEngine:
+    """Return the engine of a snapshot that the connector needs."""
+    chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
+    if around.connector.tasks_read:
+        return SnapshotEngine(around, notifications, part, target_s, chunks)
+    threads = reading_threads(options)
+    isolate = options.errors_tables == "isolate"
+    bytes_ahead = options.max_batch_bytes
+    return ReadAheadEngine(around, notifications, part, target_s, chunks, store, threads, bytes_ahead, isolate)
+
+
+def reading_threads(options: CommonOptions) -> int:
+    """Return how many threads read at one read point."""
+    return options.snapshot_max_threads or min(THREADS, os.cpu_count() or 1)

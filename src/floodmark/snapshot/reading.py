@@ -1,0 +1,251 @@
+"""Reading tables ahead of the micro-batches that deliver them, into files beside the log's segments.
+
+Some sources show a view of the tables only to the connection that opened it. Then the process that holds the view reads
+the rows, raw, in threads; tasks do the rest of the work. The files of a table follow each other in the order of its
+key, so that the key of the last row delivered is all that must be remembered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.capture.segment import SegmentData
+from floodmark.capture.store import SegmentStore
+from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.errors import ConnectError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
+
+Key = list[str]
+
+
+@dataclass
+class Piece:
+    """Rows that were read into files.
+
+    Attributes:
+        table: index of the table in the snapshot's state.
+        unit: the number of the piece in its table.
+        after: the key before its first row; None: it begins with the table.
+        upto: the key of its last row; None if nothing of the job's range follows. The last piece may have no rows.
+        chunk: what the connector said of the table.
+    """
+
+    table: int
+    unit: int
+    after: Key | None
+    upto: Key | None
+    chunk: dict[str, Any]
+    files: list[str] = field(default_factory=list)
+    rows: int = 0
+    delivered: bool = False
+
+
+@dataclass
+class Job:
+    """A range of a table that is to be read.
+
+    Attributes:
+        table: index of the table in the snapshot's state.
+        unit: the number that the next piece gets.
+        after: the key before the next piece's first row.
+        chunk: as the connector takes it.
+        whole: whether all rows make one piece.
+    """
+
+    table: int
+    unit: int
+    after: Key | None
+    chunk: dict[str, Any]
+    whole: bool
+    cancelled: bool = False
+    error: Exception | None = None
+
+
+class Reading:
+    """Reads what it is asked for at one read point.
+
+    Args:
+        connector: the source.
+        point: the read point; whoever opened it releases it.
+        store: where the rows wait.
+        name: the beginning of the files' names.
+        threads: ranges that are read at a time.
+        most_bytes: stop for a while when so many bytes wait.
+    """
+
+    def __init__(
+        self, connector: Connector, point: ReadPoint, store: SegmentStore, name: str, threads: int, most_bytes: int
+    ) -> None:
+        self.point = point
+        self._connector = connector
+        self._store = store
+        self._name = name
+        self._most_bytes = most_bytes
+        self._changed = threading.Condition()
+        self._queue: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._failed: list[Job] = []
+        self._pieces: dict[tuple[int, int], Piece] = {}
+        self._sizes: dict[str, int] = {}
+        self._waiting = 0
+        self._written = 0
+        self._unlimited = False
+        self._stopped = False
+        self.lost = False
+        self.stale = False
+        self._threads = [threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True) for i in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def covers(self, table: int, unit: int, after: Key | None) -> bool:
+        """Tell whether a range has been read, or will be."""
+        with self._changed:
+            piece = self._piece(table, unit, after)
+            jobs = [job for job in (*self._running, *self._queue) if not job.cancelled]
+            return piece is not None or any((job.table, job.unit, job.after) == (table, unit, after) for job in jobs)
+
+    def add(self, job: Job) -> None:
+        """Read a range; whatever else is read of its table, to the table's end, is of no use any more."""
+        with self._changed:
+            if not job.whole:
+                for other in (*self._running, *self._queue):
+                    other.cancelled |= other.table == job.table and not other.whole
+            self._queue.append(job)
+            self._changed.notify_all()
+
+    def piece(self, table: int, unit: int, after: Key | None) -> Piece | None:
+        """Return a piece that has been read; None if it hasn't been yet."""
+        with self._changed:
+            return self._piece(table, unit, after)
+
+    def find(self, table: int, unit: int) -> Piece | None:
+        """Return a piece that has been read, delivered or not."""
+        with self._changed:
+            return self._pieces.get((table, unit))
+
+    def _piece(self, table: int, unit: int, after: Key | None) -> Piece | None:
+        piece = self._pieces.get((table, unit))
+        return piece if piece is not None and piece.after == after and not piece.delivered else None
+
+    def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
+        """Wait until there is enough, nothing more comes, or the time is over."""
+        with self._changed:
+            self._unlimited = timeout is None
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: enough() or self._full() or not self._busy(), timeout)
+
+    def failures(self) -> list[Job]:
+        """Return the ranges that could not be read, each once."""
+        with self._changed:
+            failed, self._failed = self._failed, []
+            return failed
+
+    @property
+    def busy(self) -> bool:
+        """Whether more will come."""
+        with self._changed:
+            return self._busy()
+
+    def _busy(self) -> bool:
+        return not (self.lost or self.stale or self._stopped) and bool(self._queue or self._running)
+
+    def _full(self) -> bool:
+        return self._waiting >= self._most_bytes and not self._unlimited
+
+    def delivered(self, piece: Piece) -> None:
+        """Remove a piece's files."""
+        with self._changed:
+            piece.delivered = True
+            self._remove(piece.files)
+            self._changed.notify_all()
+
+    def _remove(self, files: list[str]) -> None:
+        for name in files:
+            self._waiting -= self._sizes.pop(name, 0)
+            self._store.remove_file(name)
+
+    def stop(self) -> None:
+        """End the threads, of which none waits for the source any more, and remove all files."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        for name in list(self._sizes):
+            self._store.remove_file(name)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped or self._queue)
+                if self._stopped:
+                    return
+                job = self._queue.popleft()
+                self._running.append(job)
+            try:
+                self._read(job)
+            except Exception as exc:
+                self._take_error(job, exc)
+            finally:
+                with self._changed:
+                    self._running.remove(job)
+                    self._changed.notify_all()
+
+    def _take_error(self, job: Job, error: Exception) -> None:
+        with self._changed:
+            if isinstance(error, ConnectError) or self._stopped:
+                self.lost = True
+                log.info("read_point_is_lost", error=str(error))
+            elif not job.cancelled:
+                job.error = error
+                self._failed.append(job)
+
+    def _read(self, job: Job) -> None:
+        whole = Piece(job.table, job.unit, job.after, None, job.chunk)
+        with closing(self._connector.window_rows(self.point, job.chunk)) as parts:
+            while not (self._stopped or job.cancelled):
+                try:
+                    data = next(parts)
+                except StopIteration as end:
+                    if end.value == "complete":
+                        # Where the pieces are delivered one by one, this one only tells that nothing follows.
+                        self._finish(
+                            job, whole if job.whole else Piece(job.table, job.unit, job.after, None, job.chunk)
+                        )
+                        return
+                    self.stale = True
+                    break
+                part = whole if job.whole else Piece(job.table, job.unit, job.after, data.header["last"], job.chunk)
+                self._write(part, data)
+                if not job.whole:
+                    self._finish(job, part)
+        with self._changed:
+            self._remove(whole.files)
+
+    def _write(self, piece: Piece, data: SegmentData) -> None:
+        with self._changed:
+            self._written += 1
+            name = f"{self._name}-{self._written:08d}.seg"
+            self._sizes[name] = len(data.payload)
+            self._waiting += len(data.payload)
+        self._store.write(name, data)
+        piece.files.append(name)
+        piece.rows += len(data.starts)
+
+    def _finish(self, job: Job, piece: Piece) -> None:
+        """Let a piece be delivered, and wait while too much waits for that."""
+        with self._changed:
+            known = self._pieces.get((piece.table, piece.unit))
+            if known is not None:
+                self._remove(known.files)
+            self._pieces[piece.table, piece.unit] = piece
+            job.unit, job.after = piece.unit + 1, piece.upto
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._full() or self._stopped or job.cancelled)

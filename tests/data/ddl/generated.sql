@@ -1,0 +1,63 @@
+CREATE TABLE base (a INT, b INT GENERATED ALWAYS AS (a + 1) VIRTUAL, c INT AS (a * 2) STORED, d INT AS (a - 1), e VARCHAR(20) GENERATED ALWAYS AS (CONCAT('(', a, ')')) STORED COMMENT 'with parentheses');
+
+ALTER TABLE base ADD COLUMN f INT AS (a + b) AFTER b;
+
+ALTER TABLE base ADD COLUMN g BIGINT GENERATED ALWAYS AS (a) STORED, ADD INDEX (g);
+
+ALTER TABLE base MODIFY COLUMN g BIGINT GENERATED ALWAYS AS (a + 10) STORED;
+
+ALTER TABLE base DROP COLUMN f, CHANGE COLUMN g gg BIGINT AS (a + 20) STORED;
+
+ALTER TABLE base MODIFY c INT;
+
+CREATE TABLE documents (id INT PRIMARY KEY, body JSON, name VARCHAR(50) AS (JSON_UNQUOTE(JSON_EXTRACT(body, '$.name'))) VIRTUAL, total DECIMAL(10,2) AS (JSON_EXTRACT(body, "$.total")) STORED, UNIQUE KEY by_name (name));
+
+ALTER TABLE documents ADD COLUMN kind VARCHAR(10) CHARACTER SET latin1 GENERATED ALWAYS AS (IF(id > 5, 'big', 'small')) VIRTUAL;
+
+CREATE TABLE invisible_columns (id INT PRIMARY KEY, secret INT INVISIBLE, v INT DEFAULT 5 INVISIBLE);
+
+ALTER TABLE invisible_columns ADD COLUMN more VARCHAR(5) INVISIBLE DEFAULT 'x' AFTER id;
+
+ALTER TABLE invisible_columns MODIFY secret INT;
+
+ALTER TABLE invisible_columns MODIFY secret BIGINT INVISIBLE, ADD w INT;
+
+ALTER TABLE invisible_columns CHANGE secret hidden BIGINT INVISIBLE FIRST;
+
+ALTER TABLE invisible_columns RENAME COLUMN hidden TO concealed;
+
+CREATE TABLE unique_virtual (a INT NOT NULL, v INT AS (a + 1) VIRTUAL, b INT NOT NULL, UNIQUE KEY on_v (v), UNIQUE KEY on_b (b));
+
+CREATE TABLE stored_key (a INT, k INT AS (a + 1) STORED, UNIQUE (k));
+
+CREATE TABLE from_query SELECT 1 AS one, 'text' AS txt, 2.5 AS dec_value, NOW() AS moment;
+
+CREATE TABLE from_query_columns (id INT AUTO_INCREMENT PRIMARY KEY, extra VARCHAR(5) DEFAULT 'q') SELECT a AS copied, c FROM base;
+
+CREATE TABLE from_query_as ENGINE=InnoDB DEFAULT CHARSET=latin1 AS SELECT * FROM base;
+
+CREATE TABLE IF NOT EXISTS from_query_as AS SELECT 1;
+
+CREATE TABLE from_values (PRIMARY KEY (id)) SELECT id, body, name FROM documents WHERE id > 0;
+
+CREATE TABLE from_union (SELECT a FROM base) UNION (SELECT c FROM base);
+
+CREATE TEMPORARY TABLE scratch (a INT);
+
+ALTER TABLE scratch ADD b INT;
+
+CREATE TABLE from_scratch LIKE scratch;
+
+DROP TEMPORARY TABLE scratch;
+
+CREATE TEMPORARY TABLE base (shadow INT);
+
+DROP TABLE base;
+
+ALTER TABLE base ADD COLUMN still_there INT;
+
+CREATE TEMPORARY TABLE IF NOT EXISTS scratch2 AS SELECT * FROM base;
+
+CREATE TABLE from_scratch2 SELECT * FROM scratch2;
+
+DROP TEMPORARY TABLE IF EXISTS scratch2;

@@ -1,0 +1,120 @@
+"""``floodmark check`` on real MySQL and MariaDB servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from floodmark.config.load import load_options
+from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.server.log_status import log_status
+from floodmark.connectors.mysql.server.preflight import check_source
+from floodmark.findings import Finding
+from tests.support.mysql import Flavor, MysqlServer
+
+TABLES = (
+    "CREATE DATABASE checked",
+    "CREATE TABLE checked.keyed (id INT PRIMARY KEY)",
+    "CREATE TABLE checked.keyless (id INT)",
+)
+
+
+def options(server: MysqlServer, **given: str) -> BinlogOptions:
+    found = load_options(
+        {
+            **server.options(),
+            "connector": server.flavor,
+            "topic.prefix": "shop",
+            "state.dir": "/nowhere",
+            "database.include.list": "checked",
+            **{name.replace("__", "."): value for name, value in given.items()},
+        }
+    )
+    assert isinstance(found, BinlogOptions)
+    return found
+
+
+def findings(server: MysqlServer, offset: dict[str, Any] | None = None, **given: str) -> dict[str, Finding]:
+    return {one.check: one for one in check_source(options(server, **given), offset)}
+
+
+@pytest.fixture
+def prepared(binlog_server: MysqlServer) -> MysqlServer:
+    binlog_server.execute("DROP DATABASE IF EXISTS checked", *TABLES)
+    return binlog_server
+
+
+def test_a_server_that_is_ready(prepared: MysqlServer) -> None:
+    found = findings(prepared)
+    assert {name: one.status for name, one in found.items() if one.status != "ok"} == {"keys": "warning"}
+    assert "checked.keyless" in found["keys"].finding
+    assert found["tables"].finding == "2 captured"
+
+
+def test_a_checkpoint_whose_log_is_gone(prepared: MysqlServer) -> None:
+    gone = f"00{1:08X}-{4:016X}-{0:016X}-{0:08X}"
+    prepared.execute("FLUSH BINARY LOGS")
+    with prepared.connect() as session, session.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        last = cursor.fetchall()[-1][0]
+        cursor.execute(f"PURGE BINARY LOGS TO '{last}'")
+    found = findings(prepared, {"log": gone})["checkpoint"]
+    assert found.status == "error"
+    assert "purged" in found.finding
+    assert "when_needed" in found.fix
+    assert findings(prepared, {"log": gone}, snapshot__mode="when_needed")["checkpoint"].status == "warning"
+    assert "purged" in log_status(options(prepared), gone).problem
+
+
+def test_the_wrong_connector_and_an_unreachable_server(prepared: MysqlServer) -> None:
+    other = {"mysql": "mariadb", "mariadb": "mysql"}[prepared.flavor]
+    assert findings(prepared, connector=other)["server version"].status == "error"
+    refused = findings(prepared, database__port="1")["connection"]
+    assert refused.status == "error"
+    assert "127.0.0.1:1" in refused.finding
+    wrong = findings(prepared, database__password="not-it")["connection"]
+    assert wrong.status == "error"
+    assert "not-it" not in wrong.finding
+
+
+def test_an_account_that_may_not_read_the_log(prepared: MysqlServer) -> None:
+    prepared.execute("DROP USER IF EXISTS few@'%'", "CREATE USER few@'%' IDENTIFIED BY 'few-secret'")
+    prepared.execute("GRANT SELECT ON *.* TO few@'%'")
+    found = findings(prepared, database__user="few", database__password="few-secret")
+    assert found["privileges"].status == "warning"
+    every = check_source(options(prepared, database__user="few", database__password="few-secret"))
+    errors = [one.finding for one in every if one.status == "error" and one.check == "privileges"]
+    assert len(errors) == 2
+    assert all(one.fix for one in every if one.status == "error")
+
+
+def test_the_servers_own_number(prepared: MysqlServer) -> None:
+    found = findings(prepared, database__server__id=str(prepared.settings["server_id"]))["server id"]
+    assert found.status == "error"
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize(
+    ("settings", "check", "status", "said"),
+    [
+        ({"binlog_format": "STATEMENT"}, "binlog", "error", "STATEMENT"),
+        ({"binlog_row_image": "MINIMAL"}, "binlog", "warning", "MINIMAL"),
+    ],
+)
+def test_settings_that_matter(flavor: Flavor, settings: dict[str, str], check: str, status: str, said: str) -> None:
+    with MysqlServer(flavor, **settings) as server:
+        server.execute(*TABLES)
+        found = findings(server)[check]
+    assert (found.status, said in found.finding) == (status, True)
+
+
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_a_server_without_binlog(flavor: Flavor) -> None:
+    with MysqlServer(flavor) as server:
+        server.settings.pop("log_bin")
+        server.settings["skip_log_bin"] = None
+        server.restart()
+        found = findings(server)
+    assert found["binlog"].status == "error"
+    assert "log_bin" in found["binlog"].fix

@@ -1,0 +1,65 @@
+"""Statements of applications and tools: what the log tells of the tables is what the server tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from floodmark.connectors.mysql.schema import catalog
+from tests.support.ddl import FOLDER, Follower, statements
+from tests.support.mysql import MysqlServer
+
+FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
+WANTED_STATEMENTS = 500
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert all(sum(len(statements(name)) for name in _files(flavor)) >= WANTED_STATEMENTS for flavor in _FLAVORS)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_structures_follow_the_log(binlog_server: MysqlServer, name: str) -> None:
+    if name not in _files(binlog_server.flavor):
+        pytest.skip("statements of the other server")
+    follower = Follower(binlog_server)
+    follower.execute(f"CREATE DATABASE `{name}`")
+    follower.execute(f"USE `{name}`")
+    try:
+        found = []
+        for statement in statements(name):
+            follower.execute(statement)
+            follower.follow()
+            found += [f"{statement}: {difference}" for difference in follower.differences()]
+        assert found == []
+    finally:
+        follower.execute(f"DROP DATABASE `{name}`")
+        follower.close()
+
+
+def test_the_catalog_reads_only_the_wanted_tables(binlog_server: MysqlServer) -> None:
+    binlog_server.execute("CREATE DATABASE wanted", "CREATE DATABASE unwanted")
+    binlog_server.execute("CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT)", database="wanted")
+    with binlog_server.connect() as session:
+        info = catalog.read_server(session)
+        schema = catalog.read_schema(session, info, [("wanted", "a"), ("wanted", "missing")])
+        assert list(schema.tables) == [("wanted", "a")]
+        assert list(schema.databases) == ["wanted"]
+        assert catalog.read_schema(session, info, []).tables == {}
+    binlog_server.execute("DROP DATABASE wanted", "DROP DATABASE unwanted")
+
+
+def test_the_first_of_several_unique_indexes_is_the_key(binlog_server: MysqlServer) -> None:
+    binlog_server.execute(
+        "CREATE DATABASE uniques",
+        "CREATE TABLE uniques.t (a INT NOT NULL, b INT NOT NULL, c INT, UNIQUE z (c), UNIQUE y (b), UNIQUE x (a))",
+    )
+    with binlog_server.connect() as session:
+        schema = catalog.read_schema(session, catalog.read_server(session), [("uniques", "t")])
+    assert schema.tables["uniques", "t"].key == ("b",)
+    binlog_server.execute("DROP DATABASE uniques")
+
+
+_FLAVORS = ("mysql", "mariadb")
+
+
+def _files(flavor: str) -> list[str]:
+    return [name for name in FILES if not name.endswith("_only") or name == f"{flavor}_only"]

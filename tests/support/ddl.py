@@ -1,0 +1,145 @@
+"""Running statements on a server and following them through its binlog, beside its information_schema."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from floodmark.connectors.mysql.log.queries import Query, parse_query
+from floodmark.connectors.mysql.schema import catalog, ddl
+from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
+from floodmark.connectors.mysql.schema.table import Column, Table
+from tests.support.mysql import MysqlServer
+
+FOLDER = Path(__file__).parent.parent / "data" / "ddl"
+QUERY_EVENT = 2
+CHECKSUM = 4
+_END = re.compile(r";\n(?:\n|$)")
+_DIGITLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_UNSIZED = frozenset({"float", "double", "text", "blob", "tinytext", "tinyblob", "mediumtext", "longtext"})
+
+
+def statements(name: str) -> list[str]:
+    """Return the statements of a file of the corpus."""
+    text = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    return [part for part in _END.split(text) if part.strip()]
+
+
+def comparable(table: Table, server: Server) -> Table:
+    """Return a structure without what information_schema doesn't tell, or tells in its own words."""
+    columns = tuple(_comparable_column(column, server) for column in table.columns)
+    indexes = tuple(sorted((index for index in table.indexes if index.unique), key=lambda index: index.name))
+    return replace(table, columns=columns, indexes=indexes)
+
+
+def _comparable_column(column: Column, server: Server) -> Column:
+    length, default = column.length, column.default
+    flag = column.type == "tinyint" and length == 1 and not column.unsigned
+    single = column.type in ("char", "binary") and length == 1
+    if single or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
+        length = None
+    if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
+        default = None
+    return replace(column, length=length, default=default, declared=None, written=None)
+
+
+class Follower:
+    """Follows a server's binlog from now on."""
+
+    def __init__(self, server: MysqlServer) -> None:
+        self.server = server
+        self.session: pymysql.Connection[Any] = server.connect()
+        self.reader: pymysql.Connection[Any] = server.connect()
+        self.info = catalog.read_server(self.reader)
+        self.collations = catalog.read_collations(self.reader)
+        self.schema = catalog.read_schema(self.reader, self.info)
+        self._file, self._at = self._end()
+
+    def close(self) -> None:
+        """Close both sessions."""
+        self.session.close()
+        self.reader.close()
+
+    def execute(self, statement: str) -> None:
+        """Run a statement."""
+        with self.session.cursor() as cursor:
+            cursor.execute(statement)
+
+    def follow(self) -> list[str]:
+        """Apply what the log holds since the last time; return the statements."""
+        texts = []
+        for query in self.queries():
+            text = statement_text(query, self.collations)
+            texts.append(text)
+            session = session_of(query, self.collations, self.info)
+            self.schema = ddl.apply(self.schema, text, session, self.info).schema
+        return texts
+
+    def queries(self) -> Iterator[Query]:
+        """Yield the statements that the log holds since the last time."""
+        file, end = self._end()
+        assert file == self._file
+        data = (self.server.data / file).read_bytes()[self._at : end]
+        self._at = end
+        at = 0
+        while at < len(data):
+            (size,) = struct.unpack_from("<I", data, at + 9)
+            if data[at + 4] == QUERY_EVENT:
+                yield parse_query(data[at : at + size - CHECKSUM])
+            at += size
+
+    def differences(self) -> list[str]:
+        """Return where the followed structures are not those of information_schema; begin again from these."""
+        live = catalog.read_schema(self.reader, self.info)
+        found = [
+            f"{name}: {live.databases.get(name)} is {self.schema.databases.get(name)}"
+            for name in sorted({*live.databases, *self.schema.databases})
+            if live.databases.get(name) != self.schema.databases.get(name)
+        ]
+        for at in sorted({*live.tables, *self.schema.tables}):
+            found += _differences(live.tables.get(at), self.schema.tables.get(at), self.info)
+        known = {at: self.schema.tables.get(at, table) for at, table in live.tables.items()}
+        self.schema = Schema(live.databases, live.tables if found else known)
+        return found
+
+    def _end(self) -> tuple[str, int]:
+        with self.reader.cursor() as cursor:
+            cursor.execute("SHOW MASTER STATUS" if self.info.mariadb else "SHOW BINARY LOG STATUS")
+            row = cursor.fetchone()
+        assert row is not None
+        return str(row[0]), int(row[1])
+
+
+def _differences(live: Table | None, followed: Table | None, server: Server) -> list[str]:
+    if live is None or followed is None:
+        at = live or followed
+        assert at is not None
+        return [f"{at.database}.{at.name} is only {'on the server' if live else 'followed'}"]
+    expected, found = comparable(live, server), comparable(followed, server)
+    if expected == found:
+        return []
+    name = f"{live.database}.{live.name}"
+    lines = [
+        f"{name}: {member} {getattr(expected, member)} is {getattr(found, member)}"
+        for member in ("key", "charset", "collation", "comment", "indexes", "sequence")
+        if getattr(expected, member) != getattr(found, member)
+    ]
+    names = [column.name for column in found.columns]
+    if [column.name for column in expected.columns] != names:
+        return [*lines, f"{name}: columns {[column.name for column in expected.columns]} are {names}"]
+    for one, other in zip(expected.columns, found.columns, strict=True):
+        if one != other:
+            members = {
+                member: (getattr(one, member), getattr(other, member))
+                for member in one.__dataclass_fields__
+                if getattr(one, member) != getattr(other, member)
+            }
+            lines.append(f"{name}.{one.name}: {members}")
+    return lines

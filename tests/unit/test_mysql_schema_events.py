@@ -1,0 +1,149 @@
+"""Events of the schema change topic, beside those that Debezium made of the same statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from floodmark.connectors.mysql.schema import ddl
+from floodmark.connectors.mysql.schema.ddl_types import Charset
+from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.schema_events import (
+    SchemaChange,
+    key_schema,
+    key_text,
+    schema_changes,
+    snapshot_changes,
+    value_schema,
+    value_text,
+)
+from floodmark.connectors.mysql.schema.session import Server, Session
+from tests.conformance.cases.case import Case
+from tests.conformance.cases.mysql.ddl import CASES
+from tests.conformance.golden import load, path_of
+
+UTF8MB4 = Charset("utf8mb4", "utf8mb4_0900_ai_ci")
+SERVER = Server()
+RECORDED = [
+    case
+    for case in CASES
+    if case.connector == "mysql"
+    and case.options.get("include.schema.changes") == "true"
+    and path_of(case.name, "mysql").exists()
+]
+
+
+def events(name: str) -> list[dict[str, Any]]:
+    """Return the schema change events of a golden, without their schemas."""
+    found = []
+    for event in load(name, "mysql"):
+        if event.key is not None and event.value is not None and "tableChanges" in event.value:
+            value = json.loads(event.value)
+            found.append({"key": json.loads(event.key), "value": value.get("payload", value), "whole": value})
+    return found
+
+
+def made(change: SchemaChange, comments: bool) -> dict[str, Any]:
+    """Return what our event says beside the source block."""
+    value: dict[str, Any] = json.loads(value_text(change, "null", 0, comments))
+    return {name: value[name] for name in ("databaseName", "schemaName", "ddl", "tableChanges")} | {
+        "table": change.tables,
+    }
+
+
+def expected(event: dict[str, Any]) -> dict[str, Any]:
+    value = event["value"]
+    return {name: value[name] for name in ("databaseName", "schemaName", "ddl", "tableChanges")} | {
+        "table": value["source"]["table"],
+    }
+
+
+def followed(case: Case, logged: list[str]) -> Iterator[SchemaChange]:
+    """Yield the events of a case's statements after its setup."""
+    session = Session(case.name)
+    schema = Schema({case.name: UTF8MB4})
+    for text in case.setup:
+        schema = ddl.apply(schema, text, session, SERVER).schema
+    for text in case.statements:
+        # The log holds what a query selects as a table with columns.
+        text = next((one for one in logged if "`copied`" in one), text) if "copied AS" in text else text
+        applied = ddl.apply(schema, text, session, SERVER)
+        schema = applied.schema
+        yield from schema_changes(applied, text, case.name)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
+def test_statements_of_the_log_make_the_events_that_debezium_makes(case: Case) -> None:
+    streamed = [event for event in events(case.name) if event["value"]["source"]["snapshot"] == "false"]
+    comments = case.options.get("include.schema.comments") == "true"
+    logged = [event["value"]["ddl"] for event in streamed]
+    ours = [made(change, comments) for change in followed(case, logged)]
+    assert streamed
+    assert ours == [expected(event) for event in streamed]
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.name)
+def test_a_snapshot_begins_with_the_events_that_debezium_begins_with(case: Case) -> None:
+    comments = case.options.get("include.schema.comments") == "true"
+    shown = [event for event in events(case.name) if event["value"]["source"]["snapshot"] != "false"]
+    schema, statements = Schema({case.name: UTF8MB4}), {}
+    for event in shown:
+        if event["value"]["ddl"].startswith("CREATE TABLE"):
+            applied = ddl.apply(schema, event["value"]["ddl"], Session(case.name), SERVER)
+            schema = applied.schema
+            statements[applied.changes[0].id] = event["value"]["ddl"]
+    changes = list(snapshot_changes(schema, statements, UTF8MB4, list(statements)))
+    assert [made(change, comments) for change in changes] == [expected(event) for event in shown]
+
+
+def test_keys_and_values_carry_debezium_s_schemas() -> None:
+    event = events("ddl_topic_schemas")[-1]
+    assert key_schema("mysql") == event["key"]["schema"]
+    assert value_schema("mysql") == event["whole"]["schema"]
+    assert json.loads(key_text(SchemaChange("ddl_topic_schemas", ""))) == event["key"]["payload"]
+
+
+def test_a_change_survives_json() -> None:
+    applied = ddl.apply(Schema(), "CREATE TABLE d.t (a INT PRIMARY KEY)", Session("d"), SERVER)
+    (change,) = schema_changes(applied, "", "d")
+    assert SchemaChange.from_json(json.loads(json.dumps(change.to_json()))) == change
+    dropped = SchemaChange("d", "DROP TABLE t", "t", "DROP", ("d", "t"))
+    assert SchemaChange.from_json(json.loads(json.dumps(dropped.to_json()))) == dropped
+
+
+def test_what_changes_no_table_structure_is_not_told() -> None:
+    schema = ddl.apply(Schema(), "CREATE TABLE d.t (a INT)", Session("d"), SERVER).schema
+    for text in ("TRUNCATE d.t", "CREATE VIEW v AS SELECT 1", "GRANT ALL ON *.* TO x", "BEGIN"):
+        assert schema_changes(ddl.apply(schema, text, Session("d"), SERVER), text, "d") == []
+
+
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ("BOOL DEFAULT TRUE", ("BOOL", 16, None, None, "TRUE")),
+        ("TINYINT(1)", ("TINYINT", 5, 1, None, None)),
+        ("INTEGER UNSIGNED", ("INTEGER UNSIGNED", 4, None, None, None)),
+        ("SMALLINT(4) ZEROFILL", ("SMALLINT UNSIGNED ZEROFILL", 5, 4, None, None)),
+        ("NUMERIC", ("NUMERIC", 2, 10, 0, None)),
+        ("DOUBLE PRECISION DEFAULT -1.5", ("DOUBLE PRECISION", 8, None, None, "-1.5")),
+        ("FLOAT(7,3)", ("FLOAT", 6, 7, 3, None)),
+        ("NATIONAL VARCHAR(3)", ("NATIONAL VARCHAR", -9, 3, None, None)),
+        ("NCHAR", ("NCHAR", -15, 1, None, None)),
+        ("VARCHAR(9) BINARY DEFAULT 'it''s'", ("VARCHAR BINARY", 12, 9, None, "it''s")),
+        ("TIMESTAMP(3) NULL DEFAULT NOW(3)", ("TIMESTAMP", 2014, 3, None, "1970-01-01 00:00:00")),
+        ("SET('x','y','z')", ("SET", 1, 5, None, None)),
+        ("BIT(8) DEFAULT b'101'", ("BIT", -7, 8, None, "101")),
+        ("VARBINARY(10) DEFAULT 'a'", ("VARBINARY", -3, 10, None, "a")),
+        ("VARCHAR(36) DEFAULT (UUID())", ("VARCHAR", 12, 36, None, None)),
+        ("POINT", ("POINT", 1111, None, None, None)),
+        ("TEXT(300)", ("TEXT", 12, 300, None, None)),
+    ],
+)
+def test_columns_are_described_as_they_were_declared(definition: str, told: tuple[object, ...]) -> None:
+    applied = ddl.apply(Schema(), f"CREATE TABLE d.t (a {definition})", Session("d"), SERVER)
+    (column,) = made(schema_changes(applied, "", "d")[0], False)["tableChanges"][0]["table"]["columns"]
+    names = ("typeName", "jdbcType", "length", "scale", "defaultValueExpression")
+    assert tuple(column[name] for name in names) == told

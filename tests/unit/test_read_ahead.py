@@ -1,0 +1,286 @@
+"""Snapshots that the planner's process reads itself, on a source that is made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from floodmark.capture.segment import SegmentData
+from floodmark.capture.store import SegmentStore
+from floodmark.connectors.base import ChunkOutcome, Connector
+from floodmark.errors import ConnectError, SourceStateError
+from floodmark.snapshot.aside import TablesAside
+from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
+from floodmark.snapshot.read_ahead import ReadAheadEngine
+from floodmark.snapshot.reports import Report, TaskReports
+from floodmark.snapshot.state import UNCOUNTED, SnapshotState
+from floodmark.snapshot.surroundings import Surroundings
+
+ROWS = 3
+"""In each file."""
+
+
+@dataclass
+class Point:
+    """A read point."""
+
+    position: str
+    token: dict[str, Any]
+    held: bool = True
+
+    def alive(self) -> bool:
+        return self.held
+
+    def release(self) -> None:
+        self.held = False
+
+
+@dataclass
+class Made:
+    """A source whose tables are lists of numbers.
+
+    Attributes:
+        keyless: tables without a key.
+        broken: tables whose reading fails.
+        altered: tables that the read point does not show any more.
+        lost: whether the connection is lost with the next rows.
+        queries: what was asked for: table, key before the first row, and whether to the table's end.
+    """
+
+    tables_of: dict[str, list[int]]
+    keyless: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
+    altered: set[str] = field(default_factory=set)
+    lost: bool = False
+    points: int = 0
+    queries: list[tuple[str, list[str] | None, bool]] = field(default_factory=list)
+
+    def read_point(self) -> Point:
+        self.points += 1
+        self.altered.clear()
+        return Point(f"{self.points:02}", {"id": self.points, "visible": ""})
+
+    def snapshot_tables(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "published": name,
+                "oid": number,
+                "logged": number,
+                "file": "1",
+                "units": 1 if name in self.keyless else UNCOUNTED,
+                "rows": len(rows),
+            }
+            for number, (name, rows) in enumerate(self.tables_of.items())
+        ]
+
+    tables = snapshot_tables
+
+    def describe(self, oids: list[int]) -> dict[int, dict[str, Any]]:
+        names = list(self.tables_of)
+        return {oid: {"stored": {"name": names[oid], "oid": oid, "statement": None}} for oid in oids}
+
+    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any]:
+        return {"columns": ["id"]}
+
+    def chunk_units(self) -> int:
+        return 1
+
+    def window_rows(self, point: Point, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+        name = chunk["stored"]["name"]
+        self.queries.append((name, chunk["after"], chunk["to_end"]))
+        low = int(chunk["after"][0]) if chunk["after"] else 0
+        high = 1 << 30 if chunk["to_end"] else int(chunk["upto"][0])
+        rows = [row for row in self.tables_of[name] if low < row <= high]
+        for first in range(0, len(rows), ROWS):
+            if self.lost:
+                raise ConnectError("gone")
+            if name in self.broken:
+                raise SourceStateError("broken")
+            if name in self.altered:
+                return "nothing"
+            part = rows[first : first + ROWS]
+            yield SegmentData(
+                np.frombuffer(json.dumps(part).encode(), np.uint8),
+                np.zeros(len(part), np.uint32),
+                {"last": [str(part[-1])]},
+            )
+        return "complete"
+
+
+class Run:
+    """A snapshot that is planned, and whose tasks run here."""
+
+    def __init__(self, source: Made, directory: Path, most_bytes: int = 1 << 30, isolate: bool = True) -> None:
+        self.source = source
+        self._directory = directory
+        self._most_bytes = most_bytes
+        self._isolate = isolate
+        self.told: list[Notification] = []
+        self.aside = TablesAside()
+        self.store = SegmentStore(str(directory), "owner", "run")
+        self.store.create()
+        self.engine = self._new_engine()
+        self.state = self._again(self.engine.begin(source.read_point()))
+        self.reports = TaskReports()
+        self.rows: dict[str, list[int]] = {name: [] for name in source.tables_of}
+
+    def _new_engine(self, chunks: int = 2) -> ReadAheadEngine:
+        around = Surroundings(cast(Connector, self.source), self.told.append, self.aside)
+        notifications = InitialSnapshotNotifications("p")
+        return ReadAheadEngine(
+            around, notifications, "consistent", 0.2, chunks, self.store, 2, self._most_bytes, self._isolate
+        )
+
+    @staticmethod
+    def _again(state: SnapshotState) -> SnapshotState:
+        return SnapshotState.from_json(json.loads(json.dumps(state.to_json())))
+
+    def restart(self) -> None:
+        """Go on in another process."""
+        self.engine.release()
+        self.engine = self._new_engine()
+
+    def plan(self) -> bool:
+        """Plan a micro-batch; return False at the end."""
+        state = self._again(self.state)
+        self.engine.settle(state, self.reports)
+        if not state.pending:
+            self.state = self._again(state)
+            return False
+        state = self.engine.revive(state)
+        state.batch = []
+        self.engine.plan(state, False)
+        self.state = self._again(state)
+        return True
+
+    def tasks(self, *failing: int) -> None:
+        """Run the micro-batch's tasks; some fail."""
+        reports = []
+        for number, chunk in enumerate(self.engine.chunks(self.state)):
+            if number in failing:
+                reports.append(Report("consistent", chunk["chunk"], "failed", 0, "t", 0, "task"))
+                continue
+            for name in chunk["files"]:
+                self.rows[chunk["stored"]["name"]] += json.loads(bytes(self.store.read(name).payload))
+        self.reports = TaskReports(reports)
+
+    def finish(self) -> dict[str, list[int]]:
+        for _ in range(100):
+            if not self.plan():
+                break
+            self.tasks()
+        self.engine.complete()
+        return self.rows
+
+    def files(self) -> list[str]:
+        return [path.name for path in self._directory.glob("owner/run/*")]
+
+
+def numbers(count: int) -> list[int]:
+    return list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 30, 1])
+def test_every_row_is_delivered_once_and_no_file_is_left(tmp_path: Path, most_bytes: int) -> None:
+    source = Made({"a": numbers(20), "b": [], "c": numbers(1), "k": numbers(10), "e": []}, keyless={"k", "e"})
+    run = Run(source, tmp_path, most_bytes)
+    assert run.finish() == source.tables_of
+    assert run.files() == []
+    outcomes = [table.outcome for table in run.state.tables]
+    assert outcomes == ["SUCCEEDED"] * 5
+    assert [(table.read, table.keys) for table in run.state.tables] == [(20, {}), (0, {}), (1, {}), (10, {}), (0, {})]
+    assert source.points == 1
+    assert all(table.progress[0] == table.progress[1] for table in run.state.tables)
+
+
+def test_a_table_without_key_is_delivered_in_one_micro_batch(tmp_path: Path) -> None:
+    run = Run(Made({"k": numbers(100)}, keyless={"k"}), tmp_path)
+    assert run.plan()
+    run.tasks()
+    assert run.rows["k"] == numbers(100)
+    assert not run.plan()
+    run.engine.release()
+
+
+def test_what_a_task_could_not_do_is_read_again(tmp_path: Path) -> None:
+    source = Made({"a": numbers(30), "k": numbers(30)}, keyless={"k"})
+    run = Run(source, tmp_path)
+    for failing in ((0,), (1,), (0, 1), ()):
+        run.plan()
+        run.tasks(*failing)
+    rows = run.finish()
+    assert sorted(rows["a"]) == numbers(30)
+    assert set(rows["k"]) == set(numbers(30))
+    assert source.points == 1
+    assert run.files() == []
+
+
+def test_planning_may_be_repeated(tmp_path: Path) -> None:
+    source = Made({"a": numbers(30)})
+    run = Run(source, tmp_path)
+    run.plan()
+    run.tasks()
+    before = run.state
+    for _ in range(3):
+        run.state = before
+        assert run.plan()
+    run.tasks()
+    assert run.finish()["a"] == numbers(30)
+
+
+def test_another_process_reads_the_rest_at_another_point(tmp_path: Path) -> None:
+    source = Made({"a": numbers(30), "k": numbers(30)}, keyless={"k"})
+    run = Run(source, tmp_path)
+    run.plan()
+    run.tasks()
+    run.plan()
+    # The second micro-batch was planned, but its rows are gone with the process.
+    run.restart()
+    assert run.engine.chunks(run.state) == []
+    run.tasks()
+    before = len(run.rows["a"])
+    source.tables_of["a"].append(31)
+    assert run.finish()["a"] == numbers(31)
+    assert run.rows["k"] in (numbers(30), numbers(30) * 2)
+    assert run.state.position == "02"
+    assert source.queries[-2:][0][1] == [str(before)] or source.queries[-1][1] == [str(before)]
+
+
+def test_a_lost_read_point_and_an_altered_table_need_another_one(tmp_path: Path) -> None:
+    source = Made({"a": numbers(30), "b": numbers(30)})
+    run = Run(source, tmp_path, most_bytes=1)
+    run.plan()
+    run.tasks()
+    source.lost = True
+    run.plan()
+    run.tasks()
+    run.plan()
+    source.lost = False
+    run.tasks()
+    run.plan()
+    run.tasks()
+    source.altered.add("b")
+    rows = run.finish()
+    assert rows == source.tables_of
+    assert source.points >= 3
+    assert run.files() == []
+
+
+def test_a_table_that_cannot_be_read_is_set_aside_or_ends_the_query(tmp_path: Path) -> None:
+    source = Made({"a": numbers(30), "b": numbers(5)}, broken={"b"})
+    run = Run(source, tmp_path / "isolate")
+    rows = run.finish()
+    assert rows == {"a": numbers(30), "b": []}
+    assert [table.outcome for table in run.state.tables] == ["SUCCEEDED", "SQL_EXCEPTION"]
+    assert [table.error for table in run.aside.tables] == ["broken"]
+    run = Run(Made({"b": numbers(5)}, broken={"b"}), tmp_path / "fail", isolate=False)
+    with pytest.raises(SourceStateError, match="broken"):
+        run.plan()
+    run.engine.release()
