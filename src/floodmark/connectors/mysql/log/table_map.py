@@ -34,6 +34,8 @@ CHARACTER = frozenset(
     (VARCHAR, VAR_STRING, STRING, TINY_BLOB, BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB_COMPRESSED, VARCHAR_COMPRESSED)
 )
 """Those that have a character set; binary's is 63."""
+COUNTED_AS_CHARACTER = {"mysql": VECTOR, "mariadb": GEOMETRY}
+"""What else a server lists among those; its character set is binary."""
 LABELLED = frozenset((ENUM, SET))
 
 _ONE_BYTE = frozenset(
@@ -125,11 +127,12 @@ def table_name(event: bytes) -> tuple[int, str, str]:
     return found, database, table
 
 
-def parse_table_map(event: bytes) -> TableMap:
+def parse_table_map(event: bytes, flavor: str) -> TableMap:
     """Return what a TABLE_MAP event says.
 
     Args:
         event: from its header, without checksum.
+        flavor: of the server, ``mysql`` or ``mariadb``.
 
     Raises:
         DecodeError: the event is not what it should be.
@@ -148,7 +151,7 @@ def parse_table_map(event: bytes) -> TableMap:
         nulls = _bits(event[at : at + (count + 7) // 8], count, reverse=True)
         optional = event[at + (count + 7) // 8 :]
         columns = [_Column(*pair) for pair in zip(_real_types(types, metadata), nulls, strict=True)]
-        _read_optional(columns, optional)
+        _read_optional(columns, optional, flavor)
     except (IndexError, struct.error, UnicodeDecodeError, ValueError) as exc:
         raise DecodeError(f"A TABLE_MAP event in the binlog cannot be read: {exc}.") from None
     return TableMap(found, database, table, types, metadata, tuple(column.frozen() for column in columns))
@@ -174,9 +177,10 @@ class _Column:
         return ColumnMap(**vars(self))
 
 
-def _read_optional(columns: list[_Column], data: bytes) -> None:
+def _read_optional(columns: list[_Column], data: bytes, flavor: str) -> None:
     numeric = [column for column in columns if column.type in NUMERIC]
-    character = [column for column in columns if column.type in CHARACTER]
+    counted = CHARACTER | {COUNTED_AS_CHARACTER[flavor]}
+    character = [column for column in columns if column.type in counted]
     labelled = [column for column in columns if column.type in LABELLED]
     at = 0
     while at < len(data):
