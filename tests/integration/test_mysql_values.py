@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from floodmark.connectors.mysql.log.row_columns import RowColumns
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.snapshot.text_rows import SESSION, select_expression, split_text_rows
 from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_file import row_events
 from tests.support.mysql import MysqlServer
 from tests.support.mysql_values import Sample, document, samples
+from tests.support.row_columns import RowColumns
 
 ROWS = 150
 TABLES = 3
@@ -71,7 +71,7 @@ def selected(session: Any, columns: list[Column], table: str) -> list[RawColumn]
 def logged(server: MysqlServer, file: str, columns: list[Column], table: str) -> dict[str, RowColumns]:
     """Return the rows of a binlog file by the kind of their events."""
     buf, found = row_events(server.data / file, table)
-    return {group.kind: group.columns(buf, tuple(columns)) for group in found}
+    return {group.kind: group.columns(buf, tuple(columns), server.flavor == "mariadb") for group in found}
 
 
 def create(session: Any, name: str, chosen: Sequence[Sample]) -> list[Column]:
@@ -138,6 +138,51 @@ def test_times_of_older_mariadb(server: MysqlServer) -> None:
             check_types(server, session, "older", chosen, 9)
     finally:
         server.execute("SET GLOBAL mysql56_temporal_format = ON")
+
+
+DEFAULTS = (
+    Column("n", "int", optional=False, default="5", default_kind="literal"),
+    Column("v", "varchar", 10, charset="utf8mb4", default="it's", default_kind="literal"),
+    Column("z", "datetime", None, 3, default="0000-00-00 00:00:00.000", default_kind="literal"),
+    Column("d", "decimal", 8, 2, default="1.50", default_kind="literal"),
+    Column("b", "binary", 3, default="a", default_kind="literal"),
+    Column("f", "float", default="1.5", default_kind="literal"),
+    Column("now", "timestamp", None, 2, default="CURRENT_TIMESTAMP(2)", default_kind="expression"),
+    Column("x", "int", default="1 + 2", default_kind="expression"),
+    Column("nothing", "text", charset="utf8mb4"),
+)
+
+
+def test_defaults_that_minimal_images_leave_out(server: MysqlServer) -> None:
+    columns = [ID, *DEFAULTS]
+    with session_of(server) as session:
+        run(
+            session,
+            "CREATE TABLE sparse (id int PRIMARY KEY, n int NOT NULL DEFAULT 5, v varchar(10) DEFAULT 'it''s', "
+            "z datetime(3) DEFAULT '0000-00-00', d decimal(8,2) DEFAULT 1.5, b binary(3) DEFAULT 'a', "
+            "f float DEFAULT 1.5, now timestamp(2) NULL DEFAULT CURRENT_TIMESTAMP(2), x int DEFAULT (1 + 2), "
+            "nothing text) CHARACTER SET utf8mb4",
+        )
+        file = new_log(session)
+        run(session, "SET binlog_row_image = minimal", "INSERT INTO sparse (id) VALUES (1), (2)")
+        run(session, "INSERT INTO sparse (id, v, x) VALUES (3, NULL, 4)")
+        same(columns, logged(server, file, columns, "sparse")["write"].after, selected(session, columns, "sparse"))
+
+
+def test_columns_that_mariadb_hides(server: MysqlServer) -> None:
+    if server.flavor != "mariadb":
+        pytest.skip("MySQL's log lacks its hidden columns")
+    columns = [ID, Column("note", "text", charset="utf8mb4")]
+    with session_of(server) as session:
+        run(
+            session,
+            "CREATE TABLE versioned (id int PRIMARY KEY, note text) CHARACTER SET utf8mb4 WITH SYSTEM VERSIONING",
+            "CREATE TABLE hashed (id int PRIMARY KEY, note text, UNIQUE (note)) CHARACTER SET utf8mb4",
+        )
+        for table in ("versioned", "hashed"):
+            file = new_log(session)
+            run(session, f"INSERT INTO {table} VALUES (1, 'a'), (2, NULL)")
+            same(columns, logged(server, file, columns, table)["write"].after, selected(session, columns, table))
 
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])

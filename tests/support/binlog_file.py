@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from floodmark.connectors.mysql.log.layouts import Layout, parse_layouts
-from floodmark.connectors.mysql.log.row_columns import RowColumns, row_columns
 from floodmark.connectors.mysql.schema.table import Column
+from tests.support.row_columns import RowColumns, row_columns
 
 TABLE_MAP = 19
 KINDS = {
@@ -36,7 +36,7 @@ class RowEvents:
     present: list[bytes] = field(default_factory=list)
     present_after: list[bytes] = field(default_factory=list)
 
-    def columns(self, buf: np.ndarray, columns: tuple[Column, ...]) -> RowColumns:
+    def columns(self, buf: np.ndarray, columns: tuple[Column, ...], hidden: bool = False) -> RowColumns:
         """Return the rows as raw columns."""
         return row_columns(
             buf,
@@ -47,6 +47,7 @@ class RowEvents:
             self.layouts,
             _matrix(self.present),
             _matrix(self.present_after) if self.present_after else None,
+            hidden,
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.position import ALL_ROWS, Position, positions
+from floodmark.connectors.mysql.position import ALL_ROWS, Position, event_places, positions
 from floodmark.errors import CheckpointError
 
 PLACES = st.builds(
@@ -32,7 +32,7 @@ def test_columns_are_as_single_texts(places: list[Position], sub: int) -> None:
     file, transaction, event, row = (
         np.array([getattr(p, name) for p in places], np.int64) for name in ("file", "transaction", "event", "row")
     )
-    made = positions(7, file, transaction, event, row, sub).to_pylist()
+    made = positions(event_places(7, file, transaction, event), row, sub).to_pylist()
     assert made == [f"{place}-{sub:02X}" for place in places]
     assert [Position.parse(text) for text in made] == places
 

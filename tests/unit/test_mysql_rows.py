@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 
 from floodmark.connectors.mysql.log import row_images
 from floodmark.connectors.mysql.log.layouts import Layout, parse_layouts
-from floodmark.connectors.mysql.log.row_columns import RowColumns, row_columns
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.errors import DecodeError
 from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_values import Kind, bitmap, image, json_document, sized, table_map
+from tests.support.row_columns import RowColumns, row_columns
 
 INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
 GAP = b"\xff" * 7
@@ -197,7 +198,12 @@ def test_rows_that_are_all_defaults() -> None:
     buf, begins, ends = joined([b"", b""])
     found = row_columns(buf, begins, ends, "write", COLUMNS, layouts(), same(bytes(2), 2))
     assert found.number.tolist() == [1, 1]
-    assert lists(found.after) == [[..., ...]] * 10
+    assert lists(found.after) == [[None, None]] * 10
+    columns = [replace(column, default="7", default_kind="literal") for column in COLUMNS[:2]]
+    columns += [replace(column, optional=False) for column in COLUMNS[2:4]]
+    columns += [replace(column, default="x()", default_kind="expression") for column in COLUMNS[4:]]
+    found = row_columns(buf, begins, ends, "write", columns, layouts(), same(bytes(2), 2))
+    assert lists(found.after) == [["7", "7"]] * 2 + [[..., ...]] * 8
 
 
 def test_no_events() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
 import struct
 import zlib
 from collections.abc import Sequence
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from floodmark.connectors.mysql.log.charsets import KNOWN, UTF8
 from floodmark.connectors.mysql.log.layouts import parse_layouts, with_structure
 from floodmark.connectors.mysql.log.row_images import Pieces
 from floodmark.connectors.mysql.log.values import raw_column
@@ -20,6 +24,7 @@ from floodmark.connectors.mysql.schema.table import Column
 from floodmark.errors import DecodeError
 from tests.support.binlog_values import datetime2, decimal, time2
 
+INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
 NONE = None
 CLOCKS = st.tuples(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
 
@@ -30,7 +35,7 @@ def raw(kind: int, meta: bytes, column: Column, values: Sequence[bytes | None]) 
     lengths = np.array([len(value or b"") for value in values], np.int64)
     starts = np.cumsum(lengths + 1) - lengths - 1
     valid = np.array([value is not None for value in values], bool)
-    layout = with_structure(parse_layouts(bytes([kind]), meta), [column])[0]
+    layout = with_structure(parse_layouts(bytes([kind]), meta), [column], False)[0]
     pieces = Pieces(starts, lengths, None if valid.all() else valid)
     array = raw_column(np.frombuffer(data, np.uint8), pieces, layout, column)
     array.validate(full=True)
@@ -169,3 +174,41 @@ def test_character_sets_with_nulls_and_separators(charset: str) -> None:
 def test_only_nulls() -> None:
     assert raw(18, b"\6", Column("d", "datetime", NONE, 6), [None, None]) == [None, None]
     assert raw(5, b"\x08", Column("d", "double"), [None]) == [None]
+
+
+EVERY = [
+    *((code, b"", Column("c", kind)) for code, kind in ((1, "tinyint"), (2, "smallint"), (9, "mediumint"), (3, "int"))),
+    (8, b"", Column("c", "bigint", unsigned=True)),
+    (4, b"\x04", Column("c", "float")),
+    (5, b"\x08", Column("c", "double")),
+    (13, b"", Column("c", "year")),
+    (10, b"", Column("c", "date")),
+    (11, b"", Column("c", "time")),
+    (12, b"", Column("c", "datetime")),
+    (7, b"", Column("c", "timestamp")),
+    *((code, b"", Column("c", kind, None, 4)) for code, kind in ((11, "time"), (12, "datetime"), (7, "timestamp"))),
+    *((17, bytes([digits]), Column("c", "timestamp", None, digits)) for digits in range(7)),
+    *((18, bytes([digits]), Column("c", "datetime", None, digits)) for digits in range(7)),
+    *((19, bytes([digits]), Column("c", "time", None, digits)) for digits in range(7)),
+    *((246, bytes(size), Column("c", "decimal", *size)) for size in ((10, 2), (65, 30), (3, 3), (18, 0), (1, 0))),
+    (16, b"\x01\x01", Column("c", "bit", 9)),
+    (254, b"\xf7\x02", Column("c", "enum", values=("a", "b") * 200)),
+    (254, b"\xf8\x01", Column("c", "set", values=tuple("abcde"))),
+    (245, b"\x04", Column("c", "json")),
+    (254, b"\xfe\x10", Column("c", "uuid")),
+    (254, b"\xfe\x10", Column("c", "inet6")),
+    (140, b"\x02", Column("c", "text", charset="latin1")),
+    *((15, b"\x10\0", Column("c", "varchar", 16, charset=name)) for name in sorted(KNOWN - UTF8)),
+]
+
+
+@pytest.mark.parametrize(("kind", "meta", "column"), EVERY)
+def test_random_bytes(kind: int, meta: bytes, column: Column) -> None:
+    """Whatever the bytes are: values that are right for Arrow, or a clear error."""
+    rng = random.Random(f"{kind} {column}")
+    size = with_structure(parse_layouts(bytes([kind]), meta), [column], False)[0].size
+    for _ in range(INPUTS // 60):
+        length = rng.randint(0, 16) if size < 0 else size
+        data = [rng.choice([bytes(length), b"\xff" * length, rng.randbytes(length)]) for _ in range(rng.randint(1, 3))]
+        with contextlib.suppress(DecodeError):
+            raw(kind, meta, column, data)

@@ -308,6 +308,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         """The name of the source's directory below ``state.dir``: no other source must share it."""
 
     @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's schema; where schemas are databases they do."""
+        return ".Schema" in self.topic_naming_strategy
+
+    @property
     def busy_wait_s(self) -> float:
         """How long to wait in all while another query has what only one can have."""
         return 0.0

@@ -173,6 +173,11 @@ class BinlogOptions(CommonOptions):
         return accept_mysql(key, value)
 
     @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's database."""
+        return True
+
+    @property
     @abstractmethod
     def ssl_mode(self) -> str:
         """Whether and how to use TLS, as MySQL's client names it."""

@@ -203,14 +203,18 @@ class Joiner:
         return pc.binary_join_element_wise(*self._pieces, "")
 
 
-_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_DIGITS = 4
+_HEX = np.frombuffer("".join(f"{value:04X}" for value in range(1 << 16)).encode(), np.uint32)
+"""The four digits of every 16-bit number, as one element each."""
 
 
 def hex_digits(values: NDArray[np.uint64], digits: int) -> NDArray[np.uint8]:
     """Return numbers as fixed-width upper-case hexadecimal text, shape (rows, digits)."""
-    shifts = np.arange(4 * (digits - 1), -1, -4, dtype=np.uint64)
-    text: NDArray[np.uint8] = _HEX[(values[:, None] >> shifts[None, :]) & np.uint64(15)]
-    return text
+    words = -(-digits // _DIGITS)
+    text = np.empty((len(values), words), np.uint32)
+    for place in range(words):
+        text[:, place] = _HEX[(values >> np.uint64(16 * (words - 1 - place))) & np.uint64(0xFFFF)]
+    return text.view(np.uint8).reshape(len(values), words * _DIGITS)[:, words * _DIGITS - digits :]
 
 
 def fixed_width(matrix: NDArray[np.uint8]) -> pa.StringArray:

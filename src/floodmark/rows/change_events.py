@@ -30,10 +30,13 @@ class ChangeEvents:
 
     Args:
         options: the source's options.
+        by_part: whether the parts of a change of a key are left out like other deletes and creates, and not
+            like updates: as in Debezium, that depends on the connector.
     """
 
-    def __init__(self, options: CommonOptions) -> None:
+    def __init__(self, options: CommonOptions, by_part: bool = True) -> None:
         self._options = options
+        self._delete, self._create = ("d", "c") if by_part else ("u", "u")
 
     def inserts(self, rows: Rows[C], new: Sequence[RawColumn]) -> Iterator[EventGroup]:
         """Return the events of inserts."""
@@ -71,7 +74,7 @@ class ChangeEvents:
         part = rows.select(index)
         before = version.encode_old(take_columns(old, index), complete)
         after = version.encode(take_columns(new, index))
-        if not self._options.skips("d"):
+        if not self._options.skips(self._delete):
             deleted = self.event(part, "d", before, None, DELETED)
             deleted.columns["headers"] = _headers(NEW_KEY, version.keys(after, len(index), bare=True))
             yield deleted
@@ -79,7 +82,7 @@ class ChangeEvents:
                 tombstone = self._tombstone(part, deleted.columns["key"])
                 tombstone.columns["headers"] = deleted.columns["headers"]
                 yield tombstone
-        if self._options.skips("c"):
+        if self._options.skips(self._create):
             return
         created = self.event(part, "c", None, after, CREATED)
         created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
@@ -101,7 +104,8 @@ class ChangeEvents:
         stayed = np.full(len(moved), not options.skips("u"))
         if complete and options.skip_messages_without_change:
             stayed &= version.row_changed(old, new)
-        return np.where(moved, (not options.skips("d")) + (not options.skips("c")), stayed.astype(np.int64))
+        parts = (not options.skips(self._delete)) + (not options.skips(self._create))
+        return np.where(moved, parts, stayed.astype(np.int64))
 
     def deletes(self, rows: Rows[C], old: Sequence[RawColumn], complete: bool) -> Iterator[EventGroup]:
         """Return the events of deletes, with their tombstones.
@@ -144,7 +148,7 @@ class ChangeEvents:
         """
         block = None
         if rows.blocks is not None:
-            later = int(sub == CREATED and operation == "c" and not self._options.skips("d"))
+            later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))
             block = rows.blocks.pieces(rows.changes.order, sub if operation == "t" else 0, later)
         columns = rows.version.columns(operation, len(rows), before, after, rows.source, block)
         return self._group(rows, operation, columns, sub)

@@ -174,7 +174,7 @@ def _transform(structure: Structure, column: int, options: CommonOptions) -> Tra
                 return Hash(rule.algorithm, options.salt_of(rule), serialized, kind.length, kind.text)
     cut = _first(options.column_truncate, name)
     if cut is not None:
-        return Truncation(cut.length, kind.length > cut.length)
+        return Truncation(cut.length, not 0 <= kind.length <= cut.length)
     if matches(options.column_propagate_source_type, name) or matches(
         options.datatype_propagate_source_type, f"{structure.schema}.{structure.table}.{kind.name}"
     ):

@@ -18,7 +18,7 @@ class SourceType:
 
     Attributes:
         name: of the type.
-        length: in characters or digits.
+        length: in characters or digits; negative if nothing is known of it.
         text: whether it is text for JDBC, the only types that are masked.
     """
 

@@ -13,7 +13,6 @@ from floodmark.connectors.mysql.log.signal_rows import SignalRows
 from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
 from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.position import Position
-from floodmark.connectors.mysql.rows.structure import table_number
 from floodmark.connectors.mysql.schema.catalog import read_collations, read_schema, read_server
 from floodmark.connectors.mysql.schema.follower import SchemaFollower
 from floodmark.connectors.mysql.schema.schema import Schema
@@ -21,6 +20,9 @@ from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes, log_end
 from floodmark.connectors.mysql.server.connection import Connection, close, connect, run
 from floodmark.connectors.mysql.server.preflight import obstacles
+from floodmark.connectors.mysql.server.side_session import BinlogSideSession
+from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import CheckpointError, ConnectError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
@@ -30,18 +32,19 @@ log = get_logger(__name__)
 SCHEMA_TRIES = 20
 
 
-class BinlogConnector:
+class BinlogConnector(Snapshots):
     """A ``Connector``; opens its connection at the first use."""
 
     tasks_read = False
 
     def __init__(self, options: BinlogOptions) -> None:
-        self._options = options
+        super().__init__(options, lambda: connect(options), self._ordinary, self._described, self._position_of)
         load_converters(options)
         self._conn: Connection | None = None
-        self._server: Server | None = None
+        self._known: Server | None = None
         self._places = Places()
         self._schema = SchemaFollower(options)
+        self._aside = SideStatements(lambda: BinlogSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the kind of the server; which one it is may change, and ``prepare`` proves that it may go on there."""
@@ -55,16 +58,19 @@ class BinlogConnector:
         self._schema.know(self._described(), read_collations(conn))
         for finding in obstacles(conn, self._described(), self._options):
             raise SourceStateError(finding.finding, finding.fix)
+        self.check()
         if position is not None:
             self._go_on(conn, position, bookmark)
             return position, None
-        schema, end = self._settled_schema(conn)
-        start = str(end.position(0))
+        point = self.read_point() if snapshot else None
+        schema, end = self._settled_schema(conn) if point is None else (point.schema, point.place)
+        start = self._position_of(end)
         self._places.add(start, KnownPlace(server_identity(conn, self._options.connector), end.gtids))
         self._schema.begin(start, schema)
-        if not snapshot:
-            return start, None
-        raise NotImplementedError
+        return start, point
+
+    def _position_of(self, place: LogEnd) -> str:
+        return str(place.position(self._schema.epoch))
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
         """Return the server and the transactions before a position."""
@@ -109,32 +115,11 @@ class BinlogConnector:
         """Return the end of the binlog."""
         server = self._described()
         end = log_end(self._ordinary(), server.flavor, server.version)
-        return str(end.position(self._epoch()))
-
-    def _epoch(self) -> int:
-        return self._schema.epoch
+        return self._position_of(end)
 
     def lag_bytes(self, position: str) -> int:
         """Return how many bytes of binlog lie between a position and its end."""
         return lag_bytes(binlogs(self._ordinary()), Position.parse(position))
-
-    def tables(self) -> list[dict[str, Any]]:
-        """Return the captured tables."""
-        server = self._described()
-        found = read_schema(self._ordinary(), server).tables.values()
-        return [
-            {
-                "name": f"{table.database}.{table.name}",
-                "published": f"{table.database}.{table.name}",
-                "oid": table_number(table.database, table.name),
-                "logged": table_number(table.database, table.name),
-                "file": "",
-                "units": 1,
-                "rows": 0,
-            }
-            for table in found
-            if not table.sequence and self._options.captures(table.database, table.name)
-        ]
 
     def follow_tables(self) -> None:
         """Do nothing: the binlog holds all tables."""
@@ -142,6 +127,10 @@ class BinlogConnector:
     def oldest_transaction(self) -> int | None:
         """Return nothing: there is no such thing in MySQL's source block."""
         return None
+
+    def run_aside(self, statement: str) -> None:
+        """Run a statement without waiting for it."""
+        self._aside.run(statement)
 
     def log_stream(self) -> LogStream:
         """Return a new stream of the binlog."""
@@ -157,15 +146,16 @@ class BinlogConnector:
         """Do nothing: a lost binlog leaves nothing behind."""
 
     def stop(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
+        self._aside.stop()
         if self._conn is not None:
             close(self._conn)
             self._conn = None
 
     def _described(self) -> Server:
-        if self._server is None:
-            self._server = read_server(self._ordinary())
-        return self._server
+        if self._known is None:
+            self._known = read_server(self._ordinary())
+        return self._known
 
     def _ordinary(self) -> Connection:
         """Return the connection for questions; a lost one is opened anew."""

@@ -80,29 +80,38 @@ class Position:
         return self.event != 0
 
 
-def positions(
-    epoch: int,
-    file: NDArray[np.int64],
-    transaction: NDArray[np.int64],
-    event: NDArray[np.int64],
-    row: NDArray[np.int64],
-    sub: int | NDArray[np.int64],
-) -> pa.StringArray:
-    """Return the positions of events.
+def event_places(
+    epoch: int, file: NDArray[np.int64], transaction: NDArray[np.int64], event: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Return how the positions of all rows of binlog events begin, shape (events, bytes).
 
     Args:
         epoch: of all files.
         file: number of the file, shape (events,).
         transaction: offset of the transaction's first event, shape (events,).
         event: offset of the binlog event, shape (events,).
-        row: row in that, shape (events,).
-        sub: place among the events of one row, shape (events,) or one for all.
     """
-    count = len(file)
-    parts = (np.full(count, epoch), file, transaction, event, row, np.broadcast_to(np.asarray(sub), count))
-    matrix = np.full((count, sum(_WIDTHS) + len(_WIDTHS) - 2), ord("-"), np.uint8)
+    parts = (np.full(len(file), epoch), file, transaction, event)
+    matrix = np.full((len(file), sum(_WIDTHS[:4]) + 3), ord("-"), np.uint8)
     at = 0
-    for width, part in zip(_WIDTHS, parts, strict=True):
+    for width, part in zip(_WIDTHS[:4], parts, strict=True):
         matrix[:, at : at + width] = hex_digits(part.astype(np.uint64), width)
         at += width + (at > 0)
+    return matrix
+
+
+def positions(places: NDArray[np.uint8], row: NDArray[np.int64], sub: int) -> pa.StringArray:
+    """Return the positions of events.
+
+    Args:
+        places: how each begins, as ``event_places`` returned it, shape (events, bytes).
+        row: row in the binlog event, shape (events,).
+        sub: place among the events of one row.
+    """
+    rows, width = places.shape
+    row_width, sub_width = _WIDTHS[4:]
+    matrix = np.full((rows, width + row_width + sub_width + 1), ord("-"), np.uint8)
+    matrix[:, :width] = places
+    matrix[:, width : width + row_width] = hex_digits(row.astype(np.uint64), row_width)
+    matrix[:, -sub_width:] = np.frombuffer(f"{sub:02X}".encode(), np.uint8)
     return fixed_width(matrix)

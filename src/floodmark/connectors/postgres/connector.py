@@ -31,7 +31,7 @@ from floodmark.connectors.postgres.server.connection import (
 from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
 from floodmark.connectors.postgres.server.publication import ensure_publication
 from floodmark.connectors.postgres.server.replica_identity import set_identities
-from floodmark.connectors.postgres.server.side_work import OldestTransaction, SideStatements
+from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges, key_of, message_key_of
@@ -47,6 +47,7 @@ from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, Snapsh
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
 from floodmark.connectors.postgres.types.type_info import type_from_list
+from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
@@ -71,7 +72,7 @@ class PostgresConnector:
         self._commits = CommitLog()
         self._first_xid: int | None = None
         self._oldest = OldestTransaction(options)
-        self._aside = SideStatements(options)
+        self._aside = SideStatements(lambda: PostgresSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""

@@ -1,4 +1,4 @@
-"""Cases of what the log holds: row images, partial updates, metadata, compression."""
+"""Cases of what the log holds: row images, metadata, checksums, compression."""
 
 from __future__ import annotations
 
@@ -32,13 +32,6 @@ CHANGES = (
     "UPDATE by_unique SET a = 2",
     "DELETE FROM by_unique",
 )
-PARTIAL = (
-    "UPDATE wide SET j = JSON_SET(j, '$.k', 10) WHERE id = 1",
-    "UPDATE wide SET j = JSON_REPLACE(j, '$.l[0]', 'x') WHERE id = 1",
-    "UPDATE wide SET j = JSON_REMOVE(j, '$.l[1]') WHERE id = 1",
-    "UPDATE wide SET j = JSON_SET(j, '$.m', JSON_OBJECT('n', 1)), n = 7 WHERE id = 1",
-    "UPDATE wide SET j = '[]' WHERE id = 1",
-)
 MANY = (
     "CREATE TABLE many (id int PRIMARY KEY, v varchar(200), w int unsigned)",
     "INSERT INTO many VALUES (0, 'snapshot', 0)",
@@ -54,22 +47,11 @@ BULK = (
 )
 METADATA = {"provide.transaction.metadata": "true"}
 
+
 CASES: tuple[Case, ...] = (
-    *both("image_full", TABLES, CHANGES, settings={"binlog_row_image": "FULL"}),
-    *both("image_minimal", TABLES, CHANGES, settings={"binlog_row_image": "MINIMAL"}),
-    *both("image_noblob", TABLES, CHANGES, settings={"binlog_row_image": "NOBLOB"}),
-    *both("image_minimal_schemas", TABLES, CHANGES, schemas=True, settings={"binlog_row_image": "MINIMAL"}),
+    *both("image_full", TABLES, CHANGES),
     *both("metadata_full", TABLES, CHANGES, settings={"binlog_row_metadata": "FULL"}),
     *both("compressed", MANY, BULK, METADATA, settings={"binlog_transaction_compression": "ON"}, flavors=("mysql",)),
-    *both(
-        "compressed",
-        MANY,
-        BULK,
-        METADATA,
-        settings={"log_bin_compress": "ON", "log_bin_compress_min_len": "10"},
-        flavors=("mariadb",),
-    ),
     *both("many_rows", MANY, BULK, METADATA),
     *both("checksum_none", MANY, BULK, settings={"binlog_checksum": "NONE"}),
-    *both("json_partial", TABLES, PARTIAL, settings={"binlog_row_value_options": "PARTIAL_JSON"}, flavors=("mysql",)),
 )

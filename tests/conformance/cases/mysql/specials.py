@@ -1,4 +1,4 @@
-"""Cases of JSON, geometry, vectors, addresses and UUIDs."""
+"""Cases of JSON, geometry, vectors and UUIDs."""
 
 from __future__ import annotations
 
@@ -55,15 +55,8 @@ VECTORS: Mapping[str, tuple[str, ...]] = {
     "v": ("vector(4)", "TO_VECTOR('[1, -2.5, 1e-7, 3.4e38]')", "TO_VECTOR('[0]')", "TO_VECTOR('[-0.0, 0.1]')"),
     "w": ("vector", "TO_VECTOR('[1, 2]')"),
 }
-ADDRESSES: Mapping[str, tuple[str, ...]] = {
+UUIDS: Mapping[str, tuple[str, ...]] = {
     "u": ("uuid", "'123e4567-e89b-12d3-a456-426614174000'", "'00000000-0000-0000-0000-000000000000'"),
-    "i6": ("inet6", "'2001:db8::ff00:42:8329'", "'::'", "'::ffff:192.0.2.1'"),
-    "i4": ("inet4", "'192.0.2.1'", "'0.0.0.0'", "'255.255.255.255'"),
-}
-PRESSED: Mapping[str, tuple[str, ...]] = {
-    "v": ("varchar(500) COMPRESSED", "'short'", "REPEAT('é', 400)"),
-    "t": ("text COMPRESSED", "'short'", "REPEAT('x', 2000)"),
-    "b": ("blob COMPRESSED", "x'00ff'", "REPEAT(x'00ff', 1000)"),
 }
 BINARY_JSON = {"j": ("json", *DOCUMENTS, *OPAQUE)}
 TEXT_JSON = {"j": ("json", *DOCUMENTS)}
@@ -91,6 +84,5 @@ CASES: tuple[Case, ...] = (
     *specials("geometries_schemas", {"shapes": SHAPES}, schemas=True),
     *specials("geometries_located", {"located": LOCATED}, schemas=True, flavors=MYSQL),
     *specials("vectors", {"vectors": VECTORS}, schemas=True, flavors=MYSQL),
-    *specials("addresses", {"addresses": ADDRESSES}, schemas=True, flavors=MARIADB),
-    *specials("compressed_columns", {"pressed": PRESSED}, schemas=True, flavors=MARIADB),
+    *specials("uuids", {"uuids": UUIDS}, schemas=True, flavors=MARIADB),
 )

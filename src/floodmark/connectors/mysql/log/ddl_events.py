@@ -21,7 +21,7 @@ from floodmark.connectors.mysql.log.row_changes import (
     times_us,
 )
 from floodmark.connectors.mysql.rows import source_block
-from floodmark.connectors.mysql.rows.structure import Flavor, TableStructure
+from floodmark.connectors.mysql.rows.structure import TableStructure, flavor_of
 from floodmark.connectors.mysql.schema.schema_events import (
     SchemaChange,
     key_schema,
@@ -86,6 +86,7 @@ class DdlEvents:
         self, options: BinlogOptions, make_version: VersionMaker, events: Events, entries: Sequence[dict[str, Any]]
     ) -> None:
         self._options = options
+        self._flavor = flavor_of(options)
         self._make_version = make_version
         self._all = events
         self._statements = {
@@ -116,10 +117,6 @@ class DdlEvents:
                 structure = TableStructure(table, self._flavor)
                 if structure.number not in aside and self._options.captures(table.database, table.name):
                     yield self._emptied(index, sub, structure, source)
-
-    @property
-    def _flavor(self) -> Flavor:
-        return "mariadb" if self._options.connector == "mariadb" else "mysql"
 
     def _told(self, index: int, sub: int, change: SchemaChange) -> EventGroup:
         events, options = self._all, self._options

@@ -70,18 +70,18 @@ class _Split(Rows[RowChanges]):
     def old(self) -> list[RawColumn]:
         """Return the raw columns of the old rows."""
         assert self.before is not None
-        return self._columns(self.before, None)
+        return self._columns(self.before, None, False)
 
     def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
-        """Return the raw columns of the new rows; what they lack is taken from the old ones."""
+        """Return the raw columns of the new rows; what they lack is taken from the old ones, or is the default."""
         assert self.after is not None
-        return self._columns(self.after, old)
+        return self._columns(self.after, old, self.before is None)
 
-    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None) -> list[RawColumn]:
+    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None, inserted: bool) -> list[RawColumn]:
         assert self.buf is not None
         structure = self.version.structure
         assert isinstance(structure, TableStructure)
-        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old)
+        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old, inserted)
 
 
 def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[int, Pieces] | None:
@@ -117,7 +117,7 @@ class BinlogDecoder:
     def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._events = ChangeEvents(options)
+        self._events = ChangeEvents(options, by_part=False)
 
     def decode(
         self,
@@ -220,9 +220,8 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("udc", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
         for rows in self._splits(found, segment):
-            # An update may be a delete and a create, so it is not left out before it has been looked at.
             operations, make = makers[int(rows.changes.kind[0])]
             if not all(map(self._options.skips, operations)):
                 yield from segment.isolation.run(make, rows)

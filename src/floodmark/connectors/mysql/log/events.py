@@ -23,7 +23,7 @@ from floodmark.connectors.mysql.log.gtid_events import gtids
 from floodmark.connectors.mysql.log.little_endian import numbers
 from floodmark.connectors.mysql.log.queries import POST_HEADER_BYTES, parse_query
 from floodmark.connectors.mysql.log.segments import OpenTransaction, Places, places
-from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.connectors.mysql.position import ALL_ROWS, Position, event_places
 from floodmark.errors import DecodeError
 
 Bytes = NDArray[np.uint8]
@@ -131,9 +131,9 @@ class Events:
         return self.buf[int(self.at[index]) : int(self.end[index])].tobytes()
 
     @cached_property
-    def first_of_transaction(self) -> Numbers:
-        """Return where each transaction's events begin, shape (transactions,)."""
-        return np.searchsorted(self.transaction, np.arange(len(self.transactions.start)))
+    def places(self) -> Bytes:
+        """How the positions of the events' rows begin, shape (events, bytes)."""
+        return event_places(self.epoch, self.file, self.transactions.start[self.transaction], self.offset)
 
 
 def segment_events(data: SegmentData) -> Events:

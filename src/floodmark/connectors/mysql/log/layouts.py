@@ -53,6 +53,7 @@ _SECONDS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
 _TWO_BYTES = {VARCHAR, VARCHAR_COMPRESSED, VAR_STRING, STRING, ENUM, SET, NEWDECIMAL, BIT}
 _ONE_BYTE = {*_BLOBS, *_SECONDS, FLOAT, DOUBLE}
 
+_HIDDEN = {LONGLONG, TIMESTAMP2}
 _LENGTH_BYTES = (1, 2, 3, 4)
 _SHORT_LENGTH = 255
 _MICROS = 6
@@ -108,17 +109,24 @@ def parse_layouts(types: bytes, metadata: bytes) -> tuple[Layout, ...]:
     return tuple(layouts)
 
 
-def with_structure(layouts: Sequence[Layout], columns: Sequence[Column]) -> tuple[Layout, ...]:
+def with_structure(layouts: Sequence[Layout], columns: Sequence[Column], hidden: bool) -> tuple[Layout, ...]:
     """Return layouts completed by what only the table's structure tells: MariaDB's older times with fractions.
+
+    Args:
+        layouts: as the TABLE_MAP event describes the columns.
+        columns: of the structure.
+        hidden: whether there may be more columns in the log: MariaDB hides the times of rows in tables with system
+            versioning, and the hashes of long unique keys, behind all others.
 
     Raises:
         DecodeError: there is another number of columns.
     """
-    if len(layouts) != len(columns):
+    more = layouts[len(columns) :]
+    if len(layouts) < len(columns) or (more and not (hidden and all(layout.code in _HIDDEN for layout in more))):
         raise DecodeError(
             f"A TABLE_MAP event has {len(layouts)} columns, the table's structure at that place {len(columns)}."
         )
-    return tuple(_hires(layout, column) for layout, column in zip(layouts, columns, strict=True))
+    return (*(_hires(layout, column) for layout, column in zip(layouts, columns, strict=False)), *more)
 
 
 def _hires(layout: Layout, column: Column) -> Layout:

@@ -92,14 +92,7 @@ def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> 
     transaction = events.transaction[event]
     known = events.transactions
     return {
-        "position": positions(
-            events.epoch,
-            events.file[event],
-            known.start[transaction],
-            events.offset[event],
-            events.inner[event] + number,
-            sub,
-        ),
+        "position": positions(events.places[event], events.inner[event] + number, sub),
         "txid": known.gtid.take(pa.array(transaction)),
         "source_ts": pa.array(times_us(events)[event]).cast(pa.timestamp("us", tz="UTC")),
     }

@@ -1,109 +1,22 @@
-"""The rows of many row events of one table as raw columns, whatever columns their images hold."""
+"""Row images as raw columns, whatever columns they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.json_diffs import with_diffs
-from floodmark.connectors.mysql.log.layouts import Layout, with_structure
+from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_images import (
-    DELETE,
-    PARTIAL_UPDATE,
-    WRITE,
     Bytes,
     Pieces,
-    Positions,
-    image_of,
-    split_events,
 )
 from floodmark.connectors.mysql.log.values import raw_column, raw_type
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.types.defaults import stored_default
 from floodmark.rows.raw_column import RawColumn
-
-
-@dataclass
-class RowColumns:
-    """Rows of events of one table, in the order of the log.
-
-    Attributes:
-        event: shape (rows,), the index of each row's event.
-        number: shape (rows,), its number in the event, from 1.
-        before: the old rows' columns, one for each of the table; None if the events have no old rows.
-        after: the new rows' columns, likewise. What a new row lacks is taken from the old one if that has it.
-    """
-
-    event: Positions
-    number: Positions
-    before: list[RawColumn] | None
-    after: list[RawColumn] | None
-
-
-def row_columns(
-    buf: Bytes,
-    begins: Positions,
-    ends: Positions,
-    kind: str,
-    columns: Sequence[Column],
-    layouts: Sequence[Layout],
-    present: NDArray[np.uint8],
-    present_after: NDArray[np.uint8] | None = None,
-) -> RowColumns:
-    """Return the rows of events as raw columns.
-
-    Args:
-        buf: shape (bytes,), with the events.
-        begins: where each event's rows begin, ascending, shape (events,).
-        ends: where they end, shape (events,).
-        kind: ``write``, ``update``, ``delete`` or ``partial`` (an update whose JSON may be diffs).
-        columns: the table's structure.
-        layouts: the columns as the TABLE_MAP event describes them.
-        present: the events' bitmaps of columns, the lowest bit first, shape (events, bytes); of updates those of
-            the old rows.
-        present_after: those of an update's new rows; as ``present`` if None.
-
-    Raises:
-        DecodeError: an event is broken, or doesn't fit the structure.
-    """
-    layouts = with_structure(layouts, columns)
-    both = np.hstack([present, present if present_after is None else present_after])
-    if len(both) < 2 or (both == both[0]).all():
-        return _of_images(buf, begins, ends, kind, columns, layouts, both[:1])
-    distinct, which = np.unique(both, axis=0, return_inverse=True)
-    parts = []
-    for index in range(len(distinct)):
-        events = np.flatnonzero(which.reshape(-1) == index)
-        part = _of_images(buf, begins[events], ends[events], kind, columns, layouts, distinct[index : index + 1])
-        part.event = events[part.event]
-        parts.append(part)
-    return _merged(parts)
-
-
-def _of_images(
-    buf: Bytes,
-    begins: Positions,
-    ends: Positions,
-    kind: str,
-    columns: Sequence[Column],
-    layouts: Sequence[Layout],
-    bitmaps: NDArray[np.uint8],
-) -> RowColumns:
-    """Return the rows of events whose images hold the same columns."""
-    first, second = (half.tobytes() for half in np.hsplit(bitmaps[0], 2)) if len(bitmaps) else (b"", b"")
-    if not len(bitmaps):
-        first = second = bytes((len(layouts) + 7) // 8)
-    before = None if kind == WRITE else image_of(layouts, first)
-    after = None if kind == DELETE else image_of(layouts, second, kind == PARTIAL_UPDATE)
-    rows = split_events(buf, begins, ends, before, after)
-    count = len(rows.event)
-    old = None if rows.before is None else image_columns(buf, rows.before, columns, layouts, count, None)
-    new = None if rows.after is None else image_columns(buf, rows.after, columns, layouts, count, old)
-    return RowColumns(rows.event, rows.number, old, new)
 
 
 def image_columns(
@@ -113,6 +26,7 @@ def image_columns(
     layouts: Sequence[Layout],
     rows: int,
     old: list[RawColumn] | None,
+    inserted: bool = False,
 ) -> list[RawColumn]:
     """Return the raw columns of rows whose images hold the same columns.
 
@@ -120,21 +34,29 @@ def image_columns(
         buf: shape (bytes,), with the events.
         found: the pieces of the image by column.
         columns: the table's structure.
-        layouts: of all of its columns.
+        layouts: of all of its columns, and behind them of those that the server hides.
         rows: how many.
         old: the old rows' columns, for what the image lacks or holds as diffs; None if there are none.
+        inserted: whether the rows are new, so that they have the defaults of the columns that the image lacks.
     """
     result = []
-    for index, (column, layout) in enumerate(zip(columns, layouts, strict=True)):
+    for index, (column, layout) in enumerate(zip(columns, layouts, strict=False)):
         pieces = found.get(index)
         if pieces is None:
-            lacking = RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
-            result.append(lacking if old is None else old[index])
+            result.append(_lacking(column, rows, inserted) if old is None else old[index])
         elif pieces.partial is None:
             result.append(RawColumn(raw_column(buf, pieces, layout, column)))
         else:
             result.append(_patched(buf, pieces, layout, column, None if old is None else old[index]))
     return result
+
+
+def _lacking(column: Column, rows: int, inserted: bool) -> RawColumn:
+    """Return a column that an image lacks: minimal images leave out what has the constant default of a new row."""
+    default = stored_default(column) if inserted else None
+    if default is None:
+        return RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
+    return RawColumn(pa.repeat(default[0], rows))
 
 
 def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: RawColumn | None) -> RawColumn:
@@ -145,30 +67,3 @@ def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: Ra
     if old is None or old.unchanged is not None:
         return RawColumn(whole, pieces.partial)
     return RawColumn(with_diffs(buf, pieces, whole, old.values))
-
-
-def _merged(parts: Sequence[RowColumns]) -> RowColumns:
-    """Return the rows of all parts in the order of the log."""
-    event = np.concatenate([part.event for part in parts])
-    number = np.concatenate([part.number for part in parts])
-    order = np.lexsort((number, event))
-    return RowColumns(
-        event[order],
-        number[order],
-        _sides([part.before for part in parts], order),
-        _sides([part.after for part in parts], order),
-    )
-
-
-def _sides(sides: Sequence[list[RawColumn] | None], order: Positions) -> list[RawColumn] | None:
-    known = [side for side in sides if side is not None]
-    if not known:
-        return None
-    taken = pa.array(order)
-    result = []
-    for column in zip(*known, strict=True):
-        text = pc.take(pa.concat_arrays([part.values for part in column]), taken)
-        masks = [np.zeros(len(part.values), bool) if part.unchanged is None else part.unchanged for part in column]
-        unchanged = np.concatenate(masks)[order]
-        result.append(RawColumn(text, unchanged if unchanged.any() else None))
-    return result

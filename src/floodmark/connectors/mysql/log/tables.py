@@ -63,7 +63,8 @@ class SegmentTables:
                 f"The schema history does not know {seen.database}.{seen.table}, whose rows the log holds."
             )
         try:
-            return with_structure(parse_layouts(seen.types, seen.metadata), structure.columns)
+            hidden = self._flavor == "mariadb"
+            return with_structure(parse_layouts(seen.types, seen.metadata), structure.columns, hidden)
         except DecodeError as exc:
             raise DecodeError(f"{structure.schema}.{structure.table}: {exc}") from None
 

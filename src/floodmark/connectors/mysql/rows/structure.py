@@ -23,6 +23,11 @@ from floodmark.rows.structure import SourceType
 Flavor = Literal["mysql", "mariadb"]
 
 
+def flavor_of(options: BinlogOptions) -> Flavor:
+    """Return the kind of the server."""
+    return "mariadb" if options.connector == "mariadb" else "mysql"
+
+
 def table_number(database: str, table: str) -> int:
     """Return the number that stands for a table: those in the log change with every alteration and restart."""
     digest = hashlib.blake2b(f"{database}\0{table}".encode(), digest_size=8).digest()

@@ -50,7 +50,13 @@ class Cursor:
 
     def sees(self, *words: str) -> bool:
         """Tell whether these words (or signs) come next."""
-        return all(_is(self.ahead(number), word) for number, word in enumerate(words))
+        at, last = self.at, len(self.tokens) - 1
+        for word in words:
+            token = self.tokens[at]
+            if token.value != word or token.kind not in (WORD, SIGN):
+                return False
+            at = min(at + 1, last)
+        return True
 
     def sees_any(self, words: frozenset[str]) -> bool:
         """Tell whether one of these words (or signs) comes next."""
@@ -175,7 +181,3 @@ class Cursor:
 
     def _fold(self, name: str) -> str:
         return name.lower() if self.server.fold_names else name
-
-
-def _is(token: Token, word: str) -> bool:
-    return token.value == word and token.kind in (WORD, SIGN)

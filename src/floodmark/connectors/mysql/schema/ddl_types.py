@@ -13,7 +13,7 @@ from floodmark.connectors.mysql.schema.charsets import (
 )
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.tokens import STRING, WORD
+from floodmark.connectors.mysql.schema.tokens import BITS, WORD
 
 _SYNONYMS = {
     "BOOL": "tinyint",
@@ -258,10 +258,7 @@ def _parse_labels(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("(")
     labels = []
     while True:
-        if cursor.next.kind == STRING or cursor.is_name():
-            labels.append(cursor.string())
-        else:
-            labels.append(bits_text(cursor.take().value))
+        labels.append(bits_text(cursor.take().value) if cursor.next.kind == BITS else cursor.string())
         if not cursor.accept(","):
             break
     cursor.expect(")")

@@ -76,6 +76,7 @@ class MysqlReadPoint:
         self.position = position
         self.low = position if low is None else low
         self.schema = schema
+        self.place = place
         self.mark: Mark | None = None
         self._closed = False
         self.token: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Columns' defaults: from the text that the catalog shows to the value that schemas and rows show.
+"""Columns' defaults: from the text that the catalog shows to the value that schemas and rows show, or that is stored.
 
 As in Debezium, a default that the server computes counts only for the times of now, for which the epoch stands where
 the column is NOT NULL; a zero date is no default, or the epoch where the column is NOT NULL.
@@ -23,7 +23,8 @@ _BITS = re.compile(r"b'([01]*)'|([01]+)", re.IGNORECASE)
 _HEX = re.compile(r"0x([0-9a-f]*)|x'([0-9a-f]*)'", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?")
 _TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?(-?\d+):(\d\d)(?::(\d\d))?(?:\.(\d{1,6}))?")
-_EPOCH = "1970-01-01"
+_EPOCH, _ZERO_DATE = "1970-01-01", "0000-00-00"
+_DATES = {"date", "datetime", "timestamp"}
 _WIDE = Context(prec=100)
 _WORDS = {"true": "1", "false": "0"}
 
@@ -31,15 +32,34 @@ Reader = Callable[[str, Column], str | None]
 
 
 def default_value(column: Column, codec: Codec) -> pa.Array | None:
-    """Return a column's default as one raw value; None if it has none.
+    """Return the default that schemas and rows show, as one raw value; None if there is none.
 
     Args:
         column: with its default.
         codec: the column's.
     """
     text = _text(column)
+    if text is not None and column.type in _DATES and _is_zero(text):
+        text = None if column.optional else _EPOCH
     if text is None or codec.schema["type"] in ("struct", "array"):
         return None
+    if column.type == "bigint" and codec.schema["type"] == "int64" and text.isdigit():
+        # As in Debezium, though the values of BIGINT UNSIGNED themselves go below zero.
+        text = str(min(int(text), INT64_MAX))
+    return _raw(text, column)
+
+
+def stored_default(column: Column) -> pa.Array | None:
+    """Return what a row has where no value was given, as one raw value; None if only the server knows."""
+    if column.default_kind == "literal" and column.default is not None:
+        return _raw(column.default, column)
+    if column.default_kind == "expression" or not column.optional:
+        return None
+    return pa.nulls(1, raw_type(column))
+
+
+def _raw(text: str, column: Column) -> pa.Array | None:
+    """Return a constant as one raw value; None if it is none of the column's type."""
     kind = raw_type(column)
     if kind == pa.binary():
         raw = _bytes(text, column)
@@ -47,9 +67,6 @@ def default_value(column: Column, codec: Codec) -> pa.Array | None:
     if kind != pa.string():
         return _number(text, kind)
     value = _READERS.get(column.type, _as_it_is)(text, column)
-    if value is not None and column.type == "bigint" and codec.schema["type"] == "int64":
-        # As in Debezium, though the values of BIGINT UNSIGNED themselves go below zero.
-        value = str(min(int(value), INT64_MAX))
     return None if value is None else pa.array([value], pa.string())
 
 
@@ -97,18 +114,20 @@ def _number(text: str, kind: pa.DataType) -> pa.Array | None:
 
 
 def _date(text: str, column: Column) -> str | None:
-    found = _DATE.fullmatch(text.strip()) if text.strip() != "0" else _DATE.fullmatch("0000-00-00")
+    found = _DATE.fullmatch(text.strip() if text.strip() != "0" else _ZERO_DATE)
     if found is None:
         return None
     day, clock, fraction = found.groups()
-    if "0000" in day[:4] or day[5:7] == "00" or day[8:] == "00":
-        if column.optional:
-            return None
-        day, clock, fraction = _EPOCH, None, None
     if column.type == "date":
         return day
     clock = clock or "00:00:00"
     return f"{day} {clock if clock.count(':') > 1 else clock + ':00'}{_fraction(fraction, column)}"
+
+
+def _is_zero(text: str) -> bool:
+    """Tell whether a date has a zero in year, month or day."""
+    day = text.strip()[: len(_ZERO_DATE)]
+    return day == "0" or day[:4] == "0000" or day[5:7] == "00" or day[8:] == "00"
 
 
 def _time(text: str, column: Column) -> str | None:

@@ -23,7 +23,7 @@ _QUOTE, _BACKSLASH, _SPACE = b'"\\ '
 def json(settings: MysqlSettings) -> Codec:
     """Return the codec of ``json``."""
     codec = plain.text(settings, "io.debezium.data.Json")
-    return dataclasses.replace(codec, encode=lambda text: string(compact(text)), zero='"{}"')
+    return dataclasses.replace(codec, encode=lambda text: string(compact(text)), to_arrow=compact, zero='"{}"')
 
 
 def compact(text: pa.StringArray) -> pa.StringArray:

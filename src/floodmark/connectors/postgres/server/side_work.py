@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import psycopg
@@ -11,48 +10,33 @@ from psycopg.rows import TupleRow
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import literal
 from floodmark.connectors.postgres.server.connection import connect_for_queries, run
-from floodmark.errors import FloodmarkError
-from floodmark.log import get_logger
-
-log = get_logger(__name__)
 
 
-class SideStatements:
-    """Runs statements in a thread of its own, on a connection of its own; one at a time.
+class PostgresSideSession:
+    """A ``SideSession``.
 
     Args:
         options: the source's options.
     """
 
     def __init__(self, options: PostgresOptions) -> None:
-        self._options = options
-        self._conn: psycopg.Connection[TupleRow] | None = None
-        self._thread: threading.Thread | None = None
+        self._conn = connect_for_queries(options)
+
+    def usable(self) -> bool:
+        """Tell whether statements can still be run on it."""
+        return not self._conn.closed and not self._conn.broken
 
     def run(self, statement: str) -> None:
-        """Begin to run a statement; leave it out if the one before still runs."""
-        if self._thread is not None and self._thread.is_alive():
-            log.warning("heartbeat_action_is_slow", statement=statement, next="left out")
-            return
-        self._thread = threading.Thread(target=self._execute, args=(statement,), name="floodmark-aside", daemon=True)
-        self._thread.start()
+        """Run a statement."""
+        run(self._conn, statement, "the heartbeat's statement")
 
-    def _execute(self, statement: str) -> None:
-        try:
-            if self._conn is None or self._conn.closed or self._conn.broken:
-                self._conn = connect_for_queries(self._options)
-            run(self._conn, statement, "the heartbeat's statement")
-        except FloodmarkError as exc:
-            log.warning("heartbeat_action_failed", statement=statement, error=str(exc))
+    def cancel(self) -> None:
+        """End the statement that another thread runs."""
+        self._conn.cancel_safe(timeout=1.0)
 
-    def stop(self) -> None:
-        """Cancel what runs, and close the connection."""
-        if self._conn is not None:
-            if self._thread is not None and self._thread.is_alive():
-                self._conn.cancel_safe(timeout=1.0)
-                self._thread.join(1.0)
-            self._conn.close()
-            self._conn = None
+    def close(self) -> None:
+        """Close the connection."""
+        self._conn.close()
 
 
 class OldestTransaction:
