@@ -146,10 +146,10 @@ def test_events_cut_anywhere_give_clear_errors() -> None:
     log = Log(checksum=False)
     log.table_map(5, "items")
     event = log.events[0]
-    assert parse_table_map(event).columns == (ColumnMap(tm.LONG, nullable=False),)
+    assert parse_table_map(event, "mysql").columns == (ColumnMap(tm.LONG, nullable=False),)
     for size in range(types.HEADER_BYTES, len(event)):
         with pytest.raises(DecodeError):
-            parse_table_map(event[:size])
+            parse_table_map(event[:size], "mysql")
     for parse, whole in ((parse_query, STATEMENT), (parse_gtid, TAGGED)):
         for size in range(types.HEADER_BYTES, types.HEADER_BYTES + 12):
             with pytest.raises(DecodeError):
