@@ -53,9 +53,9 @@ def intended(case: Case, path: str, got: Any, want: Any, payload: dict[str, Any]
     read = payload.get("op") == "r"
     field = field_of(path)
     if path.endswith(".source.snapshot"):
-        return got == "true"
+        return bool(got == "true")
     if path.endswith(".source.row"):
-        return got == 0 and (payload.get("op") == "t" or "ddl" in payload)
+        return bool(got == 0 and (payload.get("op") == "t" or "ddl" in payload))
     if case.connector == "mariadb" and (path.endswith(".comment") or want_with_doc(got, want)):
         return got is None or isinstance(got, list)
     if path.endswith("harsetName"):
