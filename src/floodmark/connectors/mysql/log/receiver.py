@@ -191,6 +191,8 @@ class Receiver:
 
     def _place(self, starts: Indices, types: Bytes, end: int) -> None:
         """Find out where events lie, and let them wait."""
+        if not self.waiting.moves:
+            raise DecodeError("The server sent events without their format description.")
         offsets = unwrapped(begins(self.buffer, starts), self.offset)
         if (np.diff(offsets, prepend=self.offset) >= BACKWARDS).any():
             raise DecodeError(f"The offsets in {self._name} go back behind {self.offset}.")
