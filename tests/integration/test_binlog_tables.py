@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.log import table_map as tm
+from floodmark.connectors.mysql.log import column_types as tm
 from floodmark.connectors.mysql.log.event_types import CHECKSUM_BYTES, TABLE_MAP, TYPE
 from floodmark.connectors.mysql.log.segments import event_at
 from floodmark.connectors.mysql.log.table_map import TableMap, parse_table_map

@@ -13,6 +13,32 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.connectors.mysql.log.column_types import (
+    BLOB,
+    BLOB_COMPRESSED,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    GEOMETRY,
+    INT24,
+    LONG,
+    LONG_BLOB,
+    LONGLONG,
+    MEDIUM_BLOB,
+    METADATA_BYTES,
+    NEWDECIMAL,
+    SET,
+    SHORT,
+    STRING,
+    TINY,
+    TINY_BLOB,
+    TYPED_ARRAY,
+    VAR_STRING,
+    VARCHAR,
+    VARCHAR_COMPRESSED,
+    VECTOR,
+    YEAR,
+)
 from floodmark.connectors.mysql.log.event_types import AT_BODY, HEADER_BYTES
 from floodmark.connectors.mysql.log.packets import le_view
 from floodmark.errors import DecodeError
@@ -20,13 +46,6 @@ from floodmark.errors import DecodeError
 ID_MASK = (1 << 48) - 1
 _ID_BYTES = 6
 _NAMES = _ID_BYTES + 2
-
-DECIMAL, TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = range(14)
-NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2, TYPED_ARRAY = range(14, 21)
-BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
-"""MariaDB's columns with the attribute COMPRESSED."""
-VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
-TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = range(249, 256)
 
 NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR))
 """Those that have a bit of signedness."""
@@ -37,11 +56,6 @@ CHARACTER = frozenset(
 COUNTED_AS_CHARACTER = {"mysql": VECTOR, "mariadb": GEOMETRY}
 """What else a server lists among those; its character set is binary."""
 LABELLED = frozenset((ENUM, SET))
-
-_ONE_BYTE = frozenset(
-    (FLOAT, DOUBLE, BLOB, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, GEOMETRY, JSON, VECTOR, TIMESTAMP2, DATETIME2, TIME2)
-) | {BLOB_COMPRESSED}
-_TWO_BYTES = frozenset((VARCHAR, VAR_STRING, BIT, VARCHAR_COMPRESSED, STRING, NEWDECIMAL, ENUM, SET))
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUE, _ENUM_VALUE = 1, 2, 3, 4, 5, 6
 _GEOMETRY_TYPE, _SIMPLE_KEY, _PREFIX_KEY, _ENUM_SET_DEFAULT_CHARSET, _ENUM_SET_COLUMN_CHARSET = 7, 8, 9, 10, 11
@@ -244,7 +258,7 @@ def _real_types(types: bytes, metadata: bytes) -> list[int]:
             raise DecodeError("A TABLE_MAP event in the binlog holds an array of a functional index.")
         hidden = metadata[at] if kind == STRING else None
         real.append(hidden if hidden is not None and hidden in LABELLED else kind)
-        at += 1 if kind in _ONE_BYTE else 2 if kind in _TWO_BYTES else 0
+        at += METADATA_BYTES.get(kind, 0)
     if at != len(metadata):
         raise DecodeError("A TABLE_MAP event in the binlog holds columns of a type that is not known.")
     return real

@@ -58,7 +58,7 @@ class MysqlReadPoint:
         views: connections whose views show the same.
         lock: the connection that holds a lock as long as the read point is held, if any.
         schema: the structures of all tables, as the views show them.
-        place: where the views lie, or up to where a window reaches.
+        place: where the views lie, or the place up to which a window reaches.
         position: that as a position.
         low: where a window begins; the same position if there is none.
         mark: the mark in the signal table that opened the window, if any.
@@ -101,7 +101,7 @@ class MysqlReadPoint:
 
     def close_at(self, place: LogEnd, position: str) -> None:
         """Set the place up to which a window reaches."""
-        self.position = position
+        self.place, self.position = place, position
         self.token |= {"file": place.name, "offset": place.offset}
 
     @contextmanager

@@ -108,7 +108,7 @@ class SnapshotTables:
         known: Mapping[TableId, Table] = read_schema(conn, self._server(), list(wanted)).tables if wanted else {}
         return {
             wanted[at]: Found(table, *estimates[at])
-            for at, table in known.items()
+            for at, table in sorted(known.items())
             if at in wanted and not table.sequence
         }
 
