@@ -147,7 +147,7 @@ def test_an_end_beyond_4_gib_is_reached_by_skipping(streaming: Streaming) -> Non
     end = log.transaction(2)
     log.next_file()
     log.transaction(3)
-    _, cuts = streaming(log, Position(0, 1, end), dump=4)
+    _, cuts = streaming(log, Position(0, 1, end), dump=4, piece=100, segment_bytes=300)
     assert ids(cuts) == [3]
     assert cuts[0].upto == str(Position(0, 2, log.offset))
     assert cuts[0].data.header["file"] == 2

@@ -102,10 +102,14 @@ class Receiver:
         return self._boundaries.open
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing waits to be cut, and no transaction is open."""
+        return not self.inside and not self.waiting.cut_count
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing waits, and all that was received is done."""
-        skips = self._skip_before is not None
-        return bool(self.base) and not skips and not self.inside and not self.waiting.cut_count
+        """Whether everything that was received is done."""
+        return bool(self.base) and self._skip_before is None and self.empty
 
     def space(self) -> memoryview:
         """Return where the next bytes go."""
