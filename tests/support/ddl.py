@@ -22,8 +22,11 @@ FOLDER = Path(__file__).parent.parent / "data" / "ddl"
 QUERY_EVENT = 2
 CHECKSUM = 4
 _END = re.compile(r";\n(?:\n|$)")
+_TEMPORAL = frozenset({"time", "datetime", "timestamp"})
 _DIGITLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
-_UNSIZED = frozenset({"float", "double", "text", "blob", "tinytext", "tinyblob", "mediumtext", "longtext"})
+_UNSIZED = frozenset(
+    {"float", "double", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"}
+)
 
 
 def statements(name: str) -> list[str]:
@@ -42,12 +45,13 @@ def comparable(table: Table, server: Server) -> Table:
 def _comparable_column(column: Column, server: Server) -> Column:
     length, default = column.length, column.default
     flag = column.type == "tinyint" and length == 1 and not column.unsigned
-    single = column.type in ("char", "binary") and length == 1
-    if single or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
+    usual = (column.type, length) in (("char", 1), ("binary", 1), ("vector", 2048))
+    if usual or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
-    return replace(column, length=length, default=default, declared=None, written=None)
+    scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
+    return replace(column, length=length, scale=scale, default=default, declared=None, written=None)
 
 
 class Follower:

@@ -70,12 +70,13 @@ class Shapes:
         known: dict[object, int] = {}
         shaping = options.shapes_columns
         for number, relation in enumerate(relations):
-            if not options.captures(relation.schema, relation.table):
+            alike = relation.look()
+            if alike is None or not options.captures(relation.schema, relation.table):
                 continue
             # A schema holds the topic's name, so with schemas no two tables look alike.
             own = (relation.schema, relation.table) if options.schemas_enable else ()
             plan = plan_look(relation, options) if shaping else None
-            look = (relation.look(), own, plan)
+            look = (alike, own, plan)
             if look not in known:
                 known[look] = len(self.first)
                 self.first.append(relation)

@@ -71,8 +71,11 @@ class Structure(Protocol):
     def source_pieces(self) -> tuple[str, ...]:
         """The parts of the source block's text that name the table."""
 
-    def look(self) -> Hashable:
-        """Return what is equal for tables whose rows are made into events in the same way, names aside."""
+    def look(self) -> Hashable | None:
+        """Return what is equal for tables whose rows are made into events in the same way, names aside.
+
+        None is for what is no table, though the log has rows of it.
+        """
 
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.mysql import columns, ddl, envelope, images, keys, numbers, specials, texts, times
+from tests.conformance.cases.mysql import (
+    columns,
+    ddl,
+    envelope,
+    images,
+    keys,
+    numbers,
+    specials,
+    texts,
+    times,
+    workload,
+)
 
-THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, ddl)
+THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, ddl, workload)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)

@@ -110,6 +110,27 @@ INVISIBLE_LATER = (
     "INSERT INTO unseen (id, a, z) VALUES (3, 3, 3)",
     "UPDATE unseen SET h = 6 WHERE id = 3",
 )
+SECOND = "ddl_databases_b"
+DATABASES = (
+    "CREATE TABLE here (id int PRIMARY KEY)",
+    f"CREATE DATABASE {SECOND} CHARACTER SET latin1",
+    f"CREATE TABLE {SECOND}.there (id int PRIMARY KEY, v varchar(5))",
+    f"INSERT INTO {SECOND}.there VALUES (1, 'é')",
+    "INSERT INTO here VALUES (1)",
+)
+DATABASES_LATER = (
+    f"INSERT INTO {SECOND}.there VALUES (2, 'ü')",
+    "INSERT INTO here VALUES (2)",
+    f"CREATE TABLE {SECOND}.more (v varchar(5) PRIMARY KEY)",
+    f"INSERT INTO {SECOND}.more VALUES ('ß')",
+    f"RENAME TABLE {SECOND}.more TO here_too",
+    "INSERT INTO here_too VALUES ('é')",
+    f"DROP DATABASE {SECOND}",
+    f"CREATE DATABASE {SECOND}",
+    f"CREATE TABLE {SECOND}.there (v varchar(5) PRIMARY KEY)",
+    f"INSERT INTO {SECOND}.there VALUES ('plain')",
+    f"DROP DATABASE {SECOND}",
+)
 
 CASES: tuple[Case, ...] = (
     *both("ddl_altered", SETUP, ALTERED, CHANGES),
@@ -136,5 +157,12 @@ CASES: tuple[Case, ...] = (
         SETUP,
         ALTERED,
         settings={"binlog_row_metadata": "FULL"},
+    ),
+    *both("ddl_databases", DATABASES, DATABASES_LATER, {**CHANGES, "database.include.list": "ddl_databases.*"}),
+    *both(
+        "ddl_databases_excluded",
+        DATABASES,
+        DATABASES_LATER,
+        {**CHANGES, "database.include.list": "ddl_databases.*", "table.exclude.list": rf"{SECOND}\..*"},
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.mysql.flavors import both, by_column, streamed, table
+from tests.conformance.cases.mysql.flavors import FLAVORS, both, by_column, streamed, table
 
 WORDS = (
     "''",
@@ -79,7 +79,17 @@ SAMPLES = {
     "eucjpms": "日本表①",
     "euckr": "한국어",
 }
+RARE_SAMPLES = {
+    "armscii8": "Հայ",
+    "dec8": "éß",
+    "geostd8": "ქარ",
+    "hp8": "éß",
+    "keybcs2": "ěšč",
+    "macce": "ěšč",
+    "swe7": "AB",
+}
 CHARSETS = {name: (f"varchar(20) CHARACTER SET {name}", f"'{text}'", "''", "'plain'") for name, text in SAMPLES.items()}
+RARE_CHARSETS = {name: (f"varchar(20) CHARACTER SET {name}", f"'{text}'") for name, text in RARE_SAMPLES.items()}
 LONG_CHARSETS = {
     f"{name}_{kind[:4]}": (f"{kind} CHARACTER SET {name}", f"'{SAMPLES[name]}'", f"REPEAT('{SAMPLES[name]}', 5)")
     for name in ("latin1", "ucs2", "utf32", "gbk", "sjis")
@@ -110,31 +120,33 @@ TABLES: dict[str, Mapping[str, tuple[str, ...]]] = {
     "texts": TEXTS,
     "binaries": BINARIES,
     "charsets": CHARSETS,
+    "rare_charsets": RARE_CHARSETS,
+    "gb18030": {"v": ("varchar(20) CHARACTER SET gb18030", "'漢字中文é😀'")},
     "long_charsets": LONG_CHARSETS,
     "enums": ENUMS,
+    "commas": COMMAS,
 }
-TABLES["commas"] = COMMAS
-EVERY = tuple(TABLES)
 
 
 def texts(
     name: str,
+    only: tuple[str, ...],
     options: dict[str, str] | None = None,
     schemas: bool = False,
-    only: tuple[str, ...] = EVERY,
     setup: tuple[str, ...] = (),
     statements: tuple[str, ...] = (),
+    flavors: tuple[str, ...] = FLAVORS,
 ) -> tuple[Case, ...]:
     created = chain.from_iterable(table(kind, *by_column(TABLES[kind])) for kind in only)
     changed = chain.from_iterable(streamed(kind, list(TABLES[kind])) for kind in only)
-    return both(name, (*setup, *created), (*changed, *statements), options, schemas)
+    return both(name, (*setup, *created), (*changed, *statements), options, schemas, flavors=flavors)
 
 
 def binaries() -> tuple[Case, ...]:
     """Return a case for each mode besides the default one."""
     modes = ("base64", "base64-url-safe", "hex")
     cases = (
-        texts(f"binaries_{mode.replace('-', '_')}", {"binary.handling.mode": mode}, True, ("binaries",))
+        texts(f"binaries_{mode.replace('-', '_')}", ("binaries",), {"binary.handling.mode": mode}, schemas=True)
         for mode in modes
     )
     return tuple(chain.from_iterable(cases))
@@ -150,6 +162,8 @@ CASES: tuple[Case, ...] = (
     *texts("texts", only=("texts", "binaries")),
     *texts("texts_schemas", schemas=True, only=("texts", "enums", "commas")),
     *texts("charsets", only=("charsets", "long_charsets")),
+    *texts("rare_charsets", only=("rare_charsets",)),
+    *texts("gb18030", only=("gb18030",), flavors=("mysql",)),
     *texts(
         "enums",
         only=("enums", "commas"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.mysql.flavors import both, by_column, streamed, table
+from tests.conformance.cases.mysql.flavors import FLAVORS, both, by_column, streamed, table
 
 Table = dict[str, tuple[str, ...]]
 DIGITS = range(7)
@@ -70,6 +70,13 @@ REQUIRED = (
     "INSERT INTO required VALUES (2, '2024-02-29', '2024-02-29', '2024-02-29', 2024)",
 )
 LENIENT = ("SET sql_mode = ''",)
+ZONED = (
+    "SET time_zone = '+05:30'",
+    "INSERT INTO timestamps (id, f0, f6) VALUES (200, '2024-02-29 13:14:15', '2024-02-29 13:14:15.123456')",
+    "INSERT INTO datetimes (id, f0, f6) VALUES (200, '2024-02-29 13:14:15', '2024-02-29 13:14:15.123456')",
+    "SET time_zone = DEFAULT",
+)
+INSTANTS_ONLY = {f"{kind}s": columns(kind, INSTANTS[:3]) for kind in ("timestamp", "datetime")}
 MODES = ("connect", "isostring", "microseconds", "nanoseconds")
 
 
@@ -80,10 +87,12 @@ def times(
     schemas: bool = False,
     setup: tuple[str, ...] = (),
     statements: tuple[str, ...] = (),
+    settings: dict[str, str] | None = None,
+    flavors: tuple[str, ...] = FLAVORS,
 ) -> tuple[Case, ...]:
     created = chain.from_iterable(table(kind, *by_column(tables[kind])) for kind in tables)
     changed = chain.from_iterable(streamed(kind, list(tables[kind])) for kind in tables)
-    return both(name, (*setup, *created), (*changed, *statements), options, schemas)
+    return both(name, (*setup, *created), (*changed, *statements), options, schemas, settings, flavors)
 
 
 def modes() -> tuple[Case, ...]:
@@ -108,5 +117,14 @@ CASES: tuple[Case, ...] = (
             "UPDATE required SET y = 0",
         ),
         schemas=True,
+    ),
+    *times("times_zone", INSTANTS_ONLY, statements=ZONED),
+    *times("times_server_zone", INSTANTS_ONLY, statements=ZONED, settings={"default_time_zone": "+02:00"}),
+    # Columns of the formats before MySQL 5.6; Debezium can't read those with fractions, which are MariaDB's own.
+    *times(
+        "times_old_formats",
+        {kind: {"f0": TABLES[kind]["f0"]} for kind in ("datetimes", "timestamps", "spans")},
+        settings={"mysql56_temporal_format": "OFF"},
+        flavors=("mariadb",),
     ),
 )

@@ -72,8 +72,8 @@ def decompressed(data: bytes) -> bytes:
             raise DecodeError(f"A compressed event in the binlog begins with {data[0]:#x}, which is not known.")
         size = int.from_bytes(data[1 : 1 + sizes], "big")
         inflate = zlib.decompressobj()
-        plain = inflate.decompress(data[1 + sizes :], size)
-        if len(plain) != size:
+        plain = inflate.decompress(data[1 + sizes :], size + 1)
+        if len(plain) != size or not inflate.eof:
             raise DecodeError("A compressed event in the binlog is cut off.")
         return plain
     except (IndexError, zlib.error) as exc:

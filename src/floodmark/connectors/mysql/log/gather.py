@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from floodmark.connectors.mysql.log.packets import le_view
 from floodmark.connectors.mysql.log.row_images import Bytes, Mask, Pieces, Positions
 from floodmark.rows.arrays import slices
 
@@ -28,12 +29,10 @@ FOUR_DIGITS = _digit_table(4)
 
 def numbers_at(buf: Bytes, pieces: Pieces, dtype: str) -> NDArray[Any]:
     """Return the numbers that begin at the pieces' starts, shape (rows,); anything where there is no value."""
-    size = np.dtype(dtype).itemsize
     starts = safe_starts(pieces)
     if starts is None:
         return np.zeros(len(pieces.starts), dtype)
-    view = np.ndarray((max(len(buf) - size + 1, 0),), dtype=dtype, buffer=buf.data, strides=(1,))
-    return view[starts]
+    return le_view(buf, dtype)[starts]
 
 
 def bytes_at(buf: Bytes, pieces: Pieces, size: int) -> Bytes:

@@ -12,15 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.log.layouts import (
-    DATE,
-    DATETIME,
-    DIGIT_BYTES,
-    NEWDECIMAL,
-    TIME,
-    TIMESTAMP,
-    decimal_size,
-)
+from floodmark.connectors.mysql.log.column_types import DATE, DATETIME, NEWDECIMAL, TIME, TIMESTAMP
+from floodmark.connectors.mysql.log.layouts import DIGIT_BYTES, decimal_size
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import dumps
 from floodmark.rows.arrays import as_mask, mapped

@@ -10,14 +10,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from floodmark.connectors.mysql.log.column_types import (
+    BIT,
+    BLOBS,
+    DATE,
+    DATETIME,
+    DATETIME2,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    INT24,
+    LONG,
+    LONGLONG,
+    METADATA_BYTES,
+    NEWDATE,
+    NEWDECIMAL,
+    NULL,
+    SET,
+    SHORT,
+    STRING,
+    TIME,
+    TIME2,
+    TIMESTAMP,
+    TIMESTAMP2,
+    TINY,
+    VAR_STRING,
+    VARCHAR,
+    VARCHAR_COMPRESSED,
+    YEAR,
+)
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.errors import DecodeError
-
-TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24 = range(1, 10)
-DATE, TIME, DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = range(10, 20)
-BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
-VECTOR = 242
-JSON, NEWDECIMAL, ENUM, SET, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = range(245, 256)
 
 DIGITS_PER_WORD = 9
 DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -39,20 +62,7 @@ _FIXED = {
     TIMESTAMP: 4,
     DATETIME: 8,
 }
-_BLOBS = {
-    BLOB,
-    GEOMETRY,
-    JSON,
-    VECTOR,
-    BLOB_COMPRESSED,
-    TINY_BLOB,
-    MEDIUM_BLOB,
-    LONG_BLOB,
-}
 _SECONDS = {TIMESTAMP2: 4, DATETIME2: 5, TIME2: 3}
-_TWO_BYTES = {VARCHAR, VARCHAR_COMPRESSED, VAR_STRING, STRING, ENUM, SET, NEWDECIMAL, BIT}
-_ONE_BYTE = {*_BLOBS, *_SECONDS, FLOAT, DOUBLE}
-
 _HIDDEN = {LONGLONG, TIMESTAMP2}
 _LENGTH_BYTES = (1, 2, 3, 4)
 _SHORT_LENGTH = 255
@@ -99,7 +109,7 @@ def parse_layouts(types: bytes, metadata: bytes) -> tuple[Layout, ...]:
     layouts = []
     at = 0
     for code in types:
-        size = 2 if code in _TWO_BYTES else 1 if code in _ONE_BYTE else 0
+        size = METADATA_BYTES.get(code, 0)
         if at + size > len(metadata):
             raise DecodeError("A TABLE_MAP event's metadata end too early.")
         layouts.append(_layout(code, metadata[at : at + size]))
@@ -139,7 +149,7 @@ def _hires(layout: Layout, column: Column) -> Layout:
 def _layout(code: int, meta: bytes) -> Layout:
     if code in _FIXED:
         return Layout(code, _FIXED[code])
-    if code in _BLOBS:
+    if code in BLOBS:
         if meta[0] not in _LENGTH_BYTES:
             raise DecodeError(f"A column of type {code} has lengths of {meta[0]} bytes.")
         return Layout(code, -1, meta[0])

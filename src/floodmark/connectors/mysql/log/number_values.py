@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from floodmark.connectors.mysql.log.column_types import INT24, LONG, LONGLONG, SHORT, TINY
 from floodmark.connectors.mysql.log.gather import (
     MINUS,
     POINT,
@@ -24,16 +25,7 @@ from floodmark.connectors.mysql.log.gather import (
     numbers_at,
     text_array,
 )
-from floodmark.connectors.mysql.log.layouts import (
-    DIGIT_BYTES,
-    DIGITS_PER_WORD,
-    INT24,
-    LONG,
-    LONGLONG,
-    SHORT,
-    TINY,
-    Layout,
-)
+from floodmark.connectors.mysql.log.layouts import DIGIT_BYTES, DIGITS_PER_WORD, Layout
 from floodmark.connectors.mysql.log.row_images import Bytes, Pieces
 from floodmark.errors import DecodeError
 

@@ -13,6 +13,7 @@ Source: MySQL's documentation, "MySQL Packets".
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,7 +32,6 @@ _SAMPLE = 64
 _MEAN_BYTES = 300
 _MANY = 4096
 """Packets larger than that on average, or fewer, are walked one by one: it costs less than the search."""
-_BLOCK_PACKETS = 200
 _MIN_BLOCKS = 16
 _HOPS = 4
 _STEPS = 8
@@ -184,8 +184,9 @@ def _walk_blocks(buf: Bytes, at: int, mean: int) -> tuple[Positions, int]:
 def _begins(buf: Bytes, at: int, mean: int) -> Positions:
     """Return places where packets seem to start, ``at`` first, about one in each block."""
     size = len(buf)
-    blocks = min(max((size - at) // (mean * _BLOCK_PACKETS), _MIN_BLOCKS), 4096)
-    window = 2 * mean + 64
+    # More blocks take fewer steps, and more search.
+    blocks = max(math.isqrt((size - at) // mean), _MIN_BLOCKS)
+    window = mean + 64
     edges = at + (size - at) // blocks * np.arange(1, blocks)
     candidates = (edges[:, None] + np.arange(window)).ravel()
     candidates = candidates[candidates < size - HEADER_BYTES]

@@ -18,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.log.layouts import JSON, Layout
+from floodmark.connectors.mysql.log.column_types import JSON
+from floodmark.connectors.mysql.log.layouts import Layout
+from floodmark.connectors.mysql.log.little_endian import numbers
 from floodmark.errors import DecodeError
 
 Bytes = NDArray[np.uint8]
@@ -103,8 +105,8 @@ def image_of(layouts: Sequence[Layout], present: bytes, partial: bool = False) -
         raise DecodeError("A row event's bitmap of columns is too short.")
     columns = tuple(i for i in range(len(layouts)) if present[i // 8] >> i % 8 & 1)
     documents = [i for i, layout in enumerate(layouts) if layout.code == JSON]
-    numbers = tuple(documents.index(i) if layouts[i].code == JSON else -1 for i in columns)
-    return Image(tuple(layouts[i] for i in columns), columns, numbers, len(documents) if partial else -1)
+    json = tuple(documents.index(i) if layouts[i].code == JSON else -1 for i in columns)
+    return Image(tuple(layouts[i] for i in columns), columns, json, len(documents) if partial else -1)
 
 
 def split_events(
@@ -157,12 +159,12 @@ def _rows(
         _check_end(stops, ends)
         if (stops == ends).all():
             return begins, np.arange(len(begins)), np.ones(len(begins), np.int64), walks
-        starts, owners, numbers = _waves(walker, begins, stops, ends)
+        starts, owners, ordinals = _waves(walker, begins, stops, ends)
     else:
-        starts, owners, numbers = _followed(walker, np.arange(len(begins)), begins, ends, 1)
+        starts, owners, ordinals = _followed(walker, np.arange(len(begins)), begins, ends, 1)
     # Rows of an event are found in their order, and later events lie behind.
     order = np.argsort(starts, kind="stable")
-    return starts[order], owners[order], numbers[order], None
+    return starts[order], owners[order], ordinals[order], None
 
 
 def _waves(
@@ -170,7 +172,7 @@ def _waves(
 ) -> tuple[Positions, Positions, Positions]:
     """Return the rows' begins, events and numbers, in any order; the events' first rows end at ``stops``."""
     live = np.arange(len(begins))
-    starts, owners, numbers = [begins], [live], [np.ones(len(begins), np.int64)]
+    starts, owners, ordinals = [begins], [live], [np.ones(len(begins), np.int64)]
     wave = 1
     while True:
         going = stops < ends[live]
@@ -180,14 +182,14 @@ def _waves(
             break
         starts.append(at)
         owners.append(live)
-        numbers.append(np.full(len(live), wave))
+        ordinals.append(np.full(len(live), wave))
         stops = walker.skip(at)
         _check_end(stops, ends[live])
     rest = _followed(walker, live, at, ends[live], wave)
     return (
         np.concatenate([*starts, rest[0]]),
         np.concatenate([*owners, rest[1]]),
-        np.concatenate([*numbers, rest[2]]),
+        np.concatenate([*ordinals, rest[2]]),
     )
 
 
@@ -285,11 +287,11 @@ class _Walker:
                     at = at + fixed
                     fixed = 0
                 if null is None:
-                    lengths = self._lengths(at, layout.length_bytes)
+                    lengths = numbers(self._buf, at, layout.length_bytes)
                     start = at + layout.length_bytes
                 else:
                     lengths = np.zeros(len(at), np.int64)
-                    lengths[~null] = self._lengths(at[~null], layout.length_bytes)
+                    lengths[~null] = numbers(self._buf, at[~null], layout.length_bytes)
                     start = at + np.where(null, 0, layout.length_bytes)
                 at = start + lengths
             if found is not None:
@@ -327,13 +329,6 @@ class _Walker:
                 if some >> bit & 1:
                     nulls[8 * place + bit] = (bits >> np.uint8(bit) & 1).astype(bool)
         return nulls
-
-    def _lengths(self, at: Positions, length_bytes: int) -> Positions:
-        """Return the little-endian numbers at these places."""
-        lengths = self._buf[at].astype(np.int64)
-        for place in range(1, length_bytes):
-            lengths |= self._buf[at + place].astype(np.int64) << 8 * place
-        return lengths
 
 
 def _is_partial(options: int) -> bool:

@@ -13,6 +13,32 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.connectors.mysql.log.column_types import (
+    BLOB,
+    BLOB_COMPRESSED,
+    DOUBLE,
+    ENUM,
+    FLOAT,
+    GEOMETRY,
+    INT24,
+    LONG,
+    LONG_BLOB,
+    LONGLONG,
+    MEDIUM_BLOB,
+    METADATA_BYTES,
+    NEWDECIMAL,
+    SET,
+    SHORT,
+    STRING,
+    TINY,
+    TINY_BLOB,
+    TYPED_ARRAY,
+    VAR_STRING,
+    VARCHAR,
+    VARCHAR_COMPRESSED,
+    VECTOR,
+    YEAR,
+)
 from floodmark.connectors.mysql.log.event_types import AT_BODY, HEADER_BYTES
 from floodmark.connectors.mysql.log.packets import le_view
 from floodmark.errors import DecodeError
@@ -21,25 +47,15 @@ ID_MASK = (1 << 48) - 1
 _ID_BYTES = 6
 _NAMES = _ID_BYTES + 2
 
-DECIMAL, TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = range(14)
-NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2, TYPED_ARRAY = range(14, 21)
-BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
-"""MariaDB's columns with the attribute COMPRESSED."""
-VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
-TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = range(249, 256)
-
 NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR))
 """Those that have a bit of signedness."""
 CHARACTER = frozenset(
     (VARCHAR, VAR_STRING, STRING, TINY_BLOB, BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB_COMPRESSED, VARCHAR_COMPRESSED)
 )
 """Those that have a character set; binary's is 63."""
+COUNTED_AS_CHARACTER = {"mysql": VECTOR, "mariadb": GEOMETRY}
+"""What else a server lists among those; its character set is binary."""
 LABELLED = frozenset((ENUM, SET))
-
-_ONE_BYTE = frozenset(
-    (FLOAT, DOUBLE, BLOB, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, GEOMETRY, JSON, VECTOR, TIMESTAMP2, DATETIME2, TIME2)
-) | {BLOB_COMPRESSED}
-_TWO_BYTES = frozenset((VARCHAR, VAR_STRING, BIT, VARCHAR_COMPRESSED, STRING, NEWDECIMAL, ENUM, SET))
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUE, _ENUM_VALUE = 1, 2, 3, 4, 5, 6
 _GEOMETRY_TYPE, _SIMPLE_KEY, _PREFIX_KEY, _ENUM_SET_DEFAULT_CHARSET, _ENUM_SET_COLUMN_CHARSET = 7, 8, 9, 10, 11
@@ -125,11 +141,12 @@ def table_name(event: bytes) -> tuple[int, str, str]:
     return found, database, table
 
 
-def parse_table_map(event: bytes) -> TableMap:
+def parse_table_map(event: bytes, flavor: str) -> TableMap:
     """Return what a TABLE_MAP event says.
 
     Args:
         event: from its header, without checksum.
+        flavor: of the server, ``mysql`` or ``mariadb``.
 
     Raises:
         DecodeError: the event is not what it should be.
@@ -148,7 +165,7 @@ def parse_table_map(event: bytes) -> TableMap:
         nulls = _bits(event[at : at + (count + 7) // 8], count, reverse=True)
         optional = event[at + (count + 7) // 8 :]
         columns = [_Column(*pair) for pair in zip(_real_types(types, metadata), nulls, strict=True)]
-        _read_optional(columns, optional)
+        _read_optional(columns, optional, flavor)
     except (IndexError, struct.error, UnicodeDecodeError, ValueError) as exc:
         raise DecodeError(f"A TABLE_MAP event in the binlog cannot be read: {exc}.") from None
     return TableMap(found, database, table, types, metadata, tuple(column.frozen() for column in columns))
@@ -174,9 +191,10 @@ class _Column:
         return ColumnMap(**vars(self))
 
 
-def _read_optional(columns: list[_Column], data: bytes) -> None:
+def _read_optional(columns: list[_Column], data: bytes, flavor: str) -> None:
     numeric = [column for column in columns if column.type in NUMERIC]
-    character = [column for column in columns if column.type in CHARACTER]
+    counted = CHARACTER | {COUNTED_AS_CHARACTER[flavor]}
+    character = [column for column in columns if column.type in counted]
     labelled = [column for column in columns if column.type in LABELLED]
     at = 0
     while at < len(data):
@@ -240,7 +258,7 @@ def _real_types(types: bytes, metadata: bytes) -> list[int]:
             raise DecodeError("A TABLE_MAP event in the binlog holds an array of a functional index.")
         hidden = metadata[at] if kind == STRING else None
         real.append(hidden if hidden is not None and hidden in LABELLED else kind)
-        at += 1 if kind in _ONE_BYTE else 2 if kind in _TWO_BYTES else 0
+        at += METADATA_BYTES.get(kind, 0)
     if at != len(metadata):
         raise DecodeError("A TABLE_MAP event in the binlog holds columns of a type that is not known.")
     return real

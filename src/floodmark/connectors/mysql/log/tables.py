@@ -43,7 +43,7 @@ class SegmentTables:
             (int(entry["record"]), Table.from_json(entry["structure"])) for entry in entries if entry["structure"]
         ]
         self._carried = [
-            (int(entry["table_id"]), parse_table_map(base64.b64decode(entry["map"])))
+            (int(entry["table_id"]), parse_table_map(base64.b64decode(entry["map"]), flavor))
             for entry in entries
             if "map" in entry
         ]
@@ -101,7 +101,7 @@ class SegmentTables:
         relation = np.empty(pairs.shape[1], np.int64)
         for number in np.argsort(first).tolist():
             one = int(maps[first[number]])
-            relation[number] = self._add(parse_table_map(events.event(one)), int(events.record[one]))
+            relation[number] = self._add(parse_table_map(events.event(one), self._flavor), int(events.record[one]))
         return relation[owner.ravel()]
 
     def _add(self, seen: TableMap, record: int) -> int:

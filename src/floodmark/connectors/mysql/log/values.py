@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from floodmark.connectors.mysql.log import layouts, number_values, temporal_values, text_values
+from floodmark.connectors.mysql.log import column_types as codes
+from floodmark.connectors.mysql.log import number_values, temporal_values, text_values
 from floodmark.connectors.mysql.log.gather import binary_at
 from floodmark.connectors.mysql.log.json_text import json_texts
 from floodmark.connectors.mysql.log.layouts import Layout
@@ -39,18 +40,18 @@ BINARY_TYPES = frozenset(
 )
 NAMED_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
-_STRINGS = {layouts.VARCHAR, layouts.STRING, layouts.BLOB, layouts.VAR_STRING}
-_BLOBS = {layouts.TINY_BLOB, layouts.MEDIUM_BLOB, layouts.LONG_BLOB}
-_COMPRESSED = {layouts.VARCHAR_COMPRESSED, layouts.BLOB_COMPRESSED}
+_STRINGS = {codes.VARCHAR, codes.STRING, codes.BLOB, codes.VAR_STRING}
+_BLOBS = {codes.TINY_BLOB, codes.MEDIUM_BLOB, codes.LONG_BLOB}
+_COMPRESSED = {codes.VARCHAR_COMPRESSED, codes.BLOB_COMPRESSED}
 _OLD = {
-    layouts.TIMESTAMP: temporal_values.old_timestamps,
-    layouts.DATETIME: temporal_values.old_datetimes,
-    layouts.TIME: temporal_values.old_times,
+    codes.TIMESTAMP: temporal_values.old_timestamps,
+    codes.DATETIME: temporal_values.old_datetimes,
+    codes.TIME: temporal_values.old_times,
 }
 _HIRES = {
-    layouts.TIMESTAMP: temporal_values.hires_timestamps,
-    layouts.DATETIME: temporal_values.hires_datetimes,
-    layouts.TIME: temporal_values.hires_times,
+    codes.TIMESTAMP: temporal_values.hires_timestamps,
+    codes.DATETIME: temporal_values.hires_datetimes,
+    codes.TIME: temporal_values.hires_times,
 }
 
 
@@ -91,41 +92,41 @@ def raw_column(buf: Bytes, pieces: Pieces, layout: Layout, column: Column) -> pa
 
 def _values(buf: Bytes, pieces: Pieces, layout: Layout, column: Column) -> pa.Array:
     code = layout.code
-    if code in number_values.INTEGER_TYPES or code == layouts.INT24:
+    if code in number_values.INTEGER_TYPES or code == codes.INT24:
         return number_values.integers(buf, pieces, code, column.unsigned)
     if code in _STRINGS or code in _BLOBS:
         return _strings(buf, pieces, column)
-    if code == layouts.NEWDECIMAL:
+    if code == codes.NEWDECIMAL:
         return number_values.decimals(buf, pieces, layout)
-    if code == layouts.JSON:
+    if code == codes.JSON:
         return json_texts(buf, pieces)
-    if code == layouts.ENUM:
+    if code == codes.ENUM:
         return text_values.enums(buf, pieces, layout.size, column.values)
-    if code == layouts.SET:
+    if code == codes.SET:
         return text_values.sets(buf, pieces, layout.size, column.values)
-    if code in (layouts.FLOAT, layouts.DOUBLE):
-        return number_values.floats(buf, pieces, "<f4" if code == layouts.FLOAT else "<f8")
-    if code == layouts.YEAR:
+    if code in (codes.FLOAT, codes.DOUBLE):
+        return number_values.floats(buf, pieces, "<f4" if code == codes.FLOAT else "<f8")
+    if code == codes.YEAR:
         return number_values.years(buf, pieces)
-    if code == layouts.BIT:
+    if code == codes.BIT:
         return number_values.bit_values(buf, pieces, layout)
     if code in _COMPRESSED:
         plain, pieces = text_values.decompressed(buf, pieces)
         return _strings(plain, pieces, column)
-    if code in (layouts.GEOMETRY, layouts.VECTOR):
+    if code in (codes.GEOMETRY, codes.VECTOR):
         return binary_at(buf, pieces)
     return _temporal(buf, pieces, layout)
 
 
 def _temporal(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
     code = layout.code
-    if code == layouts.DATETIME2:
+    if code == codes.DATETIME2:
         return temporal_values.datetimes(buf, pieces, layout)
-    if code == layouts.TIMESTAMP2:
+    if code == codes.TIMESTAMP2:
         return temporal_values.timestamps(buf, pieces, layout)
-    if code == layouts.TIME2:
+    if code == codes.TIME2:
         return temporal_values.times(buf, pieces, layout)
-    if code in (layouts.DATE, layouts.NEWDATE):
+    if code in (codes.DATE, codes.NEWDATE):
         return temporal_values.dates(buf, pieces)
     if layout.hires:
         return _HIRES[code](buf, pieces, layout)

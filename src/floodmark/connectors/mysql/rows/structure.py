@@ -81,9 +81,12 @@ class TableStructure:
         """The parts of the source block's text that name the table."""
         return table_pieces(self.schema, self.table)
 
-    def look(self) -> Hashable:
-        """Return what is equal for tables whose rows are made into events in the same way, names aside."""
-        return self.definition.columns, self.definition.key
+    def look(self) -> Hashable | None:
+        """Return what is equal for tables whose rows are made into events in the same way, names aside.
+
+        None is for MariaDB's sequences.
+        """
+        return None if self.definition.sequence else (self.definition.columns, self.definition.key)
 
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""

@@ -73,7 +73,6 @@ _KNOWN = _INTEGERS | _APPROXIMATE | _CHARACTERS | _TEMPORAL | _GEOMETRIC | _OTHE
 AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
-_VECTOR_LENGTH = 2048
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,6 @@ class ColumnType:
         for name, short, sizes in (("text", ("char", "varchar"), _TEXTS), ("blob", ("binary", "varbinary"), _BLOBS)):
             if self.name == name or (self.name in short and size > _ROW_BYTES):
                 self.name = sizes[sum(size > limit for limit in _SIZES)]
-                self.length = self.length if self.name == name else None
 
 
 def choose_charset(
@@ -246,10 +244,8 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.scale = found.scale or 0
     elif found.name == "bit" and found.length is None:
         found.length = 1
-    elif found.name == "vector" and found.length is None:
-        found.length = _VECTOR_LENGTH
     elif found.name in _TEMPORAL:
-        found.length, found.scale = None, found.length or None
+        found.length, found.scale = None, found.length
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
         found.name = "double"
 

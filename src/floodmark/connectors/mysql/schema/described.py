@@ -55,6 +55,9 @@ _JDBC_TYPES = {
     "LONGTEXT": 12,
     "LONG": 12,
     "LONG VARCHAR": 12,
+    "LONG VARCHARACTER": 12,
+    "LONG CHAR VARYING": 12,
+    "LONG CHARACTER VARYING": 12,
     "BINARY": -2,
     "VARBINARY": -3,
     "TINYBLOB": 2004,
@@ -94,19 +97,18 @@ def described_column(column: Column, position: int, comments: bool = False) -> d
         position: its number in the table, from 1.
         comments: whether comments are told.
     """
-    declared = column.declared or column.type.upper()
-    name = declared + (" UNSIGNED" if column.unsigned else "") + (" ZEROFILL" if column.zerofill else "")
+    name = type_name(column)
     # Debezium says so of every column that the server fills in by itself, but not of generated columns.
     automatic = column.auto_increment or column.on_update
     return {
         "name": column.name,
-        "jdbcType": _jdbc_type(_ATTRIBUTES.sub("", declared)),
+        "jdbcType": _jdbc_type(_ATTRIBUTES.sub("", _declared(column))),
         "nativeType": None,
         "typeName": name,
         "typeExpression": name,
-        "charsetName": _charset(column, declared),
-        "length": _length(column, declared),
-        "scale": None if column.type in _TEMPORAL else column.scale,
+        "charsetName": _charset(column),
+        "length": declared_length(column),
+        "scale": declared_scale(column),
         "position": position,
         "optional": column.optional,
         "autoIncremented": automatic,
@@ -115,6 +117,31 @@ def described_column(column: Column, position: int, comments: bool = False) -> d
         "defaultValueExpression": _default(column),
         "enumValues": ["'" + value.replace("'", "''") + "'" for value in column.values] or None,
     }
+
+
+def type_name(column: Column) -> str:
+    """Return a type's name as it was declared, upper case."""
+    return _declared(column) + (" UNSIGNED" if column.unsigned else "") + (" ZEROFILL" if column.zerofill else "")
+
+
+def declared_length(column: Column) -> int | None:
+    """Return what Debezium takes for a type's length: that of times is the digits of a second's fraction."""
+    if column.type == "enum":
+        return 1
+    if column.type == "set":
+        return max(0, 2 * len(column.values) - 1)
+    if column.type in _TEMPORAL:
+        return column.scale
+    if column.declared in ("BOOL", "BOOLEAN"):
+        return None
+    if column.declared == "NCHAR" and column.length is None:
+        return 1
+    return column.length
+
+
+def declared_scale(column: Column) -> int | None:
+    """Return the digits behind the point."""
+    return None if column.type in _TEMPORAL else column.scale
 
 
 def has_default(column: Column) -> bool:
@@ -128,26 +155,17 @@ def _jdbc_type(declared: str) -> int:
     return _JDBC_TYPES.get(declared, _OTHER)
 
 
-def _charset(column: Column, declared: str) -> str | None:
+def _declared(column: Column) -> str:
+    return column.declared or column.type.upper()
+
+
+def _charset(column: Column) -> str | None:
+    declared = _declared(column)
     if declared.startswith(("NATIONAL ", "NCHAR", "NVARCHAR")):
         return "utf8"
     if column.type in _OF_BYTES and ("CHAR" in declared or "TEXT" in declared):
         return "binary"
     return column.charset
-
-
-def _length(column: Column, declared: str) -> int | None:
-    if column.type == "enum":
-        return 1
-    if column.type == "set":
-        return max(0, 2 * len(column.values) - 1)
-    if column.type in _TEMPORAL:
-        return column.scale
-    if declared in ("BOOL", "BOOLEAN"):
-        return None
-    if declared == "NCHAR" and column.length is None:
-        return 1
-    return column.length
 
 
 def _default(column: Column) -> str | None:

@@ -65,12 +65,10 @@ def _store(option: str, path: str, use: Callable[[bytes], T]) -> T:
                 "pkcs12.",
             )
         return use(data)
-    except (OSError, ValueError, ssl.SSLError) as exc:
-        reason = (
-            exc.strerror
-            if isinstance(exc, OSError) and exc.strerror
-            else "it is neither PEM nor PKCS 12, or has another password"
-        )
+    except (OSError, ValueError) as exc:
+        reason: str | None = "it is neither PEM nor PKCS 12, or has another password"
+        if isinstance(exc, OSError) and not isinstance(exc, ssl.SSLError):
+            reason = exc.strerror
         raise ConfigError(
             f"Option '{option}': '{path}' cannot be read: {reason}.",
             f"Check the file, and {option}.password if it is a PKCS 12 file or holds an encrypted key.",
