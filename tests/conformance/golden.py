@@ -54,7 +54,7 @@ def masked(value: str | None) -> str | None:
 
 def masked_key(topic: str, key: str | None) -> str | None:
     """Return an event's key with 0 for what is different in each run."""
-    return _without_ids(key) if key is not None and topic.endswith(("transaction", "_tx")) else key
+    return _without_ids(key) if key is not None and topic.endswith(("transaction", "_tx", ".tx")) else key
 
 
 def settled(events: list[Golden]) -> list[Golden]:

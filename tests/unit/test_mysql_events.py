@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.connectors.mysql.gtid import MysqlGtids
+from floodmark.connectors.mysql.log import column_types as tm
 from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log import table_map as tm
 from floodmark.connectors.mysql.log.checksums import first_wrong, has_checksum
 from floodmark.connectors.mysql.log.compressed import decompressed, payload_events
 from floodmark.connectors.mysql.log.queries import BEGIN, COMMIT, OTHER, parse_query, query_kinds

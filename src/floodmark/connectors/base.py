@@ -265,6 +265,14 @@ class Connector(Protocol):
         of its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
         """
 
+    def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
+
+        Args:
+            position: of the read point.
+            token: the read point's.
+        """
+
     def tables(self) -> list[dict[str, Any]]:
         """Return all captured tables, described in the same way."""
 

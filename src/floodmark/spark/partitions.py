@@ -52,6 +52,13 @@ class NotificationPartition(InputPartition):
     position: str
 
 
+@dataclass
+class AnnouncementPartition(InputPartition):
+    """Events that come before the rows of a snapshot, as rows of the output."""
+
+    rows: list[dict[str, Any]]
+
+
 class WarmPartition(InputPartition):
     """Nothing to read: lets a worker start and import before there is work for it."""
 

@@ -93,7 +93,7 @@ class Planner:
         self._lane = SecondLane(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
         self._incremental = make_engine(around, notifications, pace, options, store)
-        self._tasks = MicroBatchTasks(options, owner, self._log, self._engine, self._lane, self._incremental)
+        self._tasks = MicroBatchTasks(options, owner, connector, self._log, self._engine, self._lane, self._incremental)
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)

@@ -23,6 +23,7 @@ from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import (
+    AnnouncementPartition,
     ChunkPartition,
     HeartbeatPartition,
     LogPartition,
@@ -117,6 +118,8 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Return a partition's events; runs in an executor."""
         if isinstance(partition, WarmPartition):
             return iter([pa.RecordBatch.from_pylist([], schema=self._schema)])
+        if isinstance(partition, AnnouncementPartition):
+            return iter([pa.RecordBatch.from_pylist(partition.rows, schema=self._schema)])
         if isinstance(partition, NotificationPartition):
             if self._options.format != "events":
                 return iter(())

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.base import Connector
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.reports import Part
+from floodmark.snapshot.state import SnapshotState
 from floodmark.spark.captured import CapturedLog
 from floodmark.spark.lane import SecondLane
 from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import (
+    AnnouncementPartition,
     ChunkPartition,
     HeartbeatPartition,
     LogPartition,
@@ -26,7 +29,15 @@ from floodmark.spark.partitions import (
 
 MAX_WARM = 8
 
-Task = LogPartition | ChunkPartition | WindowPartition | NotificationPartition | HeartbeatPartition | WarmPartition
+Task = (
+    AnnouncementPartition
+    | LogPartition
+    | ChunkPartition
+    | WindowPartition
+    | NotificationPartition
+    | HeartbeatPartition
+    | WarmPartition
+)
 
 
 class MicroBatchTasks:
@@ -35,6 +46,7 @@ class MicroBatchTasks:
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
+        connector: the source.
         log: what capture has received.
         engine: of the snapshots that everything waits for.
         lane: the second lane.
@@ -45,6 +57,7 @@ class MicroBatchTasks:
         self,
         options: CommonOptions,
         owner: str,
+        connector: Connector,
         log: CapturedLog,
         engine: SnapshotEngine,
         lane: SecondLane,
@@ -52,6 +65,7 @@ class MicroBatchTasks:
     ) -> None:
         self._options = options
         self._owner = owner
+        self._connector = connector
         self._log = log
         self._engine = engine
         self._lane = lane
@@ -63,6 +77,7 @@ class MicroBatchTasks:
         if start.new and end.snapshot is None:
             result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
         if end.snapshot is not None:
+            result += self._announcements(start, end.snapshot)
             result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
         result += self._lane_tasks(start, end)
         captured = self._log_tasks(start, end)
@@ -74,6 +89,13 @@ class MicroBatchTasks:
         if end.heartbeat is not None:
             result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
         return result
+
+    def _announcements(self, start: Offset, snapshot: SnapshotState) -> list[Task]:
+        """Return what comes before the rows, if the snapshot begins with this micro-batch."""
+        if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
+            return []
+        rows = self._connector.announcements(snapshot.position, snapshot.token)
+        return [AnnouncementPartition(rows)] if rows else []
 
     def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
         result: list[Task] = []

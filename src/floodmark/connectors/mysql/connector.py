@@ -21,6 +21,7 @@ from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes
 from floodmark.connectors.mysql.server.connection import Connection, close, connect, run
 from floodmark.connectors.mysql.server.preflight import obstacles
 from floodmark.connectors.mysql.server.side_session import BinlogSideSession
+from floodmark.connectors.mysql.snapshot.announcements import announcements
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import CheckpointError, ConnectError, SourceStateError
@@ -120,6 +121,10 @@ class BinlogConnector(Snapshots):
     def lag_bytes(self, position: str) -> int:
         """Return how many bytes of binlog lie between a position and its end."""
         return lag_bytes(binlogs(self._ordinary()), Position.parse(position))
+
+    def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what the schema change topic tells when a snapshot begins."""
+        return announcements(self._ordinary(), self._options, self._schema.schema, position, token)
 
     def follow_tables(self) -> None:
         """Do nothing: the binlog holds all tables."""

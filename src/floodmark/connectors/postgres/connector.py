@@ -222,6 +222,11 @@ class PostgresConnector:
         found = self._described([(reading.stored, reading.published) for reading in readings])
         return [{**table, "file": NO_FILE, "units": WHOLE} if table["oid"] in whole else table for table in found]
 
+    def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return nothing: PostgreSQL's log tells of no structures."""
+        del position, token
+        return []
+
     def follow_tables(self) -> None:
         """Change the publication, if it lists tables and this source keeps it."""
         if self._options.publication_autocreate_mode == "filtered":

@@ -115,3 +115,25 @@ def statement_block(
         f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":{server},"gtid":{shown},'
         f'"file":{dumps(file)},"pos":{offset},"row":0,"thread":{"null" if thread < 0 else thread},"query":null}}'
     )
+
+
+def read_statement_block(
+    flavor: str, prefix: str, database: str, tables: str | None, micros: int, file: str, offset: int
+) -> str:
+    """Return the source block of a statement that stands for what a snapshot has read.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        database: that it concerns; empty if that is the whole server.
+        tables: the table's name; None for null.
+        micros: when it was read, microseconds since the epoch.
+        file: name of the binlog file of the read point.
+        offset: its place in the file.
+    """
+    named = "null" if tables is None else dumps(tables)
+    return (
+        f'{head(flavor, prefix)}{micros // 1000},"snapshot":"true","db":{dumps(database)},"sequence":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"table":{named},"server_id":0,"gtid":null,"file":{dumps(file)},'
+        f'"pos":{offset},"row":0,"thread":null,"query":null}}'
+    )

@@ -81,7 +81,9 @@ def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaCha
     """
     told = [change for change in applied.changes if not change.quiet and change.kind != TRUNCATE]
     if not told:
-        return [SchemaChange(applied.database or database, text)] if applied.understood else []
+        return (
+            [SchemaChange(applied.database or database, text, _no_tables(applied, text))] if applied.understood else []
+        )
     by_database: dict[str, list[Change]] = {}
     for change in told:
         by_database.setdefault(change.id[0], []).append(change)
@@ -90,6 +92,11 @@ def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaCha
         for name, changes in by_database.items()
         for change in changes
     ]
+
+
+def _no_tables(applied: Applied, text: str) -> str | None:
+    """Return what stands for the tables of a statement that changes none: null if a database comes or goes."""
+    return None if applied.database is not None and not text.lstrip().upper().startswith("ALTER") else ""
 
 
 def snapshot_changes(
