@@ -77,6 +77,8 @@ class RowEvents:
 
     def alike(self, relation: Numbers, shape: Numbers) -> Iterator[Numbers]:
         """Yield the indices of events that can be split together: one shape of tables, one kind, the same bitmaps."""
+        if not len(relation):
+            return
         key = np.stack([shape[relation], self.kind.astype(np.int64), self.look])
         _, owner = np.unique(key, axis=1, return_inverse=True)
         owner = owner.ravel()

@@ -131,7 +131,8 @@ class SnapshotTables:
         }
 
     def described(self) -> list[dict[str, Any]]:
-        """Return all captured tables, as the engines take them."""
+        """Return all captured tables, as the engines take them; also one that was created a moment ago."""
+        self.forget()
         return [self._describe(found) for found in self.now().values()]
 
     def to_snapshot(self) -> list[dict[str, Any]]:
