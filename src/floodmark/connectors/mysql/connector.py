@@ -24,9 +24,10 @@ from floodmark.connectors.mysql.server.side_session import BinlogSideSession
 from floodmark.connectors.mysql.snapshot.announcements import announcements
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.side_statements import SideStatements
-from floodmark.errors import CheckpointError, ConnectError, SourceStateError
+from floodmark.errors import CheckpointError, ConnectError, SchemaHistoryError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
+from floodmark.snapshot.modes import make_snapshotter
 
 log = get_logger(__name__)
 
@@ -91,7 +92,13 @@ class BinlogConnector(Snapshots):
                     "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
                 )
         find_start(conn, flavor, place, known)
-        self._schema.rewind(position)
+        try:
+            self._schema.rewind(position)
+        except SchemaHistoryError as exc:
+            if not make_snapshotter(self._options).should_snapshot_on_schema_error():
+                raise
+            log.warning("schema_history_is_rebuilt", error=exc.what, position=position)
+            self._schema.begin(position, self._settled_schema(conn)[0])
 
     def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
         """Return the structures of the tables, and a place in the log where they are so."""
