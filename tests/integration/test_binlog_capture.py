@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import pymysql
 import pytest
 from pydantic import SecretStr
 
@@ -273,6 +274,14 @@ def test_checksums_are_switched_off_and_on(flavor: Flavor, request: pytest.Fixtu
     checks = [move[3] for cut in follower.cuts for move in cut.data.header["moves"]]
     assert False in checks
     follower.close()
+    again = Follower(server, follower.cuts[0].after)
+    server.execute("SET GLOBAL binlog_checksum = NONE")
+    try:
+        again.to_end()
+    finally:
+        server.execute("SET GLOBAL binlog_checksum = CRC32")
+    assert again.rows() == writer.rows
+    again.close()
 
 
 def test_mariadbs_compressed_events(mariadb: MysqlServer) -> None:
@@ -288,6 +297,19 @@ def test_mariadbs_compressed_events(mariadb: MysqlServer) -> None:
         "ALTER TABLE compressed.b COMMENT 'a comment that is long enough to be compressed'"
     ]
     assert not writer.rows
+    follower.close()
+
+
+def test_mariadbs_alter_table_in_two_phases(mariadb: MysqlServer) -> None:
+    Writer(mariadb, "phases")
+    follower = Follower(mariadb)
+    add, twice = "ALTER TABLE phases.a ADD COLUMN two INT", "ALTER TABLE phases.a ADD UNIQUE (pad(10))"
+    mariadb.execute("SET SESSION binlog_alter_two_phase = ON", add, "INSERT INTO phases.a (id) VALUES (1), (2)")
+    mariadb.execute("UPDATE phases.a SET pad = 'same'")
+    with pytest.raises(pymysql.err.IntegrityError):
+        mariadb.execute("SET SESSION binlog_alter_two_phase = ON", twice)
+    follower.to_end()
+    assert [sql for sql, _ in follower.structures.statements] == [add]
     follower.close()
 
 

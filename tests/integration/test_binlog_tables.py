@@ -7,7 +7,7 @@ import pytest
 from floodmark.connectors.mysql.log import column_types as tm
 from floodmark.connectors.mysql.log.event_types import CHECKSUM_BYTES, TABLE_MAP, TYPE
 from floodmark.connectors.mysql.log.segments import event_at
-from floodmark.connectors.mysql.log.table_map import TableMap, parse_table_map
+from floodmark.connectors.mysql.log.table_map import NUMERIC, TableMap, parse_table_map
 from tests.support.binlog import Follower
 from tests.support.mysql import MysqlServer
 
@@ -72,7 +72,7 @@ def test_full_metadata(binlog_server: MysqlServer) -> None:
     assert (found.database, found.table) == ("full_metadata", "kinds")
     columns = {column.name: column for column in found.columns}
     assert list(columns) == [*COLUMNS, *MORE[binlog_server.flavor]]
-    numeric = {name for name, column in columns.items() if column.type in tm.NUMERIC}
+    numeric = {name for name, column in columns.items() if column.type in NUMERIC}
     assert {name for name in numeric if columns[name].unsigned} == UNSIGNED
     assert all(columns[name].unsigned is not None for name in numeric)
     assert {name for name, column in columns.items() if not column.nullable} == {"b", "v"}

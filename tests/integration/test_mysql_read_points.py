@@ -107,7 +107,7 @@ def test_views_lie_exactly_at_their_place_in_the_log(binlog_server: MysqlServer,
     server.execute("FLUSH BINARY LOGS")
     start = end_of(server)
     with transfers(server, sessions=2):
-        for _ in range(20 if locking == "none" else 3):
+        for _ in range(8 if locking == "none" else 3):
             point = opened(points(server, locking).open(2))
             try:
                 assert point.alive()
@@ -134,7 +134,7 @@ def test_a_window_begins_before_what_its_view_shows_and_ends_after_it(binlog_ser
     start = end_of(server)
     found = []
     with transfers(server):
-        for _ in range(20):
+        for _ in range(8):
             window = points(server).open_window()
             done = int(window.query("SELECT COUNT(*) FROM bank.done")[0][0])
             window.release()

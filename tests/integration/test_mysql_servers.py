@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,21 @@ def test_the_capturing_user_reads_the_binlog_but_writes_nothing(binlog_server: M
         assert cursor.fetchall()
         with pytest.raises(Exception, match="denied"):
             cursor.execute("CREATE DATABASE forbidden")
+
+
+def test_a_server_ends_with_the_process_that_started_it() -> None:
+    script = (
+        "import os; from tests.support.mysql import MysqlServer; server = MysqlServer('mariadb').__enter__(); "
+        "print(server.directory, server.port, flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    directory, port = done.stdout.split()
+    deadline = time.monotonic() + 30
+    while Path(directory).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port)))
 
 
 def _rows(server: MysqlServer, query: str) -> list[tuple[Any, ...]]:

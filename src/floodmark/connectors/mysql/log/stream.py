@@ -153,8 +153,8 @@ class MysqlStream:
             self._last_data = time.monotonic()
             receiver.take(count)
             self._skip_resumed()
-            if receiver.idle:
-                # What belongs to no transaction must not fill the buffer of an idle stream.
+            if receiver.empty:
+                # What belongs to no transaction, or is skipped, must not fill the buffer.
                 receiver.drop(receiver.waiting.count, receiver.framed)
             # Leaving the server a moment lets it write and us read in large pieces: cheaper for both.
             if count >= BURST_BYTES:

@@ -28,8 +28,9 @@ import pymysql
 from pymysql.constants import COMMAND
 
 from floodmark.connectors.mysql.schema.catalog import read_schema
-from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
 from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
 from floodmark.connectors.mysql.snapshot.watermarks import Mark
@@ -57,7 +58,7 @@ class MysqlReadPoint:
     Args:
         views: connections whose views show the same.
         lock: the connection that holds a lock as long as the read point is held, if any.
-        schema: the structures of all tables, as the views show them.
+        schema: the structures of all tables, as the views show them; not asked for a window.
         place: where the views lie, or the place up to which a window reaches.
         position: that as a position.
         low: where a window begins; the same position if there is none.
@@ -68,14 +69,14 @@ class MysqlReadPoint:
         self,
         views: list[Connection],
         lock: Connection | None,
-        schema: Schema,
+        schema: Schema | None,
         place: LogEnd,
         position: str,
         low: str | None = None,
     ) -> None:
         self.position = position
         self.low = position if low is None else low
-        self.schema = schema
+        self._schema = schema
         self.place = place
         self.mark: Mark | None = None
         self._closed = False
@@ -93,6 +94,21 @@ class MysqlReadPoint:
         self._idle: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
         for view in views:
             self._idle.put(view)
+
+    @property
+    def schema(self) -> Schema:
+        """The structures of all tables, as the views show them."""
+        assert self._schema is not None
+        return self._schema
+
+    def table(self, at: TableId, look: Callable[[TableId], Table | None]) -> Table | None:
+        """Return a table as the views show it.
+
+        Args:
+            at: its name.
+            look: returns the table as it is now; a view that was opened before doesn't show one that was altered since.
+        """
+        return look(at) if self._schema is None else self._schema.tables.get(at)
 
     def end_view(self) -> None:
         """Let go of the view: all that is wanted of it has been read."""
@@ -120,8 +136,11 @@ class MysqlReadPoint:
             raise ConnectError("The view of the tables is lost.")
         try:
             run(conn, "SAVEPOINT floodmark", DOING)
-            yield conn
-            run(conn, "ROLLBACK TO SAVEPOINT floodmark", DOING)
+            try:
+                yield conn
+            finally:
+                if conn.open:
+                    run(conn, "ROLLBACK TO SAVEPOINT floodmark", DOING)
         finally:
             if conn.open:
                 self._idle.put(conn)
@@ -206,7 +225,8 @@ class ReadPoints:
 
         Args:
             views: how many may read at a time; it may become fewer.
-            may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows.
+            may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows. Without, the point
+                is one of many that are each held for a moment.
 
         Returns:
             None if there is none without a lock.
@@ -220,7 +240,10 @@ class ReadPoints:
                 self._lock(control)
                 sessions.taken = [control]
                 return self._made(sessions, read_schema(control, self._server), self._begin_locked(control, conns))
-            return self._between(sessions, lambda: self._begin(control, conns, may_lock))
+            if may_lock:
+                return self._with_schema(sessions)
+            place = self._begin(control, conns, may_lock)
+            return None if place is None else self._made(sessions, None, place)
 
     def open_window(self) -> MysqlReadPoint:
         """Open a view whose place in the log lies between two others: the window's beginning and its position.
@@ -233,35 +256,23 @@ class ReadPoints:
         with self._sessions(1) as sessions:
             control = sessions.control
 
-            def begin() -> LogEnd:
-                sessions.low = self.end_of_log(control)
-                self._wait_for_owners(control)
-                self._start(sessions.views)
-                return self.end_of_log(control)
-
-            point = self._between(sessions, begin)
-            assert point is not None
-            return point
+            sessions.low = self.end_of_log(control)
+            self._wait_for_owners(control)
+            self._start(sessions.views)
+            return self._made(sessions, None, self.end_of_log(control))
 
     def open_view(self) -> MysqlReadPoint:
         """Open a view after a mark that was written to the log; the caller knows where that lies."""
         with self._sessions(1) as sessions:
+            self._start(sessions.views)
+            return self._made(sessions, None, self.end_of_log(sessions.control))
 
-            def begin() -> LogEnd:
-                self._start(sessions.views)
-                return self.end_of_log(sessions.control)
-
-            point = self._between(sessions, begin)
-            assert point is not None
-            return point
-
-    def _between(self, sessions: _Sessions, begin: Callable[[], LogEnd | None]) -> MysqlReadPoint | None:
+    def _with_schema(self, sessions: _Sessions) -> MysqlReadPoint:
         """Open views while the tables' structures stay as they are, so that the views show them."""
         for _ in range(STRUCTURE_TRIES):
             before = read_schema(sessions.control, self._server)
-            place = begin()
-            if place is None:
-                return None
+            place = self._begin(sessions.control, sessions.views, may_lock=True)
+            assert place is not None
             if read_schema(sessions.control, self._server) == before:
                 return self._made(sessions, before, place)
         raise SourceStateError(
@@ -272,7 +283,7 @@ class ReadPoints:
         """Return where the log ends."""
         return log_end(conn, self._server.flavor, self._server.version)
 
-    def _made(self, sessions: _Sessions, schema: Schema, place: LogEnd) -> MysqlReadPoint:
+    def _made(self, sessions: _Sessions, schema: Schema | None, place: LogEnd) -> MysqlReadPoint:
         low, position = (self._position_of(one) for one in (sessions.low or place, place))
         lock = sessions.control if sessions.taken else None
         sessions.taken = [*sessions.taken, *sessions.views]

@@ -8,6 +8,7 @@ Source: MySQL's documentation, "Text Resultset".
 
 from __future__ import annotations
 
+import contextlib
 import select
 import ssl
 from collections.abc import Generator, Iterator
@@ -119,7 +120,9 @@ class _Answer:
                     yield found
         finally:
             if self.ended:
-                self._socket.settimeout(timeout)
+                # Whoever releases the view has closed it.
+                with contextlib.suppress(OSError):
+                    self._socket.settimeout(timeout)
 
     def _receive(self) -> int:
         """Take what has arrived, up to a piece; return how many bytes."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.base import ChunkOutcome
+from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.snapshot.key_ranges import (
     forced,
@@ -25,28 +27,32 @@ from floodmark.connectors.mysql.snapshot.text_rows import select_expression
 from floodmark.errors import SourceStateError
 
 
-def chunk_rows(point: MysqlReadPoint, chunk: dict[str, Any], size: int) -> Generator[SegmentData, None, ChunkOutcome]:
+def chunk_rows(
+    point: MysqlReadPoint, chunk: dict[str, Any], size: int, look: Callable[[TableId], Table | None]
+) -> Generator[SegmentData, None, ChunkOutcome]:
     """Return the rows of a chunk, as ``connectors.base.Connector.window_rows`` says.
 
     Args:
         point: the view.
         chunk: as an engine describes it.
         size: bytes of a piece, about.
+        look: returns a table as it is now.
     """
     table = Table.from_json(chunk["table"])
     statement = chunk["stored"]["statement"]
     if statement is None:
-        seen = point.schema.tables.get((table.database, table.name))
+        seen = point.table((table.database, table.name), look)
         if seen is None or fingerprint(seen) != chunk["file"]:
             return "nothing"
     with point.view() as conn:
         try:
-            for buf, starts in row_pieces(conn, _query(table, chunk), f"reading {table_name(table)}", size):
-                data = SegmentData(buf, starts.astype(np.uint32))
-                if chunk["key"] is not None:
-                    row = buf[int(starts[-1]) :].tobytes()
-                    data.header["last"] = key_of_row(row, table.columns, chunk["key"])
-                yield data
+            with closing(row_pieces(conn, _query(table, chunk), f"reading {table_name(table)}", size)) as pieces:
+                for buf, starts in pieces:
+                    data = SegmentData(buf, starts.astype(np.uint32))
+                    if chunk["key"] is not None and chunk.get("to_end"):
+                        row = buf[int(starts[-1]) :].tobytes()
+                        data.header["last"] = key_of_row(row, table.columns, chunk["key"])
+                    yield data
         except TableChangedError as exc:
             if statement is not None:
                 raise SourceStateError(

@@ -61,6 +61,7 @@ class Snapshots:
     def read_point(self) -> MysqlReadPoint:
         """Open a read point at the end of the log."""
         point = self._points().open(reading_threads(self._options))
+        self._tables.forget()
         assert point is not None
         return point
 
@@ -75,6 +76,7 @@ class Snapshots:
 
     def open_window(self, after: str) -> Window | None:
         """Open a view of the tables at an exact place of the log if there is one at once, else in a window."""
+        self._tables.forget()
         del after  # What was delivered was in the log before, and so is before all that is read here.
         if self._marks is not None:
             conn = self._ordinary()
@@ -90,7 +92,7 @@ class Snapshots:
     def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as a view shows them, as text of MySQL's protocol."""
         assert isinstance(window, MysqlReadPoint)
-        return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes)
+        return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes, self._tables.find)
 
     def close_window(self, window: Window) -> None:
         """Let go of a window's view; with marks, mark its end in the signal table."""

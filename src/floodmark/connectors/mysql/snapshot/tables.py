@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,8 @@ log = get_logger(__name__)
 
 OVERRIDES = "snapshot.select.statement.overrides"
 WHOLE = 1
+KNOWN_S = 1.0
+MANY = 200
 _ESTIMATES = """
     SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_ROWS, COALESCE(e.TRANSACTIONS, 'NO') FROM information_schema.TABLES t
     LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
@@ -88,28 +91,43 @@ class SnapshotTables:
         # What the query said, so that it says the same as long as the snapshot runs.
         self._asked: dict[tuple[str, tuple[str, ...]], str | None] = {}
         self._warned: set[str] = set()
+        self._known: dict[int, Found] = {}
+        self._known_until = 0.0
 
     def now(self, numbers: Sequence[int] | None = None) -> dict[int, Found]:
-        """Return the captured tables by their numbers.
+        """Return the captured tables by their numbers, as they were less than a second ago.
 
         Args:
             numbers: only these.
         """
+        if time.monotonic() > self._known_until:
+            self._known = self._look()
+            self._known_until = time.monotonic() + KNOWN_S
+        if numbers is None:
+            return self._known
+        return {number: self._known[number] for number in numbers if number in self._known}
+
+    def forget(self) -> None:
+        """Look again at the next question."""
+        self._known_until = 0.0
+
+    def find(self, at: TableId) -> Table | None:
+        """Return a table as it is now."""
+        return read_schema(self._ordinary(), self._server(), [at]).tables.get(at)
+
+    def _look(self) -> dict[int, Found]:
         conn = self._ordinary()
         estimates = {
             (str(database), str(name)): (-1 if rows is None else int(rows), transactions == "YES")
             for database, name, rows, transactions in run(conn, _ESTIMATES, "reading the list of tables")
         }
-        wanted: dict[TableId, int] = {
-            at: table_number(*at)
-            for at in estimates
-            if self._options.captures(*at) and (numbers is None or table_number(*at) in numbers)
-        }
-        known: Mapping[TableId, Table] = read_schema(conn, self._server(), list(wanted)).tables if wanted else {}
+        wanted = [at for at in estimates if self._options.captures(*at)]
+        # A long list of names costs more than the tables that are not wanted.
+        known = read_schema(conn, self._server(), wanted if len(wanted) <= MANY else None).tables
         return {
-            wanted[at]: Found(table, *estimates[at])
-            for at, table in sorted(known.items())
-            if at in wanted and not table.sequence
+            table_number(*at): Found(known[at], *estimates[at])
+            for at in sorted(wanted)
+            if at in known and not known[at].sequence
         }
 
     def described(self) -> list[dict[str, Any]]:
