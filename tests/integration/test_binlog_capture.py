@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import pymysql
 import pytest
 from pydantic import SecretStr
 
-from floodmark.connectors.mysql.gtid import parse_gtids
+from floodmark.connectors.mysql.gtid import parse_gtids, source_filter
 from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.start import KnownPlace
 from floodmark.connectors.mysql.position import Position
@@ -273,6 +275,14 @@ def test_checksums_are_switched_off_and_on(flavor: Flavor, request: pytest.Fixtu
     checks = [move[3] for cut in follower.cuts for move in cut.data.header["moves"]]
     assert False in checks
     follower.close()
+    again = Follower(server, follower.cuts[0].after)
+    server.execute("SET GLOBAL binlog_checksum = NONE")
+    try:
+        again.to_end()
+    finally:
+        server.execute("SET GLOBAL binlog_checksum = CRC32")
+    assert again.rows() == writer.rows
+    again.close()
 
 
 def test_mariadbs_compressed_events(mariadb: MysqlServer) -> None:
@@ -288,6 +298,19 @@ def test_mariadbs_compressed_events(mariadb: MysqlServer) -> None:
         "ALTER TABLE compressed.b COMMENT 'a comment that is long enough to be compressed'"
     ]
     assert not writer.rows
+    follower.close()
+
+
+def test_mariadbs_alter_table_in_two_phases(mariadb: MysqlServer) -> None:
+    Writer(mariadb, "phases")
+    follower = Follower(mariadb)
+    add, twice = "ALTER TABLE phases.a ADD COLUMN two INT", "ALTER TABLE phases.a ADD UNIQUE (pad(10))"
+    mariadb.execute("SET SESSION binlog_alter_two_phase = ON", add, "INSERT INTO phases.a (id) VALUES (1), (2)")
+    mariadb.execute("UPDATE phases.a SET pad = 'same'")
+    with pytest.raises(pymysql.err.IntegrityError):
+        mariadb.execute("SET SESSION binlog_alter_two_phase = ON", twice)
+    follower.to_end()
+    assert [sql for sql, _ in follower.structures.statements] == [add]
     follower.close()
 
 
@@ -357,6 +380,14 @@ def _continues(first: MysqlServer, second: MysqlServer) -> None:
     assert Position.parse(moved.upto).epoch == 1
     assert moved.cuts[0].after == follower.upto < moved.upto
     moved.close()
+    # Without the first server's transactions nothing is left but what the second one wrote.
+    second.execute("INSERT INTO moved.b VALUES (1000000, NULL)")
+    own = Follower(second, follower.upto)
+    own.known = follower.known
+    own.settings = replace(own.settings, taken=source_filter([], [f"(0-)?{identity(first)}"]))
+    own.until(lambda: bool(own.cuts))
+    assert own.rows() == [("c", 1000000)]
+    own.close()
 
 
 def test_a_purged_log_is_said_so(server: MysqlServer) -> None:

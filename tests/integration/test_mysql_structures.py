@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from floodmark.capture.store import SCHEMA_HISTORY
+from floodmark.errors import SchemaHistoryError
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 
@@ -106,3 +109,28 @@ def test_a_sequence_is_not_captured(mariadb: MysqlServer, tmp_path: Path) -> Non
     finally:
         query.stop()
         mariadb.execute("DROP DATABASE sequences")
+
+
+def test_a_lost_history_is_an_error_that_recovery_mends(binlog_server: MysqlServer, options: dict[str, str]) -> None:
+    binlog_server.execute("CREATE TABLE t (id int PRIMARY KEY)", database=DATABASE)
+    query = InProcess(options)
+    query.drain()
+    query.stop()
+    for history in Path(options["state.dir"]).glob(f"*/{SCHEMA_HISTORY}"):
+        shutil.rmtree(history)
+    binlog_server.execute("INSERT INTO t VALUES (1)", database=DATABASE)
+    lost = InProcess(options, query.offset)
+    with pytest.raises(SchemaHistoryError, match=r"snapshot\.mode=recovery"):
+        lost.drain()
+    lost.stop()
+    mended = InProcess({**options, "snapshot.mode": "recovery"}, query.offset)
+    try:
+        assert rows(mended.drain()) == [("t", {"id": 1})]
+    finally:
+        mended.stop()
+    again = InProcess(options, mended.offset)
+    try:
+        binlog_server.execute("INSERT INTO t VALUES (2)", database=DATABASE)
+        assert rows(again.drain()) == [("t", {"id": 2})]
+    finally:
+        again.stop()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.connectors.mysql.gtid import MysqlGtids
-from floodmark.connectors.mysql.log import column_types as tm
 from floodmark.connectors.mysql.log import event_types as types
 from floodmark.connectors.mysql.log.checksums import first_wrong, has_checksum
+from floodmark.connectors.mysql.log.column_types import LONG
 from floodmark.connectors.mysql.log.compressed import decompressed, payload_events
 from floodmark.connectors.mysql.log.queries import BEGIN, COMMIT, OTHER, parse_query, query_kinds
 from floodmark.connectors.mysql.log.table_map import ColumnMap, parse_table_map, table_name
@@ -146,7 +146,7 @@ def test_events_cut_anywhere_give_clear_errors() -> None:
     log = Log(checksum=False)
     log.table_map(5, "items")
     event = log.events[0]
-    assert parse_table_map(event, "mysql").columns == (ColumnMap(tm.LONG, nullable=False),)
+    assert parse_table_map(event, "mysql").columns == (ColumnMap(LONG, nullable=False),)
     for size in range(types.HEADER_BYTES, len(event)):
         with pytest.raises(DecodeError):
             parse_table_map(event[:size], "mysql")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable
 from itertools import pairwise
@@ -25,6 +26,10 @@ from tests.support.binlog import CountingStructures
 from tests.support.binlog_events import UUID, CannedChannel, Log, packets
 
 BEGIN = Position(0, 1, 4)
+TAGGED_BODY = bytes.fromhex(
+    "0276000000"
+    "02c29902e103ad0399030422c50371022d0204f103000000020404060a6d7974616708080a140c7fdd4671c1d160061075041283120b"
+)
 Streaming = Callable[..., tuple[MysqlStream, list[Cut]]]
 
 
@@ -48,6 +53,7 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> Streaming:
         segment_bytes: int = 1 << 20,
         known: KnownPlace | None = None,
         signals: Any = None,
+        flavor: str = "mysql",
     ) -> tuple[MysqlStream, list[Cut]]:
         sent = packets(data.events) if isinstance(data, Log) else data
         start = Start(DumpStart("binlog.000001", after.transaction if dump is None else dump), 0, True)
@@ -56,7 +62,7 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> Streaming:
         monkeypatch.setattr(stream_module, "close", lambda *_: None)
         monkeypatch.setattr(stream_module, "DumpChannel", lambda *_: CannedChannel(sent, piece))
         monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0.0)
-        settings = CaptureSettings("mysql", 1, segment_bytes)
+        settings = CaptureSettings(flavor, 1, segment_bytes)
         connect: Any = lambda: None  # noqa: E731
         stream = MysqlStream(connect, settings, CountingStructures(), lambda _: known, signals)
         stream.open(str(after))
@@ -141,7 +147,7 @@ def test_an_end_beyond_4_gib_is_reached_by_skipping(streaming: Streaming) -> Non
     end = log.transaction(2)
     log.next_file()
     log.transaction(3)
-    _, cuts = streaming(log, Position(0, 1, end), dump=4)
+    _, cuts = streaming(log, Position(0, 1, end), dump=4, piece=100, segment_bytes=300)
     assert ids(cuts) == [3]
     assert cuts[0].upto == str(Position(0, 2, log.offset))
     assert cuts[0].data.header["file"] == 2
@@ -375,3 +381,45 @@ def test_where_transactions_end(streaming: Streaming, mariadb: bool) -> None:
         _, cuts = streaming(part)
         found |= {Position.parse(cut.upto).transaction for cut in cuts}
     assert sorted(found) == ends
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.booleans(), st.booleans(), st.integers(60, 2000))
+def test_damaged_events_without_checksums_give_clear_errors(
+    data: st.DataObject, mariadb: bool, known: bool, segment_bytes: int
+) -> None:
+    log = Log(checksum=False, mariadb=mariadb)
+    log.begin_file()
+    log.transaction(1, 2)
+    log.gtid(standalone=True)
+    log.query("CREATE TABLE a (id INT)")
+    log.add(types.TAGGED_GTID, TAGGED_BODY)
+    log.query("BEGIN")
+    inner = Log(checksum=False)
+    inner.transaction(7)
+    payload = b"".join(inner.events)
+    log.add(
+        types.TRANSACTION_PAYLOAD, b"\x02\x03\xfc\xff\0\x01\x03\xfc" + struct.pack("<HB", len(payload), 0) + payload
+    )
+    log.gtid()
+    log.query("XA START 'a'")
+    log.table_map(9, "items")
+    log.rows(9, [1], last=False)
+    log.rows(9, range(20))
+    log.next_file()
+    log.transaction(3)
+    for _ in range(data.draw(st.integers(1, 3))):
+        index = data.draw(st.integers(0, len(log.events) - 1))
+        event = bytearray(log.events[index])
+        if data.draw(st.booleans()):
+            del event[data.draw(st.integers(types.HEADER_BYTES, len(event))) :]
+            event[types.SIZE : types.SIZE + 4] = struct.pack("<I", len(event))
+        for _ in range(data.draw(st.integers(0, 3))):
+            at = data.draw(st.integers(0, len(event) - 1))
+            event[at] = data.draw(st.sampled_from([0, 1, 255, 127, event[at] ^ 1]))
+        log.events[index] = bytes(event)
+    place = KnownPlace("server", "" if mariadb else "00010203-0405-0607-0809-0a0b0c0d0e0f:1-3") if known else None
+    with pytest.MonkeyPatch.context() as patch:
+        run = streaming.__wrapped__(patch)  # type: ignore[attr-defined]
+        with contextlib.suppress(FloodmarkError):
+            run(log, segment_bytes=segment_bytes, piece=150, known=place, flavor="mariadb" if mariadb else "mysql")

@@ -8,6 +8,7 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, parse_gtids
+from floodmark.connectors.mysql.log.decode import BinlogDecoder
 from floodmark.connectors.mysql.log.places import Places
 from floodmark.connectors.mysql.log.signal_rows import SignalRows
 from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
@@ -24,9 +25,11 @@ from floodmark.connectors.mysql.server.side_session import BinlogSideSession
 from floodmark.connectors.mysql.snapshot.announcements import announcements
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.side_statements import SideStatements
-from floodmark.errors import CheckpointError, ConnectError, SourceStateError
+from floodmark.errors import CheckpointError, ConnectError, SchemaHistoryError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
+from floodmark.rows.table_version import EventVersions
+from floodmark.snapshot.modes import make_snapshotter
 
 log = get_logger(__name__)
 
@@ -91,7 +94,13 @@ class BinlogConnector(Snapshots):
                     "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
                 )
         find_start(conn, flavor, place, known)
-        self._schema.rewind(position)
+        try:
+            self._schema.rewind(position)
+        except SchemaHistoryError as exc:
+            if not make_snapshotter(self._options).should_snapshot_on_schema_error():
+                raise
+            log.warning("schema_history_is_rebuilt", error=exc.what, position=position)
+            self._schema.begin(position, self._settled_schema(conn)[0])
 
     def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
         """Return the structures of the tables, and a place in the log where they are so."""
@@ -143,8 +152,17 @@ class BinlogConnector(Snapshots):
         settings = CaptureSettings(
             options.connector, options.replica_id, options.segment_bytes, options.binlog_heartbeat_ms / 1000
         )
+        counter = BinlogDecoder(options, EventVersions(options))
         return MysqlStream(
-            lambda: connect(options), settings, self._schema, self._places.at, SignalRows(options), self._places.add
+            lambda: connect(options),
+            settings,
+            self._schema,
+            self._places.at,
+            SignalRows(options),
+            self._places.add,
+            BinlogDecoder(options, EventVersions(options)).open_events
+            if options.provide_transaction_metadata
+            else None,
         )
 
     def discard_lost_log(self) -> None:

@@ -44,7 +44,7 @@ class Boundaries:
 
     Attributes:
         last_end: index of the last event that ends a transaction; -1 if there is none.
-        statements: index and text of statements that are no transaction control.
+        statements: index and text of statements that may change tables or rows.
     """
 
     last_end: int = -1
@@ -92,7 +92,7 @@ class BoundaryFinder:
                 explicit.append(index)
             elif query.ends or (not query.controls and not self._inside(index, gtids, explicit)):
                 alone.append(index)
-            if not query.controls:
+            if not query.controls and not query.tentative:
                 found.statements.append((index, query))
         found.last_end = max([*(int(part[-1]) for part in ends if len(part)), *alone], default=-1)
         last_gtid = int(gtids[-1]) if len(gtids) else -1

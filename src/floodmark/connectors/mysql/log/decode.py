@@ -179,6 +179,19 @@ class BinlogDecoder:
         if ddl is not None:
             yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
 
+    def open_events(self, data: SegmentData) -> dict[str, int]:
+        """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        events = segment_events(data)
+        tables = SegmentTables(events, data.header, data.header["flavor"])
+        shapes = Shapes(tables.relations, self._options)
+        isolation = Isolation(tables.relations, (), None, [], None)
+        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
+        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, None)
+        captured = np.append(shapes.shape, -1)[tables.relation] >= 0
+        segment = _Segment(events, tables, shapes, versions, source, isolation)
+        _, orders = self._orders(data, segment, events.of("rows") & captured)
+        return orders.of_transaction(len(events.transactions.start) - 1)
+
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
         if batch is not None:

@@ -33,7 +33,7 @@ _CONTROL = re.compile(
 _FLAGS2, _SQL_MODE, _CATALOG, _INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = 0, 1, 2, 3, 4, 5, 6
 _LC_TIME, _CHARSET_DATABASE, _TABLE_MAP, _MASTER_DATA, _INVOKER, _UPDATED_DBS, _MICROSECONDS = 7, 8, 9, 10, 11, 12, 13
 _COMMIT_TS, _COMMIT_TS2, _EXPLICIT_TS, _DDL_XID, _UTF8MB4, _REQUIRE_KEY, _ENCRYPTION = 14, 15, 16, 17, 18, 19, 20
-_HRNOW, _XID = 128, 129
+_HRNOW, _XID, _ALTER_PHASE = 128, 129, 130
 
 _SIZES = {_FLAGS2: 4, _SQL_MODE: 8, _INCREMENT: 4, _CHARSET: 6, _LC_TIME: 2, _CHARSET_DATABASE: 2, _TABLE_MAP: 8}
 _SIZES |= {_MASTER_DATA: 4, _MICROSECONDS: 3, _EXPLICIT_TS: 1, _DDL_XID: 8, _UTF8MB4: 2, _REQUIRE_KEY: 1}
@@ -44,6 +44,8 @@ ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, ORACLE = 4, 1 << 20, 1, 1 << 9
 """Bits of ``sql_mode``."""
 EXPLICIT_TIMESTAMPS = 1 << 24
 """The bit of MariaDB's ``flags2`` that stands for ``explicit_defaults_for_timestamp``."""
+_ALTER_STARTS, _ALTER_COMMITS, _ALTER_FAILS = 2, 4, 8
+"""Phases of MariaDB's ALTER TABLE, if it logs both its begin and its end (``binlog_alter_two_phase``)."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Query:
         utf8mb4_collation: number of ``default_collation_for_utf8mb4`` (MySQL).
         explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is said).
         flags: the session's ``flags2``; None if they aren't said.
+        tentative: whether it says only that an ALTER TABLE begins, or failed (MariaDB).
     """
 
     sql: str
@@ -75,6 +78,7 @@ class Query:
     utf8mb4_collation: int | None = None
     explicit_timestamps: bool | None = None
     flags: int | None = None
+    tentative: bool = False
 
     @property
     def starts(self) -> bool:
@@ -138,6 +142,7 @@ def parse_query(event: bytes) -> Query:
         variables.number(_UTF8MB4),
         None if explicit is None else bool(explicit),
         variables.number(_FLAGS2),
+        bool((variables.number(_ALTER_PHASE, 0, 1) or 0) & (_ALTER_STARTS | _ALTER_FAILS)),
     )
 
 
@@ -186,6 +191,8 @@ def _variables(data: bytes) -> _Variables:
             size = 1
             for _ in range(data[at] if data[at] < _MANY_DATABASES else 0):
                 size = data.index(0, at + size) + 1 - at
+        elif key == _ALTER_PHASE:
+            size = 9 if data[at] & (_ALTER_COMMITS | _ALTER_FAILS) else 1
         elif key in _SIZES:
             size = _SIZES[key]
         else:

@@ -102,10 +102,14 @@ class Receiver:
         return self._boundaries.open
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing waits to be cut, and no transaction is open."""
+        return not self.inside and not self.waiting.cut_count
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing waits, and all that was received is done."""
-        skips = self._skip_before is not None
-        return bool(self.base) and not skips and not self.inside and not self.waiting.cut_count
+        """Whether everything that was received is done."""
+        return bool(self.base) and self._skip_before is None and self.empty
 
     def space(self) -> memoryview:
         """Return where the next bytes go."""
@@ -191,6 +195,8 @@ class Receiver:
 
     def _place(self, starts: Indices, types: Bytes, end: int) -> None:
         """Find out where events lie, and let them wait."""
+        if not self.waiting.moves:
+            raise DecodeError("The server sent events without their format description.")
         offsets = unwrapped(begins(self.buffer, starts), self.offset)
         if (np.diff(offsets, prepend=self.offset) >= BACKWARDS).any():
             raise DecodeError(f"The offsets in {self._name} go back behind {self.offset}.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.gtid import Gtids, MariadbGtids, uuid_text
+from floodmark.connectors.mysql.gtid import Gtids, MariadbGtids, MysqlGtids, uuid_text
 from floodmark.connectors.mysql.log.event_types import (
     AT_BODY,
     AT_SERVER_ID,
@@ -83,7 +83,7 @@ def parse_gtid(event: bytes) -> Transaction:
         uuid = uuid_text(body[_FLAG_BYTES : _FLAG_BYTES + _UUID_BYTES])
         return Transaction(f"{uuid}:{number}" if event[TYPE] == GTID else None, commit_us)
     except (struct.error, IndexError, ValueError) as exc:
-        raise DecodeError(f"A GTID event in the binlog cannot be read: {exc}.") from None
+        raise _unreadable(exc) from None
 
 
 def with_transactions(gtids: Gtids, buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> Gtids:
@@ -97,8 +97,15 @@ def with_transactions(gtids: Gtids, buf: NDArray[np.uint8], starts: NDArray[np.i
     Raises:
         DecodeError: an event is not what it should be.
     """
-    if isinstance(gtids, MariadbGtids):
-        return _with_mariadb(gtids, buf, starts)
+    try:
+        if isinstance(gtids, MariadbGtids):
+            return _with_mariadb(gtids, buf, starts)
+        return _with_mysql(gtids, buf, starts)
+    except (IndexError, ValueError) as exc:
+        raise _unreadable(exc) from None
+
+
+def _with_mysql(gtids: MysqlGtids, buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> MysqlGtids:
     types = buf[starts + AT_TYPE]
     for start in starts[types == TAGGED_GTID].tolist():
         uuid, number, tag = _identity(_fields(bytes(buf[start + AT_BODY : start + AT_BODY + 256])))
@@ -178,6 +185,10 @@ def _fields(body: bytes) -> dict[int, int | bytes]:
             signed = field in (_NUMBER, _LAST_COMMITTED, _SEQUENCE)
             fields[field] = (value >> 1) ^ -(value & 1) if signed else value
     return fields
+
+
+def _unreadable(exc: Exception) -> DecodeError:
+    return DecodeError(f"A GTID event in the binlog cannot be read: {exc}.")
 
 
 def _variable(data: bytes, at: int) -> tuple[int, int]:

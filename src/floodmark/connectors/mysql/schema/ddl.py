@@ -137,6 +137,7 @@ def _drop(cursor: Cursor, draft: Draft) -> None:
         draft.understood = True
         cursor.accept("IF", "EXISTS")
         draft.drop_database(cursor.database_name())
+        draft.made = True
     else:
         cursor.accept_any("ONLINE", "OFFLINE")
         if cursor.accept("INDEX"):
@@ -200,6 +201,7 @@ def _rename_tables(cursor: Cursor, draft: Draft) -> None:
 def _create_database(cursor: Cursor, draft: Draft) -> None:
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.database_name()
+    draft.database, draft.made = name, True
     if only_new and name in draft.databases:
         return
     draft.set_database(name, _database_options(cursor, server_charset(cursor)))

@@ -161,6 +161,8 @@ def _declared(column: Column) -> str:
 
 def _charset(column: Column) -> str | None:
     declared = _declared(column)
+    if declared == "JSON":
+        return None
     if declared.startswith(("NATIONAL ", "NCHAR", "NVARCHAR")):
         return "utf8"
     if column.type in _OF_BYTES and ("CHAR" in declared or "TEXT" in declared):

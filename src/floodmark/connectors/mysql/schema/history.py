@@ -25,7 +25,7 @@ _STATEMENTS_PER_IMAGE = 500
 _SUM_BYTES = 9
 _WAYS_OUT = (
     "Start with snapshot.mode=recovery, which reads the structures from the server, if no table has changed since the "
-    "query stopped. Otherwise take a new snapshot: a new checkpoint, or snapshot.mode=when_needed."
+    "query stopped. Otherwise start with a new checkpoint, which takes a new snapshot, and write to a new target."
 )
 
 

@@ -53,6 +53,7 @@ class Applied:
     Attributes:
         changes: what it did, in its own order.
         database: the database that it created, changed or dropped.
+        made: whether it is about making or dropping that database.
         unknown: tables that it changes but that are not in the schema: views, or tables that are left out.
         understood: whether it is a statement about tables or databases, even if it changes nothing.
     """
@@ -60,6 +61,7 @@ class Applied:
     schema: Schema
     changes: tuple[Change, ...] = ()
     database: str | None = None
+    made: bool = False
     unknown: tuple[TableId, ...] = ()
     understood: bool = False
 
@@ -74,6 +76,7 @@ class Draft:
         self.changes: list[Change] = []
         self.unknown: list[TableId] = []
         self.database: str | None = None
+        self.made = False
         self.understood = False
 
     @property
@@ -133,4 +136,4 @@ class Draft:
         schema = self._before
         if self._tables is not None or self._databases is not None:
             schema = Schema(self.databases, self.tables)
-        return Applied(schema, tuple(self.changes), self.database, tuple(self.unknown), self.understood)
+        return Applied(schema, tuple(self.changes), self.database, self.made, tuple(self.unknown), self.understood)

@@ -81,9 +81,8 @@ def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaCha
     """
     told = [change for change in applied.changes if not change.quiet and change.kind != TRUNCATE]
     if not told:
-        return (
-            [SchemaChange(applied.database or database, text, _no_tables(applied, text))] if applied.understood else []
-        )
+        named = None if applied.made else ""
+        return [SchemaChange(applied.database or database, text, named)] if applied.understood else []
     by_database: dict[str, list[Change]] = {}
     for change in told:
         by_database.setdefault(change.id[0], []).append(change)
@@ -92,11 +91,6 @@ def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaCha
         for name, changes in by_database.items()
         for change in changes
     ]
-
-
-def _no_tables(applied: Applied, text: str) -> str | None:
-    """Return what stands for the tables of a statement that changes none: null if a database comes or goes."""
-    return None if applied.database is not None and not text.lstrip().upper().startswith("ALTER") else ""
 
 
 def snapshot_changes(
@@ -135,7 +129,7 @@ def value_text(change: SchemaChange, source: str, millis: int, comments: bool) -
     Args:
         source: the source block.
         millis: when the event is made, milliseconds since the epoch.
-        comments: ``include.schema.comments``.
+        comments: whether comments are told.
     """
     return (
         f'{{"source":{source},"ts_ms":{millis},"databaseName":{dumps(change.database)},"schemaName":null,'
