@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import pymysql
 import pytest
 from pydantic import SecretStr
 
-from floodmark.connectors.mysql.gtid import parse_gtids
+from floodmark.connectors.mysql.gtid import parse_gtids, source_filter
 from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.start import KnownPlace
 from floodmark.connectors.mysql.position import Position
@@ -379,6 +380,14 @@ def _continues(first: MysqlServer, second: MysqlServer) -> None:
     assert Position.parse(moved.upto).epoch == 1
     assert moved.cuts[0].after == follower.upto < moved.upto
     moved.close()
+    # Without the first server's transactions nothing is left but what the second one wrote.
+    second.execute("INSERT INTO moved.b VALUES (1000000, NULL)")
+    own = Follower(second, follower.upto)
+    own.known = follower.known
+    own.settings = replace(own.settings, taken=source_filter([], [f"(0-)?{identity(first)}"]))
+    own.until(lambda: bool(own.cuts))
+    assert own.rows() == [("c", 1000000)]
+    own.close()
 
 
 def test_a_purged_log_is_said_so(server: MysqlServer) -> None:

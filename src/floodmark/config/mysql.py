@@ -111,7 +111,9 @@ class BinlogOptions(CommonOptions):
         "include.schema.changes", True, "Whether DDL is delivered to the topic `<prefix>`."
     )
     include_schema_comments: bool = option(
-        "include.schema.comments", False, "Whether schema changes hold the comments of tables and columns."
+        "include.schema.comments",
+        False,
+        "Whether schema changes hold the comments of tables and columns; MariaDB's always do.",
     )
     gtid_source_includes: Patterns = option(
         "gtid.source.includes",
@@ -228,6 +230,11 @@ class BinlogOptions(CommonOptions):
         It stays the same when the query moves to another server.
         """
         return f"{self.topic_prefix}-{self.connector}-{self.replica_id}"
+
+    @property
+    def tells_comments(self) -> bool:
+        """Whether schemas and schema changes hold comments; with MariaDB they come along with schema changes."""
+        return self.include_schema_comments or (self.connector == "mariadb" and self.include_schema_changes)
 
     def captures_database(self, database: str) -> bool:
         """Tell whether the filters let a database through."""

@@ -9,6 +9,7 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, Taken, parse_gtids, source_filter
+from floodmark.connectors.mysql.log.decode import BinlogDecoder
 from floodmark.connectors.mysql.log.places import Places
 from floodmark.connectors.mysql.log.signal_rows import SignalRows
 from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
@@ -28,6 +29,7 @@ from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import CheckpointError, ConnectError, SchemaHistoryError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
+from floodmark.rows.table_version import EventVersions
 from floodmark.snapshot.modes import make_snapshotter
 
 log = get_logger(__name__)
@@ -160,8 +162,17 @@ class BinlogConnector(Snapshots):
             options.binlog_heartbeat_ms / 1000,
             taken=self._taken,
         )
+        count = None
+        if options.provide_transaction_metadata:
+            count = BinlogDecoder(options, EventVersions(options)).open_events
         return MysqlStream(
-            lambda: connect(options), settings, self._schema, self._places.at, SignalRows(options), self._places.add
+            lambda: connect(options),
+            settings,
+            self._schema,
+            self._places.at,
+            SignalRows(options),
+            self._places.add,
+            count,
         )
 
     def discard_lost_log(self) -> None:

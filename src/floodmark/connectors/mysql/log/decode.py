@@ -8,7 +8,7 @@ Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +112,14 @@ class _Segment:
     versions: Sequence[TableVersion | None]
     source: StreamedSource
     isolation: Isolation
+    delivered: NDArray[np.bool_] | None
     blocks: Blocks | None = None
+
+    def captured(self) -> NDArray[np.bool_]:
+        """Tell which events hold rows of tables that are wanted, shape (events,)."""
+        shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
+        captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
+        return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
 
 
 class BinlogDecoder:
@@ -141,29 +148,20 @@ class BinlogDecoder:
             DecodeError: a record isn't what the protocol says.
         """
         del xmin
-        events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
-        shapes = Shapes(tables.relations, self._options)
-        isolation = Isolation(tables.relations, aside, only, failed, dead)
-        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = self._queries(data, events) if self._options.include_query else None
-        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
-        segment = _Segment(events, tables, shapes, versions, source, isolation)
-        captured = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
-        if self._taken is not None:
-            captured &= self._counts_here(events)[events.transaction]
+        segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
+        events, captured = segment.events, segment.captured()
         inside = events.within(after, upto)
         told: TransactionEvents | None = None
         if self._options.provide_transaction_metadata and self._options.format == "events":
             boundaries = Boundaries(events)
-            order, orders = self._orders(data, segment, events.of("rows") & captured)
+            order, orders = self._orders(data, segment)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
         ddl = None
         if only is None:
             ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
         low = 0
-        for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
+        for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             high = int(part.event[-1]) + 1
             groups += self._others(segment, told, ddl, inside, low, high)
@@ -171,13 +169,14 @@ class BinlogDecoder:
             yield from self._batches(groups)
         yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
 
-    def _counts_here(self, events: Events) -> NDArray[np.bool_]:
-        """Return which transactions' changes are delivered, shape (transactions,); those without a GTID are."""
-        assert self._taken is not None
+    def _delivered(self, events: Events) -> NDArray[np.bool_] | None:
+        """Return which transactions' changes are delivered, shape (transactions,); None: all."""
+        if self._taken is None:
+            return None
         found = sources(self._options.connector, events.transactions.gtid)
         taken = pa.array([self._taken(source) for source in found.dictionary.to_pylist()], pa.bool_())
-        counts: NDArray[np.bool_] = taken.take(found.indices).fill_null(True).to_numpy(zero_copy_only=False)
-        return counts
+        delivered: NDArray[np.bool_] = taken.take(found.indices).fill_null(True).to_numpy(zero_copy_only=False)
+        return delivered
 
     def _others(
         self,
@@ -194,19 +193,33 @@ class BinlogDecoder:
         if ddl is not None:
             yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
 
+    def open_events(self, data: SegmentData) -> dict[str, int]:
+        """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
+        _, orders = self._orders(data, segment)
+        return orders.of_transaction(len(segment.events.transactions.start) - 1)
+
+    def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
+        events = segment_events(data)
+        tables = SegmentTables(events, data.header, data.header["flavor"])
+        shapes = Shapes(tables.relations, self._options)
+        isolation = isolate(tables.relations)
+        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
+        queries = self._queries(data, events) if self._options.include_query else None
+        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
+        return _Segment(events, tables, shapes, versions, source, isolation, self._delivered(events))
+
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
         if batch is not None:
             yield batch
 
-    def _orders(
-        self, data: SegmentData, segment: _Segment, chosen: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], EventOrders]:
+    def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
         """Return the order of all changes of a segment, and the places of their events."""
         events, tables = segment.events, segment.tables
         parts = [
             (rows.changes.order, rows.changes.relation, self._counts(rows))
-            for part in row_events(events, np.flatnonzero(chosen)).slices(SLICE_BYTES)
+            for part in row_events(events, np.flatnonzero(segment.captured())).slices(SLICE_BYTES)
             for rows in self._splits(part, segment)
         ]
         order, relation, count = (
@@ -235,11 +248,11 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: self._inserts, UPDATE: self._updates, DELETE: self._deletes}
         for rows in self._splits(found, segment):
-            operations, make = makers[int(rows.changes.kind[0])]
-            if not all(map(self._options.skips, operations)):
-                yield from segment.isolation.run(make, rows)
+            kind = int(rows.changes.kind[0])
+            if not self._options.skips(OPERATIONS[kind]):
+                yield from segment.isolation.run(makers[kind], rows)
 
     def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
         """Yield the rows of events that can be split together."""

@@ -60,7 +60,7 @@ def announcements(
             token["file"],
             token["offset"],
         )
-        value = value_text(change, block, time.time_ns() // 1_000_000, options.include_schema_comments)
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
         rows.append(
             {
                 "topic": options.topic_prefix,
