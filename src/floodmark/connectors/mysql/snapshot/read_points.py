@@ -411,7 +411,7 @@ class ReadPoints:
             raise statement_error(exc, DOING) from None
 
     def _lock(self, control: Connection) -> None:
-        # While it is waited for nobody can begin to write, and who waits for the row of one that can't go on never ends.
+        # While it is waited for nobody can begin to write: whoever waits for a row of one that can't go on never ends.
         run(control, "SET SESSION lock_wait_timeout = 1", DOING)
         until = time.monotonic() + self._lock_timeout_s
         while True:
