@@ -264,8 +264,14 @@ class ReadPoints:
             return self._made(sessions, None, self.end_of_log(control))
 
     def open_view(self) -> MysqlReadPoint:
-        """Open a view after a mark that was written to the log; the caller knows where that lies."""
+        """Open a view after a mark that was written to the log; the caller knows where that lies.
+
+        All before the mark is visible then: transactions are committed in the log's order, or else their owners of GTIDs
+        are waited for.
+        """
         with self._sessions(1) as sessions:
+            if self._has_gtids(sessions.control):
+                self._wait_for_owners(sessions.control)
             self._start(sessions.views)
             return self._made(sessions, None, self.end_of_log(sessions.control))
 
@@ -339,7 +345,7 @@ class ReadPoints:
             run(control, "UNLOCK TABLES", DOING)
 
     def _begin_mysql(self, control: Connection, conns: list[Connection], try_s: float) -> LogEnd | None:
-        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+        if not self._has_gtids(control):
             return None
         until = time.monotonic() + try_s
         while True:
@@ -352,12 +358,17 @@ class ReadPoints:
                 return None
             time.sleep(PAUSE_S)
 
+    def _has_gtids(self, control: Connection) -> bool:
+        if self._server.mariadb:
+            return False
+        return bool(run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] == "ON")
+
     def _owners(self, control: Connection) -> str:
         return str(run(control, "SELECT @@GLOBAL.gtid_owned", "the running transactions")[0][0] or "")
 
     def _wait_for_owners(self, control: Connection) -> None:
         """Wait until all who own a GTID now have committed."""
-        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+        if not self._has_gtids(control):
             raise SourceStateError(
                 "Incremental snapshots on MySQL need GTIDs, or a signal table that can be written.",
                 "Set gtid_mode=ON on the server, or incremental.snapshot.read.points=watermarks.",
