@@ -35,10 +35,10 @@ def test_a_transaction_of_several_segments_is_counted_as_one(binlog_server: Mysq
             cursor.execute(f"INSERT INTO counted.b VALUES ({first})")
         cursor.execute("UPDATE counted.b SET id = -1 WHERE id = 0")
         session.commit()
-    rows = query.drain()
+    delivered = query.drain()
     query.stop()
     binlog_server.execute("DROP DATABASE counted")
-    values = [json.loads(row["value"]) for row in rows if row["value"] is not None]
+    values = [json.loads(row["value"]) for row in delivered if row["value"] is not None]
     told = [value for value in values if "status" in value]
     events = [value["transaction"] for value in values if "op" in value]
     assert [value["status"] for value in told] == ["BEGIN", "END"]

@@ -152,7 +152,9 @@ class BinlogConnector(Snapshots):
         settings = CaptureSettings(
             options.connector, options.replica_id, options.segment_bytes, options.binlog_heartbeat_ms / 1000
         )
-        counter = BinlogDecoder(options, EventVersions(options))
+        count = None
+        if options.provide_transaction_metadata:
+            count = BinlogDecoder(options, EventVersions(options)).open_events
         return MysqlStream(
             lambda: connect(options),
             settings,
@@ -160,9 +162,7 @@ class BinlogConnector(Snapshots):
             self._places.at,
             SignalRows(options),
             self._places.add,
-            BinlogDecoder(options, EventVersions(options)).open_events
-            if options.provide_transaction_metadata
-            else None,
+            count,
         )
 
     def discard_lost_log(self) -> None:

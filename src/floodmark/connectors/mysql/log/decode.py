@@ -8,7 +8,7 @@ Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,6 +110,12 @@ class _Segment:
     isolation: Isolation
     blocks: Blocks | None = None
 
+    def captured(self) -> NDArray[np.bool_]:
+        """Tell which events hold rows of tables that are wanted, shape (events,)."""
+        shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
+        captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
+        return captured
+
 
 class BinlogDecoder:
     """Decodes segments of binlog events into events."""
@@ -136,27 +142,20 @@ class BinlogDecoder:
             DecodeError: a record isn't what the protocol says.
         """
         del xmin
-        events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
-        shapes = Shapes(tables.relations, self._options)
-        isolation = Isolation(tables.relations, aside, only, failed, dead)
-        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = self._queries(data, events) if self._options.include_query else None
-        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
-        segment = _Segment(events, tables, shapes, versions, source, isolation)
-        captured = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
+        segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
+        events, captured = segment.events, segment.captured()
         inside = events.within(after, upto)
         told: TransactionEvents | None = None
         if self._options.provide_transaction_metadata and self._options.format == "events":
             boundaries = Boundaries(events)
-            order, orders = self._orders(data, segment, events.of("rows") & captured)
+            order, orders = self._orders(data, segment)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
         ddl = None
         if only is None:
             ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
         low = 0
-        for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
+        for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             high = int(part.event[-1]) + 1
             groups += self._others(segment, told, ddl, inside, low, high)
@@ -181,30 +180,31 @@ class BinlogDecoder:
 
     def open_events(self, data: SegmentData) -> dict[str, int]:
         """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
+        _, orders = self._orders(data, segment)
+        return orders.of_transaction(len(segment.events.transactions.start) - 1)
+
+    def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
         events = segment_events(data)
         tables = SegmentTables(events, data.header, data.header["flavor"])
         shapes = Shapes(tables.relations, self._options)
-        isolation = Isolation(tables.relations, (), None, [], None)
+        isolation = isolate(tables.relations)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, None)
-        captured = np.append(shapes.shape, -1)[tables.relation] >= 0
-        segment = _Segment(events, tables, shapes, versions, source, isolation)
-        _, orders = self._orders(data, segment, events.of("rows") & captured)
-        return orders.of_transaction(len(events.transactions.start) - 1)
+        queries = self._queries(data, events) if self._options.include_query else None
+        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
+        return _Segment(events, tables, shapes, versions, source, isolation)
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
         if batch is not None:
             yield batch
 
-    def _orders(
-        self, data: SegmentData, segment: _Segment, chosen: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], EventOrders]:
+    def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
         """Return the order of all changes of a segment, and the places of their events."""
         events, tables = segment.events, segment.tables
         parts = [
             (rows.changes.order, rows.changes.relation, self._counts(rows))
-            for part in row_events(events, np.flatnonzero(chosen)).slices(SLICE_BYTES)
+            for part in row_events(events, np.flatnonzero(segment.captured())).slices(SLICE_BYTES)
             for rows in self._splits(part, segment)
         ]
         order, relation, count = (
@@ -233,11 +233,11 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: self._inserts, UPDATE: self._updates, DELETE: self._deletes}
         for rows in self._splits(found, segment):
-            operations, make = makers[int(rows.changes.kind[0])]
-            if not all(map(self._options.skips, operations)):
-                yield from segment.isolation.run(make, rows)
+            kind = int(rows.changes.kind[0])
+            if not self._options.skips(OPERATIONS[kind]):
+                yield from segment.isolation.run(makers[kind], rows)
 
     def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
         """Yield the rows of events that can be split together."""
