@@ -266,8 +266,8 @@ class ReadPoints:
     def open_view(self) -> MysqlReadPoint:
         """Open a view after a mark that was written to the log; the caller knows where that lies.
 
-        All before the mark is visible then: transactions are committed in the log's order, or else their owners of GTIDs
-        are waited for.
+        All before the mark is visible then: transactions are committed in the log's order, or else their owners of
+        GTIDs are waited for.
         """
         with self._sessions(1) as sessions:
             if self._has_gtids(sessions.control):
