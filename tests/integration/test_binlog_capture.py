@@ -22,11 +22,9 @@ from floodmark.errors import ConnectError, LogGoneError, SourceStateError
 from tests.support.binlog import Follower, Login, Row, check_places, gtids, here, identity
 from tests.support.mysql import Flavor, MysqlServer
 from tests.support.options import REQUIRED_MYSQL
+from tests.support.replication import SETTINGS, replica_of, wait_for_replica
 
 FLAVORS: list[Flavor] = ["mysql", "mariadb"]
-
-
-REPLICATED: dict[Flavor, dict[str, str | None]] = {"mysql": {}, "mariadb": {"log_slave_updates": "ON"}}
 
 
 class Writer:
@@ -344,7 +342,7 @@ def test_an_idle_stream_follows_the_end_of_the_log(binlog_server: MysqlServer) -
 
 @pytest.mark.parametrize("flavor", FLAVORS)
 def test_another_server_is_continued_by_gtids(flavor: Flavor) -> None:
-    with MysqlServer(flavor, **REPLICATED[flavor]) as first, MysqlServer(flavor, **REPLICATED[flavor]) as second:
+    with MysqlServer(flavor, **SETTINGS[flavor]) as first, MysqlServer(flavor, **SETTINGS[flavor]) as second:
         _continues(first, second)
 
 
@@ -353,16 +351,8 @@ def excluding(source: str) -> MysqlOptions:
 
 
 def _continues(first: MysqlServer, second: MysqlServer) -> None:
-    mariadb = first.flavor == "mariadb"
     second.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
-    host = f"MASTER_HOST='127.0.0.1', MASTER_PORT={first.port}, MASTER_USER='cdc', MASTER_PASSWORD='cdc-secret'"
-    if mariadb:
-        second.execute(f"CHANGE MASTER TO {host}, MASTER_USE_GTID=slave_pos", "START SLAVE")
-    else:
-        host = host.replace("MASTER", "SOURCE")
-        second.execute(
-            f"CHANGE REPLICATION SOURCE TO {host}, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1", "START REPLICA"
-        )
+    replica_of(first, second)
     writer = Writer(first, "moved")
     begin = gtids(first)
     follower = Follower(first)
@@ -371,12 +361,7 @@ def _continues(first: MysqlServer, second: MysqlServer) -> None:
     follower.to_end()
     assert follower.rows() == writer.rows
     writer.mixed(10)
-    wait = f"SELECT MASTER_GTID_WAIT('{gtids(first)}', 30)"
-    if not mariadb:
-        wait = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids(first)}', 30)"
-    with second.connect() as session, session.cursor() as cursor:
-        cursor.execute(wait)
-        assert cursor.fetchone()[0] == 0
+    wait_for_replica(first, second)
     follower.close()
     moved = Follower(second, follower.upto)
     moved.known = follower.known

@@ -102,13 +102,14 @@ class Planner:
         self._decided = False
         self._log_is_gone = False
         self._stream_at = 0.0
+        self._ending = False
         self._target: str | None = None
         self._looked_at = 0.0
         self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
-        """Remember the end of the log: what ``availableNow`` delivers."""
-        self._target = self._connector.current_position()
+        """Let the query end where the log ends when its next micro-batch is planned: what ``availableNow`` delivers."""
+        self._ending, self._target = True, None
 
     def latest_offset(self, start: Offset, rows: int | None) -> Offset:
         """Return where the next micro-batch ends.
@@ -124,7 +125,7 @@ class Planner:
             end = self._next_offset(start, rows)
         else:
             end = self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
-        heartbeat = self._heartbeats.due(alone=end is start, ending=self._target is not None)
+        heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         if end is start:
             if heartbeat is None:
                 return start
@@ -151,6 +152,7 @@ class Planner:
         self._told.clear()
         self._aside.begin(start.aside)
         self._open(start)
+        self._aim()
         for failure in self._last.look(start.batch).log_failures:
             self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._acknowledge(start)
@@ -170,6 +172,11 @@ class Planner:
                 return start
             end = following(begun)
         return replace(end, taken=(*remembered, *end.taken))
+
+    def _aim(self) -> None:
+        # Not before the connector knows the checkpoint, without which it may not know how its positions begin.
+        if self._ending and self._target is None:
+            self._target = self._connector.current_position()
 
     def _tables(self) -> tuple[str, ...]:
         return tuple(sorted({table["published"] for table in self._connector.tables()}))
@@ -265,6 +272,7 @@ class Planner:
             self._delay_snapshot()
         log_position, point = self._connector.prepare(snapshot, None)
         self._opened = self._decided = True
+        self._aim()
         if point is None:
             self._told.append(self._initial.skipped())
             ended = not self._snapshotter.should_stream()
@@ -379,7 +387,7 @@ class Planner:
         self._log.start(start.oldest)
         incremental = self._resume(start)
         self._incremental.release()
-        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
+        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._ending else 0)
         while True:
             end, point = self._log.reach_fresh_point(start.log, rows)
             if point is not None:
@@ -419,7 +427,7 @@ class Planner:
         end = after
         tries = 0
         # Without a trigger that comes again, a micro-batch without anything would end the query.
-        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._target is not None else 0)
+        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._ending else 0)
         while True:
             first, point = self._incremental.reach(state, after)
             end = max(after, point) if after >= point else self._log.wait_for(after, point, rows)

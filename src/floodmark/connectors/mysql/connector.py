@@ -47,6 +47,8 @@ class BinlogConnector(Snapshots):
         load_converters(options)
         self._conn: Connection | None = None
         self._known: Server | None = None
+        self._at = ""
+        self._left = ""
         self._places = Places()
         self._taken = source_filter(options)
         self._schema = SchemaFollower(options)
@@ -76,7 +78,16 @@ class BinlogConnector(Snapshots):
         return start, point
 
     def _position_of(self, place: LogEnd) -> str:
-        return str(place.position(self._schema.epoch))
+        return str(place.position(self._epoch))
+
+    @property
+    def _epoch(self) -> int:
+        """The epoch of positions on the server that the connection leads to."""
+        newest = self._places.newest()
+        if newest is None:
+            return 0
+        position, place = newest
+        return Position.parse(position).epoch + (place.server != self._at)
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
         """Return the server and the transactions before a position."""
@@ -191,16 +202,24 @@ class BinlogConnector(Snapshots):
         return self._known
 
     def _ordinary(self) -> Connection:
-        """Return the connection for questions; a lost one is opened anew."""
+        """Return the connection for questions; a lost one, or one to a server that capture has left, is opened anew."""
+        newest = self._places.newest()
+        captured = "" if newest is None else newest[1].server
         if self._conn is not None:
             try:
                 run(self._conn, "SELECT 1", "looking whether the connection is alive")
+                if captured not in (self._at, self._left):
+                    raise ConnectError("The log comes from another server now.")
             except ConnectError:
                 close(self._conn)
                 self._conn = None
         if self._conn is None:
             self._conn = connect(self._options)
             limit_statements(self._conn, self._options.connector, self._options.query_timeout_ms)
+            at = server_identity(self._conn, self._options.connector)
+            if at != self._at:
+                self._known = None
+            self._at, self._left = at, captured
         return self._conn
 
 

@@ -31,6 +31,11 @@ class Places:
             found = bisect_right(self._positions, position)
             return self._places[found - 1] if found else None
 
+    def newest(self) -> tuple[str, KnownPlace] | None:
+        """Return the last position that is known, and what is known of it."""
+        with self._lock:
+            return (self._positions[-1], self._places[-1]) if self._positions else None
+
     def forget(self, position: str) -> None:
         """Forget what lies before a position."""
         with self._lock:

@@ -84,7 +84,7 @@ class MysqlStream:
         structures: of tables; follow the log with it.
         known: returns what else is known of a position; None: nothing, so it can only be found on its own server.
         signals: finds signals; None: there are none.
-        told: is told what is known of each cut's end.
+        told: is told what is known of each cut's end, and of where another server's positions begin.
         count: counts the events of each table in the transaction that a segment leaves open; None: nobody counts.
     """
 
@@ -131,6 +131,9 @@ class MysqlStream:
         self._after = position
         self._epoch = start.epoch
         self._gtids = parse_gtids(settings.flavor, known.gtids) if known else None
+        if self._told is not None and self.place is not None and not start.continues:
+            # From here on positions count this server's files.
+            self._told(str(Position(self._epoch, 0, 0)), self.place)
         file = place.file if start.continues else 0
         skips = start.continues and start.dump.offset < place.transaction
         skip_before = place.transaction if skips else None

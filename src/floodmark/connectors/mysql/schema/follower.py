@@ -60,11 +60,6 @@ class SchemaFollower:
         """The structures at the place that was reached."""
         return self._schema
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the place that was reached; 0 before it is known."""
-        return Position.parse(self._position).epoch if self._position else 0
-
     def rewind(self, position: str) -> None:
         """Be as the log has it at a position.
 
