@@ -115,14 +115,16 @@ def debezium_reads(options: dict[str, str], rows: int) -> Leg:
 
 
 def _debezium_leg(amount: Amount, wall: float, usage: Usage, start_up: float) -> Leg:
-    figures = {
-        amount.unit: amount.counted / wall,
-        "seconds": wall,
-        "CPU s": usage.cpu_s,
-        "peak MB": usage.peak_memory >> 20,
-        "start-up s": start_up,
-    }
-    return Leg(DEBEZIUM, figures)
+    return Leg(
+        DEBEZIUM,
+        {
+            amount.unit: amount.counted / wall,
+            "seconds": wall,
+            "CPU s": usage.cpu_s,
+            "peak MB": usage.peak_memory >> 20,
+            "start-up s": start_up,
+        },
+    )
 
 
 def debezium_options(server: EmbeddedPostgres, include_list: str, slot: str) -> dict[str, str]:
