@@ -16,7 +16,6 @@ from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint, Read
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.tables import SnapshotTables, fingerprint
 from floodmark.connectors.mysql.snapshot.watermarks import Marks
-from floodmark.errors import ConfigError
 from floodmark.snapshot.modes import make_query
 from floodmark.snapshot.read_ahead import reading_threads
 
@@ -32,9 +31,6 @@ class Snapshots:
         ordinary: returns the connector's own connection.
         server: returns what is known of the server.
         position_of: makes a position of a place in the log.
-
-    Raises:
-        ConfigError: an option has a value that is not available.
     """
 
     def __init__(
@@ -45,11 +41,6 @@ class Snapshots:
         server: Callable[[], Server],
         position_of: Callable[[LogEnd], str],
     ) -> None:
-        if options.snapshot_locking_mode == "custom":
-            raise ConfigError(
-                "Option 'snapshot.locking.mode' is 'custom', which MySQL and MariaDB don't have here.",
-                "Set minimal, extended or none.",
-            )
         self._options = options
         self._connect = connect
         self._ordinary = ordinary
