@@ -79,6 +79,7 @@ def source_options(server: MysqlServer, state: Path) -> dict[str, str]:
         "table.include.list": TABLE,
         "state.dir": str(state),
         "snapshot.mode": "no_data",
+        "include.schema.changes": "false",
     }
 
 

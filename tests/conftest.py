@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
 from tests.support.contrib import contrib_server
+from tests.support.databases import Postgres
 from tests.support.kafka import Broker, running_broker
 from tests.support.mysql import MysqlServer
 
@@ -47,6 +48,11 @@ class Source:
     @property
     def conninfo(self) -> str:
         return self.server.conninfo(self.dbname)
+
+    @property
+    def database(self) -> Postgres:
+        """The database, for workloads."""
+        return Postgres(self.conninfo)
 
     def execute(self, *statements: str) -> None:
         """Run statements, each in a transaction of its own."""

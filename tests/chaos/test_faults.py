@@ -47,20 +47,14 @@ def empty_state(source: Source, driver: Driver) -> None:
 
 
 def take_the_sink_away(source: Source, driver: Driver) -> None:
-    """Let the sink fail until the query has given up."""
-    away = driver.out.with_name("away")
-    driver.out.rename(away)
-    driver.out.write_text("This is no directory.")
-    assert driver.wait(60) != 0
-    driver.out.unlink()
-    away.rename(driver.out)
+    driver.take_the_sink_away()
 
 
 def finish_and_verify(source: Source, work: Path) -> None:
     """Let a new driver deliver the rest, and compare with the source."""
     last = Driver(source.options, work, available_now=True)
     assert last.wait(120) == 0, last.log()[-4000:]
-    verify(source, work)
+    verify(source.database, work)
 
 
 Fault = Callable[[Source, Driver], None]
@@ -81,7 +75,7 @@ ENDING = (empty_state, take_the_sink_away)
 )
 def test_fault_while_streaming(fault: Fault, own_server: EmbeddedPostgres, tmp_path: Path) -> None:
     source = make_source(own_server, tmp_path / "state", **{"max.batch.rows": "5000"})
-    workload = Workload(source.conninfo, seed=7)
+    workload = Workload(source.database, seed=7)
     workload.create(500)
     workload.start()
     driver = Driver(source.options, tmp_path)
@@ -106,7 +100,7 @@ def test_fault_while_streaming(fault: Fault, own_server: EmbeddedPostgres, tmp_p
 def test_fault_while_snapshotting(fault: Fault, own_server: EmbeddedPostgres, tmp_path: Path) -> None:
     small = {"snapshot.chunk.bytes": "65536", "max.batch.bytes": "131072"}
     source = make_source(own_server, tmp_path / "state", **small)
-    workload = Workload(source.conninfo, seed=8)
+    workload = Workload(source.database, seed=8)
     workload.create(8000)
     workload.start()
     # A task that loses its connection in the middle of a chunk is run again, as on any cluster.

@@ -37,7 +37,7 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
         "segment.bytes": "65536",
         "max.batch.rows": "2000",
     }
-    workload = Workload(source.conninfo, seed)
+    workload = Workload(source.database, seed)
     workload.create(SNAPSHOT_ROWS)
     workload.start()
     try:
@@ -52,5 +52,5 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
         workload.stop()
     last = Driver(source.options, tmp_path, available_now=True)
     assert last.wait(120) == 0, last.log()[-4000:]
-    verify(source, tmp_path)
+    verify(source.database, tmp_path)
     drop_slots(source)

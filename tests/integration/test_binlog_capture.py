@@ -385,12 +385,7 @@ def test_a_purged_log_is_said_so(server: MysqlServer) -> None:
     follower = Follower(server)
     writer = Writer(server, "purged")
     writer.mixed(5)
-    server.execute("FLUSH BINARY LOGS")
-    name = f"binlog.{Position.parse(here(server)).file:06d}"
-    with server.connect() as session, session.cursor() as cursor:
-        # MariaDB keeps a file until InnoDB has made a checkpoint behind it.
-        while cursor.execute("SHOW BINARY LOGS") and cursor.fetchone()[0] != name:
-            cursor.execute(f"PURGE BINARY LOGS TO '{name}'")
+    server.purge_old_logs()
     with pytest.raises(LogGoneError, match=r"no longer has the binlog file number 1.*snapshot.mode=when_needed"):
         follower.open()
 

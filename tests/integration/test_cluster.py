@@ -69,7 +69,7 @@ def _wait_for_port(port: int) -> None:
 @pytest.mark.timeout(300)
 def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "65536", "segment.bytes": "65536"})
-    workload = Workload(source.conninfo, seed=3)
+    workload = Workload(source.database, seed=3)
     workload.create(2000)
     workload.start()
     driver = Driver(source.options, tmp_path, master=cluster)
@@ -83,5 +83,5 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
     executors = {path.parent.parent.name for path in tmp_path.glob("worker*/app-*/*")}
     executors |= {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("worker*/app-*/*/stderr")}
     assert {"worker1", "worker2"} <= executors
-    verify(source, tmp_path)
+    verify(source.database, tmp_path)
     drop_slots(source)

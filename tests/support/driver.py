@@ -77,6 +77,15 @@ class Driver:
                     victim.send_signal(signal.SIGKILL)
         self._process.wait(30)
 
+    def take_the_sink_away(self) -> None:
+        """Let the sink fail until the query has given up, and bring it back."""
+        away = self.out.with_name("away")
+        self.out.rename(away)
+        self.out.write_text("This is no directory.")
+        assert self.wait(60) != 0
+        self.out.unlink()
+        away.rename(self.out)
+
     def wait(self, seconds: float) -> int:
         """Wait for the query to end.
 

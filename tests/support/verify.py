@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conftest import Source
 from tests.support.applying import apply, duplicates, time_travel
+from tests.support.databases import Database
 from tests.support.sink import read_sink
 from tests.support.workload import source_rows, toasted_rows
 
 
-def verify(source: Source, work: Path) -> None:
+def verify(database: Database, work: Path) -> None:
     """Prove that what a workload's query wrote equals the source, without duplicates or time travel."""
     events = read_sink(work / "out")
     assert events, "nothing was delivered"
     assert not duplicates(events)
     assert not time_travel(events)
     applied = apply(events)
-    for table, rows in source_rows(source.conninfo).items():
+    for table, rows in source_rows(database).items():
         got = {key: row["v"] for key, row in applied.get(table, {}).items()}
         assert got == rows, table
-    big = {key: row["big"] for key, row in applied["public.toasted"].items()}
-    assert big == toasted_rows(source.conninfo)
+    big = {key: row["big"] for key, row in applied[f"{database.schema}.toasted"].items()}
+    assert big == toasted_rows(database)

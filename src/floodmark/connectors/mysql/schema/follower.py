@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ from floodmark.errors import DdlError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
+
+_CHANGES_ROWS = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE)
 
 
 class SchemaFollower:
@@ -86,6 +89,10 @@ class SchemaFollower:
             DdlError: it can't be understood, and that is not to be passed over.
         """
         text = statement_text(query, self._collations)
+        if _CHANGES_ROWS.match(text) and self._options.captures_database(query.database):
+            # Tools log some of their own statements so on purpose, and the tables are not known: no reason to stop.
+            log.warning("rows_are_changed_by_a_statement", statement=text, position=position, binlog_format="not ROW")
+            return None
         before = self._schema
         try:
             found = apply(before, text, session_of(query, self._collations, self._server), self._server)
