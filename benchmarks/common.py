@@ -68,7 +68,7 @@ class Result:
 
     benchmark: str
     scale: str
-    postgres: int
+    server: str
     legs: list[Leg] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
@@ -84,7 +84,7 @@ class Result:
     def show(self) -> None:
         """Print the legs as a table, and what each kind of process needed at most."""
         columns = list(dict.fromkeys(name for leg in self.legs for name in leg.figures))
-        table = Table(title=f"{self.benchmark} ({self.scale}, PostgreSQL {self.postgres})", title_justify="left")
+        table = Table(title=f"{self.benchmark} ({self.scale}, {self.server})", title_justify="left")
         table.add_column("")
         for column in columns:
             table.add_column(column, justify="right")
@@ -112,7 +112,7 @@ class Result:
                 "load_before": self.load,
             },
             "versions": {name: version(name) for name in ("floodmark", "pyspark", "pyarrow", "numpy")},
-            "postgres": self.postgres,
+            "server": self.server,
             "legs": [
                 {"name": leg.name, **leg.figures, "processes": leg.processes, "batches": leg.batches}
                 for leg in self.legs

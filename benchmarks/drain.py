@@ -12,7 +12,7 @@ from benchmarks.workload import create_backlog
 
 def run(scale: Scale, postgres: int) -> Result:
     """Drain copies of one slot with the reference clients and with Floodmark, into two sinks."""
-    result = Result("drain", scale.name, postgres)
+    result = Result("drain", scale.name, f"PostgreSQL {postgres}")
     with database(postgres) as (server, connection):
         backlog = create_backlog(connection, scale.drain_transactions)
         result.notes.append(f"{backlog.changes:,} row changes, {backlog.events:,} events with tombstones")

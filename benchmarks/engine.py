@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,21 @@ INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Without these Spark looks for data sources with the first ``python3`` of the path."""
 WARM_UP = {"max.batch.rows": "60000"}
 Mark = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What a leg has to get through.
+
+    Args:
+        unit: the name of its rate, such as ``rows/s``.
+        counted: how many of them there are.
+        events: how many events they make, tombstones included.
+    """
+
+    unit: str
+    counted: int
+    events: int
 
 
 class QueryProcess:
@@ -146,52 +162,79 @@ def drain(
             str(scratch / "output"),
             warm_up=warm if warm_up else None,
         )
-        with QueryProcess(spec, scratch / "query.log") as query:
-            session = query.wait("session", START_TIMEOUT_S)["at"]
-            started = query.wait("start", START_TIMEOUT_S)["at"]
+        return run_through(
+            spec,
+            scratch / "query.log",
+            lambda: slot_active(connection, slot),
+            Amount("changes/s", backlog.changes, backlog.events),
+        )
 
-            def streaming() -> bool:
-                query.check()
-                return slot_active(connection, slot)
 
-            wait_until(streaming, START_TIMEOUT_S, "the query reads the slot")
-            begun, mark = time.time(), query.sampler.now()
-            progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
-            usage = query.sampler.usage(since=mark)
-            total = query.sampler.usage()
-    expect_events(progress, backlog.events)
+def run_through(spec: Spec, log: Path, begun: Callable[[], bool], amount: Amount) -> Leg:
+    """Run an ``availableNow`` query to its end and measure it.
+
+    Args:
+        spec: the query.
+        log: where the process's own messages go.
+        begun: whether the server sees that the query reads; what comes before is start-up.
+        amount: what the query must deliver.
+    """
+    with QueryProcess(spec, log) as query:
+        session = query.wait("session", START_TIMEOUT_S)["at"]
+        started = query.wait("start", START_TIMEOUT_S)["at"]
+
+        def reading() -> bool:
+            query.check()
+            return begun()
+
+        wait_until(reading, START_TIMEOUT_S, "the query reads", 0.005)
+        begin, mark = time.time(), query.sampler.now()
+        progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
+        usage, total = query.sampler.usage(since=mark), query.sampler.usage()
+    expect_events(progress, amount.events)
     end = batch_end(progress)
     figures = {
-        "changes/s": backlog.changes / (end - begun),
-        "seconds": end - begun,
+        amount.unit: amount.counted / (end - begin),
+        "seconds": end - begin,
         "CPU s": usage.cpu_s,
         "peak MB": usage.peak_memory >> 20,
-        "start-up s": begun - started,
+        "start-up s": begin - started,
         "session s": session - query.launched_at,
         "load s": started - session,
         "CPU s in all": total.cpu_s,
         "batches": len(batches(progress)),
-        "steady /s": steady_rate(progress, backlog.changes / backlog.events),
+        "steady /s": steady_rate(progress, amount.counted / amount.events),
     }
-    return Leg(f"Floodmark, {sink}", figures, process_peaks(total), durations(progress))
+    return Leg(f"Floodmark, {spec.sink}", figures, process_peaks(total), durations(progress))
 
 
 def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, scratch: Path) -> list[Leg]:
     """Capture a copy of the backlog's slot without decoding, then decode without capturing, on one core."""
     with _copied_slot(connection, backlog.slot) as slot:
         options = source_options(server, backlog.include_list, slot, scratch / "state")
-        command = [sys.executable, "-m", "benchmarks.halves", json.dumps(options)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"capture or decode alone failed:\n{done.stderr[-4000:]}")
-        measured = json.loads(done.stdout.splitlines()[-1])
-    if measured["decode"]["events"] != backlog.events:
-        raise RuntimeError(f"{measured['decode']['events']:,} events were decoded, not {backlog.events:,}")
+        return run_halves(options, Amount("changes/s", backlog.changes, backlog.events))
+
+
+def run_halves(options: dict[str, str], amount: Amount, position: str | None = None) -> list[Leg]:
+    """Capture without decoding, then decode without capturing.
+
+    Args:
+        options: the source's.
+        amount: what must be decoded.
+        position: where to start, if that is not where the source is.
+    """
+    command = [sys.executable, "-m", "benchmarks.halves", json.dumps(options), *([position] if position else [])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"capture or decode alone failed:\n{done.stderr[-4000:]}")
+    measured = json.loads(done.stdout.splitlines()[-1])
+    if measured["decode"]["events"] != amount.events:
+        raise RuntimeError(f"{measured['decode']['events']:,} events were decoded, not {amount.events:,}")
     return [
         Leg(
             f"Floodmark, {half} alone",
             {
-                "changes/s": backlog.changes / measured[half]["seconds"],
+                amount.unit: amount.counted / measured[half]["seconds"],
                 "seconds": measured[half]["seconds"],
                 "CPU s": measured[half]["cpu"],
             },
@@ -203,34 +246,12 @@ def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, s
 def snapshot(server: EmbeddedPostgres, connection: Connection, table: str, rows: int, scratch: Path) -> Leg:
     """Take an initial snapshot of a table; the start-up ends when the server sees the first COPY."""
     options = source_options(server, f"public.{table}", "floodmark_snapshot", scratch / "state", "initial_only")
+
+    def reading() -> bool:
+        return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
+
     spec = Spec(options, str(scratch / "checkpoint"))
-    with QueryProcess(spec, scratch / "query.log") as query:
-        session = query.wait("session", START_TIMEOUT_S)["at"]
-        started = query.wait("start", START_TIMEOUT_S)["at"]
-
-        def reading() -> bool:
-            query.check()
-            return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
-
-        wait_until(reading, START_TIMEOUT_S, "the query reads the table", 0.005)
-        begun, mark = time.time(), query.sampler.now()
-        progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
-        usage, total = query.sampler.usage(since=mark), query.sampler.usage()
-    expect_events(progress, rows)
-    end = batch_end(progress)
-    figures = {
-        "rows/s": rows / (end - begun),
-        "seconds": end - begun,
-        "CPU s": usage.cpu_s,
-        "peak MB": usage.peak_memory >> 20,
-        "start-up s": begun - started,
-        "session s": session - query.launched_at,
-        "load s": started - session,
-        "CPU s in all": total.cpu_s,
-        "batches": len(batches(progress)),
-        "steady /s": steady_rate(progress, 1.0),
-    }
-    return Leg("Floodmark, noop", figures, process_peaks(total), durations(progress))
+    return run_through(spec, scratch / "query.log", reading, Amount("rows/s", rows, rows))
 
 
 def batches(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:

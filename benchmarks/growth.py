@@ -15,7 +15,7 @@ from benchmarks.workload import create_backlog
 
 def run(scale: Scale, postgres: int) -> Result:
     """Drain backlogs over several numbers of tables, and of several sizes."""
-    result = Result("growth", scale.name, postgres)
+    result = Result("growth", scale.name, f"PostgreSQL {postgres}")
     base = scale.growth_transactions
     middle = base * max(size for size in scale.growth_backlogs if size <= 10)
     for tables in scale.growth_tables:

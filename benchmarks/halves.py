@@ -1,7 +1,8 @@
 """Capture alone and decode alone, each in the least that it needs: no Spark, one process.
 
 Unlike the other benchmarks this one reaches behind the public interface. It takes the source's options as
-JSON in its first argument and prints what it measured as JSON.
+JSON in its first argument, in its second the position to start from if that is not where the source is, and prints
+what it measured as JSON.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from benchmarks.common import LEG_TIMEOUT_S
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.config.load import load_options
+from floodmark.connectors.find import connector_module
 from floodmark.spark.readers import make_decoder, output_schema
 
 STATE_MAX_BYTES = 1 << 40
 
 
 def main() -> None:
-    """Capture the slot's backlog into segments, then decode them."""
-    options = PostgresOptions.parse(json.loads(sys.argv[1]))
+    """Capture the backlog into segments, then decode them."""
+    options = load_options(json.loads(sys.argv[1]))
     store = SegmentStore(options.state_dir, "benchmark", "run")
     store.create()
-    connector = PostgresConnector(options)
-    start, _ = connector.prepare(False, None)
+    connector = connector_module(options.connector, "connector").make_connector(options)
+    start, _ = connector.prepare(False, sys.argv[2] if len(sys.argv) > 2 else None)
     capture = Capture(connector.log_stream, store, STATE_MAX_BYTES, RetryPolicy(0, 1, 1))
 
     wall, cpu = time.monotonic(), time.process_time()

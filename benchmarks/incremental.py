@@ -29,7 +29,7 @@ WARM_UP_S = 10.0
 def run(scale: Scale, postgres: int) -> Result:
     """Read the table with Debezium, with its default and with larger chunks, and with Floodmark."""
     rows = scale.incremental_rows
-    result = Result("incremental", scale.name, postgres)
+    result = Result("incremental", scale.name, f"PostgreSQL {postgres}")
     result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
     # The number of an update makes it hit any row.
     update = f"UPDATE t SET updated_at = clock_timestamp() WHERE id = 1 + (%s::bigint * 7919) %% {rows}"

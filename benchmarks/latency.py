@@ -74,7 +74,7 @@ class Writer:
 
 def run(scale: Scale, postgres: int) -> Result:
     """Measure Floodmark with the default trigger, and Debezium with its defaults."""
-    result = Result("latency", scale.name, postgres)
+    result = Result("latency", scale.name, f"PostgreSQL {postgres}")
     result.notes.append(f"{RATE} transactions/s for {scale.latency_s} s after {scale.latency_warm_up_s} s of warm-up")
     with database(postgres, synchronous_commit="on") as (server, connection):
         connection.execute(TABLE)

@@ -12,7 +12,7 @@ from benchmarks.workload import create_large_transaction
 
 def run(scale: Scale, postgres: int) -> Result:
     """Drain one transaction with the reference clients and Floodmark."""
-    result = Result("memory", scale.name, postgres)
+    result = Result("memory", scale.name, f"PostgreSQL {postgres}")
     with database(postgres) as (server, connection):
         backlog = create_large_transaction(connection, scale.transaction_rows)
         result.notes.append(f"one transaction of {backlog.changes:,} inserts")

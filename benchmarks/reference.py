@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.conformance.debezium.debezium import Debezium, postgres_options
+from tests.conformance.debezium.usage import Usage
 
 from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
+from benchmarks.engine import Amount
 from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
 from floodmark.embedded import EmbeddedPostgres
 
@@ -22,7 +25,7 @@ def pg_recvlogical(server: EmbeddedPostgres, connection: Connection, backlog: Ba
     slot = f"{backlog.slot}_recvlogical"
     copy_slot(connection, backlog.slot, slot)
     options = ["proto_version=1", f"publication_names={PUBLICATION}"]
-    wall, cpu = _run(
+    wall, cpu = run_client(
         str(server.bin / "pg_recvlogical"),
         f"--dbname={server.conninfo()}",
         f"--slot={slot}",
@@ -55,7 +58,7 @@ def server_decoding(connection: Connection, backlog: Backlog) -> Leg:
 def copy(server: EmbeddedPostgres, table: str, rows: int, binary: bool = False) -> Leg:
     """Read a table with psql's COPY into /dev/null."""
     style = "binary" if binary else "text"
-    wall, cpu = _run(
+    wall, cpu = run_client(
         str(server.bin / "psql"),
         "--no-psqlrc",
         "--quiet",
@@ -71,43 +74,51 @@ def debezium_drain(server: EmbeddedPostgres, connection: Connection, backlog: Ba
     slot = f"{backlog.slot}_debezium"
     copy_slot(connection, backlog.slot, slot)
     options = debezium_options(server, backlog.include_list, slot) | {"snapshot.mode": "no_data"}
-    with Debezium(options, max_records=backlog.events) as debezium:
-        wait_until(lambda: slot_active(connection, slot), 60, "Debezium streams")
-        ready = debezium.sampler.now()
-        debezium.wait_records(backlog.events, LEG_TIMEOUT_S)
-        usage = debezium.sampler.usage(since=ready)
-        start_up = ready[0] - debezium.started_at
+    leg = debezium_stream(
+        options, lambda: slot_active(connection, slot), Amount("changes/s", backlog.changes, backlog.events)
+    )
     wait_until(lambda: not slot_active(connection, slot), 30, "Debezium's slot is free")
     drop_slot(connection, slot)
-    return Leg(
-        DEBEZIUM,
-        {
-            "changes/s": backlog.changes / usage.wall_s,
-            "seconds": usage.wall_s,
-            "CPU s": usage.cpu_s,
-            "peak MB": usage.peak_memory >> 20,
-            "start-up s": start_up,
-        },
-    )
+    return leg
+
+
+def debezium_stream(options: dict[str, str], streaming: Callable[[], bool], amount: Amount) -> Leg:
+    """Drain a backlog with Debezium, counting its records from the moment at which it streams."""
+    with Debezium(options, max_records=amount.events) as debezium:
+        wait_until(streaming, 60, "Debezium streams")
+        ready = debezium.sampler.now()
+        debezium.wait_records(amount.events, LEG_TIMEOUT_S)
+        usage = debezium.sampler.usage(since=ready)
+        start_up = ready[0] - debezium.started_at
+    return _debezium_leg(amount, usage.wall_s, usage, start_up)
 
 
 def debezium_snapshot(server: EmbeddedPostgres, connection: Connection, table: str, rows: int) -> Leg:
-    """Take Debezium's initial snapshot of a table, counting its records from the first batch on."""
+    """Take Debezium's initial snapshot of a table."""
     slot = "debezium_snapshot"
-    options = debezium_options(server, f"public.{table}", slot) | {"snapshot.mode": "initial_only"}
-    with Debezium(options, max_records=rows) as debezium:
+    leg = debezium_reads(debezium_options(server, f"public.{table}", slot), rows)
+    wait_until(lambda: not slot_active(connection, slot), 30, "Debezium's slot is free")
+    drop_slot(connection, slot)
+    return leg
+
+
+def debezium_reads(options: dict[str, str], rows: int) -> Leg:
+    """Take an initial snapshot with Debezium, counting its records from the first batch on."""
+    with Debezium(options | {"snapshot.mode": "initial_only"}, max_records=rows) as debezium:
         debezium.wait_records(1, 120)
         first, begun = debezium.progress[0][0], debezium.sampler.now()
         debezium.wait_records(rows, LEG_TIMEOUT_S)
         usage = debezium.sampler.usage(since=begun)
         wall = debezium.progress[-1][0] - first
         start_up = first - debezium.started_at
-    wait_until(lambda: not slot_active(connection, slot), 30, "Debezium's slot is free")
-    drop_slot(connection, slot)
+    return _debezium_leg(Amount("rows/s", rows, rows), wall, usage, start_up)
+
+
+def _debezium_leg(amount: Amount, wall: float, usage: Usage, start_up: float) -> Leg:
     return Leg(
         DEBEZIUM,
         {
-            "rows/s": rows / wall,
+            amount.unit: amount.counted / wall,
             "seconds": wall,
             "CPU s": usage.cpu_s,
             "peak MB": usage.peak_memory >> 20,
@@ -127,7 +138,7 @@ def debezium_options(server: EmbeddedPostgres, include_list: str, slot: str) -> 
     }
 
 
-def _run(*command: str) -> tuple[float, float]:
+def run_client(*command: str) -> tuple[float, float]:
     """Run a client and return its wall time and CPU seconds."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=Path("/"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, scale, snapshot, wide
+from benchmarks import drain, growth, incremental, latency, memory, mysql, scale, snapshot, wide
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
@@ -20,6 +20,10 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "latency": latency.run,
     "memory": memory.run,
     "growth": growth.run,
+    "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
+    "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),
+    "mariadb_drain": lambda scale, _: mysql.drain(scale, "mariadb"),
+    "mariadb_snapshot": lambda scale, _: mysql.snapshot(scale, "mariadb"),
 }
 
 
@@ -30,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     scale.add_argument("--quick", action="store_const", const=QUICK, dest="scale", help="smaller workloads")
     scale.add_argument("--full", action="store_const", const=FULL, dest="scale", help="the stated workloads")
     parser.add_argument("--only", default=",".join(BENCHMARKS), help="comma-separated: %(default)s")
-    parser.add_argument("--postgres", type=int, default=16, help="the server's major version (default: 16)")
+    parser.add_argument("--postgres", type=int, default=16, help="PostgreSQL's major version (default: 16)")
     parser.add_argument("--no-debezium", action="store_true", help="leave Debezium's legs out")
     parser.add_argument("--out", type=Path, help="a file to append the figures to, one JSON object a line")
     parsed = parser.parse_args(arguments)

@@ -12,7 +12,7 @@ ROWS = "INSERT INTO {} SELECT id, id % 1000 FROM generate_series(1, {}) AS id"
 
 def run(scale: Scale, postgres: int) -> Result:
     """Read one table, one of ten times the size, and many tables."""
-    result = Result("scale", scale.name, postgres)
+    result = Result("scale", scale.name, f"PostgreSQL {postgres}")
     result.notes.append("narrow rows, read incrementally while nothing else happens")
     for tables, rows in ((1, scale.scale_rows), (1, 10 * scale.scale_rows), (100, scale.scale_rows // 100)):
         with database(postgres) as (server, connection):

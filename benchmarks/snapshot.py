@@ -12,7 +12,7 @@ from benchmarks.workload import create_tables, fill
 
 def run(scale: Scale, postgres: int) -> Result:
     """Read the table with COPY, with Debezium and with Floodmark."""
-    result = Result("snapshot", scale.name, postgres)
+    result = Result("snapshot", scale.name, f"PostgreSQL {postgres}")
     rows = scale.snapshot_rows
     with database(postgres) as (server, connection):
         create_tables(connection, ["t"])

@@ -55,7 +55,7 @@ END $$
 
 def run(scale: Scale, postgres: int) -> Result:
     """Drain copies of one slot with Debezium and with Floodmark."""
-    result = Result("wide", scale.name, postgres)
+    result = Result("wide", scale.name, f"PostgreSQL {postgres}")
     with database(postgres) as (server, connection):
         backlog = create_backlog(connection, scale.drain_transactions // SHARE)
         result.notes.append(f"{backlog.changes:,} row changes of {2 * len(COLUMNS)} columns")

@@ -56,8 +56,9 @@ def intended(case: Case, path: str, got: Any, want: Any, payload: dict[str, Any]
         return bool(got == "true")
     if path.endswith(".source.row"):
         return bool(got == 0 and (payload.get("op") == "t" or "ddl" in payload))
-    if case.connector == "mariadb" and (path.endswith(".comment") or want_with_doc(got, want)):
-        return got is None or isinstance(got, list)
+    if "ddl" in payload and path.endswith(".comment"):
+        # Debezium keeps comments in columns that lose them, and loses them in copies of tables.
+        return True
     if path.endswith("harsetName"):
         # Debezium remembers the character set of a database that has been dropped.
         forgotten = case.connector == "mariadb" and want is None
@@ -96,11 +97,6 @@ def other_text(case: Case, path: str, got: str, want: str, read: bool) -> bool:
     if field_of(path) == "j" and case.name in ("json", "json_schemas"):
         return got in OTHER_DOCUMENTS or _document(got) == _document(want)
     return read and _document(got) is not None and _document(got) == _document(want)
-
-
-def want_with_doc(got: Any, want: Any) -> bool:
-    """Tell whether a schema has nothing but its comment more."""
-    return isinstance(got, list) and isinstance(want, list) and got == [name for name in want if name != "doc"]
 
 
 def places(case: Case, events: list[Golden]) -> list[tuple[str, str | None]]:

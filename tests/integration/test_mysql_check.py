@@ -54,11 +54,7 @@ def test_a_server_that_is_ready(prepared: MysqlServer) -> None:
 
 def test_a_checkpoint_whose_log_is_gone(prepared: MysqlServer) -> None:
     gone = f"00{1:08X}-{4:016X}-{0:016X}-{0:08X}"
-    prepared.execute("FLUSH BINARY LOGS")
-    with prepared.connect() as session, session.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOGS")
-        last = cursor.fetchall()[-1][0]
-        cursor.execute(f"PURGE BINARY LOGS TO '{last}'")
+    prepared.purge_old_logs()
     found = findings(prepared, {"log": gone})["checkpoint"]
     assert found.status == "error"
     assert "purged" in found.finding
@@ -87,6 +83,24 @@ def test_an_account_that_may_not_read_the_log(prepared: MysqlServer) -> None:
     errors = [one.finding for one in every if one.status == "error" and one.check == "privileges"]
     assert len(errors) == 2
     assert all(one.fix for one in every if one.status == "error")
+
+
+def test_a_table_that_keeps_its_history(prepared: MysqlServer) -> None:
+    if prepared.flavor == "mariadb":
+        prepared.execute("CREATE TABLE checked.kept (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+        assert "checked.kept" in findings(prepared)["history"].finding
+        assert "history" not in findings(prepared, table__exclude__list="checked.kept")
+    else:
+        assert "history" not in findings(prepared)
+
+
+def test_a_replica_that_does_not_log_what_it_replicates() -> None:
+    with MysqlServer("mariadb", log_slave_updates="OFF") as server:
+        server.execute(*TABLES)
+        assert findings(server)["binlog"].status == "ok"
+        server.execute("SET GLOBAL gtid_slave_pos = '0-99-7'")
+        found = findings(server)["binlog"]
+    assert (found.status, "log_replica_updates" in found.finding) == ("warning", True)
 
 
 def test_the_servers_own_number(prepared: MysqlServer) -> None:

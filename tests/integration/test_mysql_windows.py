@@ -11,6 +11,7 @@ import pytest
 
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.mysql.snapshot.watermarks import Marks
 from floodmark.errors import SourceStateError
 from tests.integration.test_mysql_snapshot_modes import applied
 from tests.support.inprocess import InProcess
@@ -123,6 +124,23 @@ def test_changes_in_a_window_are_neither_lost_nor_undone(
     assert (0 in reads) == (image == "minimal")
     marks = [row for row in rows if row["table"] == "signals" and "snapshot-window" in str(row["value"])]
     assert bool(marks) == (kind != "gtids")
+
+
+def test_rows_of_before_a_truncate_are_left_out(
+    shop: MysqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step() -> None:
+        shop.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 7, 'new')", database=DATABASE)
+
+    before(monkeypatch, Marks, "close", step)
+    query = query_of(shop, tmp_path, incremental_snapshot_read_points="watermarks", skipped_operations="none")
+    rows = query.drain()
+    data = json.dumps({"data-collections": [f"{DATABASE}.t"]})
+    shop.execute(f"INSERT INTO signals VALUES ('s', 'execute-snapshot', '{data}')", database=DATABASE)
+    rows += query.drain()
+    query.stop()
+    of_table = sorted((row for row in rows if row["table"] == "t"), key=lambda row: row["position"])
+    assert [row["op"] for row in of_table] == ["t", "c"]
 
 
 def test_a_signal_table_that_cannot_be_written_is_told(shop: MysqlServer, tmp_path: Path) -> None:

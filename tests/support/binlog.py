@@ -48,6 +48,10 @@ class Login:
     ssl_keystore_password: SecretStr | None = None
     ssl_truststore: str | None = None
     ssl_truststore_password: SecretStr | None = None
+    statements: tuple[str, ...] = ()
+
+    def session_statements(self) -> list[str]:
+        return list(self.statements)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,16 @@ class MysqlServer:
             for statement in statements:
                 cursor.execute(statement)
 
+    def purge_old_logs(self) -> None:
+        """Begin a new binlog file and purge all before it."""
+        self.execute("FLUSH BINARY LOGS")
+        deadline = time.monotonic() + START_TIMEOUT_S
+        with self.connect() as session, session.cursor() as cursor:
+            # MariaDB keeps a file until InnoDB has made a checkpoint behind it.
+            while cursor.execute("SHOW BINARY LOGS") > 1:
+                assert time.monotonic() < deadline, "The server keeps its old binlog files."
+                cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchall()[-1][0]}'")
+
     def options(self) -> dict[str, str]:
         """Return the connection options of a Floodmark source."""
         return {

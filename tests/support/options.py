@@ -8,3 +8,6 @@ REQUIRED = {
     "topic.prefix": "shop",
     "state.dir": "/state",
 }
+
+REQUIRED_MYSQL = {**REQUIRED, "connector": "mysql"}
+del REQUIRED_MYSQL["database.dbname"]

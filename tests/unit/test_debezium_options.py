@@ -1,4 +1,4 @@
-"""Every option of Debezium 3.6's PostgreSQL connector is known, and its state is in the docs."""
+"""Every option of Debezium 3.6's connectors is known, and its state is in the docs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from floodmark.config import debezium
-from floodmark.config.debezium_page import DIFFERS, render, states
+from floodmark.config.debezium_page import DIFFERS, DIFFERS_OF_MYSQL, mysql_states, render, states
 from floodmark.config.model import OWN
+from floodmark.config.mysql import BinlogOptions, MariadbOptions, MysqlOptions
 from floodmark.config.postgres import PostgresOptions
 from floodmark.errors import ConfigError
+from tests.support.options import REQUIRED_MYSQL
 from tests.support.recording import Recorder
 
-REFERENCE = Path(__file__).with_name("debezium_options.txt").read_text().split()
 PAGE = Path(__file__).parents[2] / "docs" / "debezium-options.md"
 BASE = {
     "connector": "postgres",
@@ -24,11 +25,43 @@ BASE = {
     "state.dir": "/s",
 }
 MODEL = {str(field.alias): field for field in PostgresOptions.model_fields.values()}
+MYSQL_MODELS: dict[str, type[BinlogOptions]] = {"mysql": MysqlOptions, "mariadb": MariadbOptions}
 
 
-@pytest.mark.parametrize("name", REFERENCE)
+def reference(database: str) -> list[str]:
+    return Path(__file__).with_name(f"debezium_options_{database}.txt").read_text().split()
+
+
+@pytest.mark.parametrize("name", reference("postgres"))
 def test_each_option_has_a_state(name: str) -> None:
     assert debezium.find({known: None for known in states() if not known.startswith("<")}, name) is not None
+
+
+@pytest.mark.parametrize("name", reference("mysql"))
+def test_each_option_of_mysql_has_a_state(name: str) -> None:
+    assert debezium.find({known: None for known in mysql_states() if not known.startswith("<")}, name) is not None
+
+
+@pytest.mark.parametrize("connector", MYSQL_MODELS)
+def test_no_option_of_mysql_has_two_states(connector: str) -> None:
+    names = {str(field.alias) for field in MYSQL_MODELS[connector].model_fields.values()}
+    for name in names - {"schema.history.internal.<option>"}:
+        assert name not in debezium.ACCEPTED_BY_MYSQL
+        assert name not in debezium.REFUSED_BY_MYSQL
+    assert not set(debezium.ACCEPTED_BY_MYSQL) & set(debezium.REFUSED_BY_MYSQL)
+    assert set(DIFFERS_OF_MYSQL) <= names | set(debezium.ACCEPTED_BY_MYSQL)
+
+
+@pytest.mark.parametrize("connector", MYSQL_MODELS)
+def test_what_mysqls_models_say_of_debezium_is_on_the_page(connector: str) -> None:
+    found = mysql_states()
+    for field in MYSQL_MODELS[connector].model_fields.values():
+        name, extra = str(field.alias), field.json_schema_extra
+        assert isinstance(extra, dict)
+        says = str(extra["debezium"])
+        assert (name in found) == (says != OWN and not says.startswith(("key.", "connector.class"))), name
+        if says.startswith(("same;", "same,")) and found[name][0] != "no effect":
+            assert found[name][0] == "differs", name
 
 
 def test_no_option_has_two_states() -> None:
@@ -94,6 +127,42 @@ def test_wrong_options(name: str, value: str, words: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
         PostgresOptions.parse({**BASE, name: value})
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("snapshot.locking.mode", "custom", ("minimal", "extended", "none")),
+        ("gtid.source.includes", "(", ("gtid.source.includes", "regular expression")),
+        ("inconsistent.schema.handling.mode", "ignore", ("fail, warn, skip",)),
+        ("database.ssl.mode", "prefer", ("preferred",)),
+        ("database.sslmode", "require", ("Unknown option", "database.ssl.mode")),
+        ("slot.name", "x", ("Unknown option",)),
+        ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", ("MySqlConnector",)),
+        ("schema.history.internal", "io.debezium.storage.redis.history.RedisSchemaHistory", ("FileSchemaHistory",)),
+        ("database.server.id", "0", ("database.server.id",)),
+        ("transforms", "unwrap", ("Spark",)),
+    ],
+)
+def test_wrong_options_of_mysql(name: str, value: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MysqlOptions.parse({**REQUIRED_MYSQL, name: value})
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_options_of_mysql_that_have_no_effect() -> None:
+    given = {
+        "schema.history.internal": "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+        "schema.history.internal.kafka.topic": "history",
+        "database.server.id.offset": "5",
+        "tasks.max": "1",
+    }
+    assert MysqlOptions.parse({**REQUIRED_MYSQL, **given}).port == 3306
+
+
+def test_lists_of_gtid_sources_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="exclude each other"):
+        MysqlOptions.parse({**REQUIRED_MYSQL, "gtid.source.includes": "a", "gtid.source.excludes": "b"})
 
 
 def test_prefix_lists_exclude_each_other() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, source_filter
+from floodmark.config.mysql import MysqlOptions
+from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, source_filter, sources
 from floodmark.errors import CheckpointError
+from tests.support.options import REQUIRED_MYSQL
 
 UUIDS = ["3e11fa47-71ca-11e1-9e33-c80aa9429562", "ffffffff-0000-11e1-9e33-c80aa9429562"]
 Plain = set[tuple[str, str, int]]
@@ -86,15 +91,43 @@ def test_mariadb_positions_name_the_last_server_of_a_domain() -> None:
 @pytest.mark.parametrize(
     ("includes", "excludes", "left"),
     [
-        ([], [], UUIDS),
-        ([UUIDS[0].upper()], [], UUIDS[:1]),
-        (["3e.*", "f.*"], [], UUIDS),
-        ([], ["3e.*"], UUIDS[1:]),
-        (["3e"], [], []),
+        (UUIDS[0].upper(), "", UUIDS[:1]),
+        ("3e.*, f.*", "", UUIDS),
+        ("", "3e.*", UUIDS[1:]),
+        ("3e", "", []),
     ],
 )
-def test_sources_are_filtered(includes: list[str], excludes: list[str], left: list[str]) -> None:
+def test_sources_are_filtered(includes: str, excludes: str, left: list[str]) -> None:
     gtids = built({(uuid, "", 1) for uuid in UUIDS})
-    kept = gtids.filtered(source_filter(includes, excludes))
+    kept = gtids.filtered(filter_of(includes, excludes))
     assert sorted(uuid for uuid, _ in kept.intervals) == left
-    assert str(MariadbGtids.parse("0-1-5,1-2-3").filtered(source_filter(["0-.*"], []))) == "0-1-5"
+
+
+def test_sources_of_mariadb_are_filtered() -> None:
+    assert str(MariadbGtids.parse("0-1-5,1-2-3").filtered(filter_of("0-.*"))) == "0-1-5"
+
+
+def test_without_filters_all_sources_count() -> None:
+    assert source_filter(options("", "")) is None
+
+
+@pytest.mark.parametrize(
+    ("flavor", "gtids", "expected"),
+    [
+        ("mysql", [f"{UUIDS[0]}:7", None, f"{UUIDS[1]}:tag:8"], [UUIDS[0], None, UUIDS[1]]),
+        ("mariadb", ["0-1-270", None, "1-2-13"], ["0-1", None, "1-2"]),
+    ],
+)
+def test_sources_of_transactions(flavor: str, gtids: list[str | None], expected: list[str | None]) -> None:
+    assert sources(flavor, pa.array(gtids, pa.string())).to_pylist() == expected
+
+
+def options(includes: str, excludes: str) -> MysqlOptions:
+    given = {"gtid.source.includes": includes, "gtid.source.excludes": excludes}
+    return MysqlOptions.parse({**REQUIRED_MYSQL, **given})
+
+
+def filter_of(includes: str, excludes: str = "") -> Callable[[str], bool]:
+    taken = source_filter(options(includes, excludes))
+    assert taken is not None
+    return taken

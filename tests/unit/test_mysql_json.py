@@ -65,7 +65,7 @@ def test_documents(values: list[Any], large: bool) -> None:
         if value is not ...:
             assert json.loads(shown) == json.loads(printed(value))
             dense = json.dumps(json.loads(shown), ensure_ascii=False, separators=(",", ":"))
-            assert shown.lower() == dense.lower() or "e" in shown
+            assert shown.lower() == dense.lower() or "e" in shown + dense
 
 
 @pytest.mark.parametrize(

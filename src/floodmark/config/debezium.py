@@ -1,6 +1,6 @@
 """Debezium's options that are not Floodmark's: those that are accepted without effect, and those that are refused.
 
-``floodmark.config.debezium_page`` makes the page that lists every option of Debezium 3.6 for PostgreSQL.
+``floodmark.config.debezium_page`` makes the page that lists every option of Debezium 3.6 for its databases.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ ACCEPTED: Mapping[str, Foreign] = {
     "queue.<option>": Foreign(_QUEUE),
     "record.processing.<option>": Foreign(_CONNECT),
     "sanitize.field.names": Foreign("Debezium 3.6 reads field.name.adjustment.mode instead, and so does Floodmark"),
-    "schema.history.internal": Foreign("PostgreSQL needs no schema history"),
-    "schema.history.internal.<option>": Foreign("PostgreSQL needs no schema history"),
+    "schema.history.internal": Foreign("there is no schema history"),
+    "schema.history.internal.<option>": Foreign("there is no schema history"),
     "schema.refresh.mode": Foreign(
         "the log announces each version of a table, so a missing large value never looks like an alteration",
         ("columns_diff", "columns_diff_exclude_unchanged_toast"),
@@ -131,6 +131,7 @@ _MYSQL_SOURCE = (
     "io.debezium.connector.mysql.MySqlSourceInfoStructMaker",
     "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker",
 )
+_CONNECTIONS = "pieces are as large as snapshot.chunk.bytes says; see snapshot.max.threads"
 _STREAMED = "the log is read as one stream, and rows of tables too"
 
 ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
@@ -147,6 +148,7 @@ ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
     "ddl.parser.type": Foreign("there is one parser of DDL"),
     "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
     "incremental.snapshot.allow.schema.changes": Foreign("tables may be altered during an incremental snapshot"),
+    "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
     "min.row.count.to.stream.results": Foreign(_STREAMED),
     "schema.history.internal": Foreign(
         "the schema history is in state.dir",
@@ -157,6 +159,9 @@ ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
         ),
     ),
     "schema.history.internal.<option>": Foreign("the schema history is in state.dir"),
+    "snapshot.max.threads.multiplier": Foreign(_CONNECTIONS),
+    "snapshot.max.threads.multiplier.<table>": Foreign(_CONNECTIONS),
+    "legacy.snapshot.max.threads": Foreign(_CONNECTIONS),
     "sourceinfo.struct.maker": Foreign(_JAVA, _MYSQL_SOURCE),
     "use.nongraceful.disconnect": Foreign("a connection is closed at once in any case"),
 }

@@ -7,12 +7,15 @@ Run ``python -m floodmark.config.debezium_page docs/debezium-options.md`` after 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from pydantic.fields import FieldInfo
 
-from floodmark.config.debezium import ACCEPTED, REFUSED
-from floodmark.config.model import OWN, SAME
+from floodmark.config.debezium import ACCEPTED, ACCEPTED_BY_MYSQL, REFUSED, REFUSED_BY_MYSQL, Foreign
+from floodmark.config.model import OWN, SAME, Options
+from floodmark.config.mysql import MariadbOptions, MysqlOptions
 from floodmark.config.postgres import PostgresOptions
 
 NO_EFFECT = "No effect: "
@@ -35,11 +38,30 @@ DIFFERS = {
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
 """What differs of options that work."""
-NAMED_OTHERWISE = ("connector", "connect.timeout.ms", "schemas.enable")
-"""Options that stand for some of Debezium's with other names, or of other databases."""
+DIFFERS_OF_MYSQL = {
+    **{
+        name: text
+        for name, text in DIFFERS.items()
+        if name not in ("database.sslmode", "offset.mismatch.strategy", "plugin.name", "snapshot.max.threads")
+    },
+    "database.server.id": "if not given, it is made from `topic.prefix` and `state.dir`",
+    "database.ssl.keystore": "a PEM or PKCS 12 file, not JKS",
+    "database.ssl.truststore": "a PEM or PKCS 12 file, not JKS",
+    "event.deserialization.failure.handling.mode": "`fail`: as `errors.tables` says",
+    "inconsistent.schema.handling.mode": "`fail`: as `errors.tables` says",
+    "schema.history.internal.store.only.captured.databases.ddl": "for the schema change topic; the history holds all",
+    "schema.history.internal.store.only.captured.tables.ddl": "for the schema change topic; the history holds all",
+    "snapshot.locking.mode": "`custom` is refused; a lock is taken only where it is needed, and with `extended`",
+    "snapshot.max.threads": "if not given, two at most",
+}
+"""The same for MySQL and MariaDB."""
+NAMED_OTHERWISE = ("connector", "schemas.enable")
+"""Options that stand for some of Debezium's with other names."""
+WITHOUT_MEANING = ("snapshot.locking.mode.custom.name",)
+"""Options of all connectors that MySQL and MariaDB have no use for."""
 INTRODUCTION = """# Debezium's options
 
-Every option of Debezium 3.6 for PostgreSQL, and what becomes of it here. What the options mean is in
+Every option of Debezium 3.6 for PostgreSQL, MySQL and MariaDB, and what becomes of it here. What the options mean is in
 [Options](options.md).
 
 - *works*: the same name, values and meaning. Events differ only where [Differences](differences.md) says so.
@@ -47,30 +69,51 @@ Every option of Debezium 3.6 for PostgreSQL, and what becomes of it here. What t
 - *no effect*: it is accepted, so that a configuration can be taken over, and a line of the log (level `info`) says
   why it does nothing.
 - *refused*: an error, since events would not be what was asked for.
+- –: Debezium's connector for that database does not have it; here it is unknown, or an option of Floodmark's own.
 
 Options of other databases, and whatever is in neither this list nor [Options](options.md), are unknown: an error that
 names the nearest option.
 
 This page is generated from the option models.
 
-| option | state | |
-| --- | --- | --- |
+| option | PostgreSQL | MySQL, MariaDB | |
+| --- | --- | --- | --- |
 """
 
+States: TypeAlias = dict[str, tuple[str, str]]
 
-def states() -> dict[str, tuple[str, str]]:
-    """Return the state of each of Debezium's options and what is to be said of it."""
-    found = {name: ("no effect", foreign.reason) for name, foreign in ACCEPTED.items()}
-    found |= {name: ("refused", reason) for name, reason in REFUSED.items()}
-    for field in PostgresOptions.model_fields.values():
+
+def states() -> States:
+    """Return the state of each of Debezium's options for PostgreSQL and what is to be said of it."""
+    return _states([PostgresOptions], ACCEPTED, REFUSED, DIFFERS, (*NAMED_OTHERWISE, "connect.timeout.ms"))
+
+
+def mysql_states() -> States:
+    """Return the same for MySQL and MariaDB."""
+    found = _states(
+        [MysqlOptions, MariadbOptions], ACCEPTED_BY_MYSQL, REFUSED_BY_MYSQL, DIFFERS_OF_MYSQL, NAMED_OTHERWISE
+    )
+    return found | dict.fromkeys(WITHOUT_MEANING, ("no effect", "there are no custom locks"))
+
+
+def _states(
+    models: Sequence[type[Options]],
+    accepted: Mapping[str, Foreign],
+    refused: Mapping[str, str],
+    differs: Mapping[str, str],
+    without: Sequence[str],
+) -> States:
+    found = {name: ("no effect", foreign.reason) for name, foreign in accepted.items()}
+    found |= {name: ("refused", reason) for name, reason in refused.items()}
+    for field in (field for model in models for field in model.model_fields.values()):
         name, text = str(field.alias), field.description or ""
-        if own(field) or name in NAMED_OTHERWISE:
+        if own(field) or name in without:
             continue
         if text.startswith(NO_EFFECT):
             found[name] = ("no effect", text.removeprefix(NO_EFFECT).rstrip("."))
         else:
             found[name] = ("works", "")
-    return found | {name: ("differs", text) for name, text in DIFFERS.items()}
+    return found | {name: ("differs", text) for name, text in differs.items()}
 
 
 def own(field: FieldInfo) -> bool:
@@ -81,8 +124,17 @@ def own(field: FieldInfo) -> bool:
 
 def render() -> str:
     """Return the page."""
-    rows = [f"| `{name}` | {state} | {text} |" for name, (state, text) in sorted(states().items())]
+    columns = states(), mysql_states()
+    rows = [_row(name, *(found.get(name) for found in columns)) for name in sorted({*columns[0], *columns[1]})]
     return INTRODUCTION + "\n".join(rows) + "\n"
+
+
+def _row(name: str, postgres: tuple[str, str] | None, mysql: tuple[str, str] | None) -> str:
+    texts = {database: found[1] for database, found in (("PostgreSQL", postgres), ("MySQL", mysql)) if found}
+    said = "; ".join(f"{database}: {text}" for database, text in texts.items() if text)
+    if len(set(texts.values())) == 1:
+        said = next(iter(texts.values()))
+    return f"| `{name}` | {postgres[0] if postgres else '–'} | {mysql[0] if mysql else '–'} | {said} |"
 
 
 if __name__ == "__main__":

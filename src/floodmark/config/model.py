@@ -84,6 +84,12 @@ def _family_suffix(name: str) -> str:
     return name[name.rindex(">") + 1 :]
 
 
+def statements(text: str) -> list[str]:
+    """Return statements that are separated by single semicolons; two of them are one in a statement."""
+    parts = re.split(r"(?<!;);(?!;)", text)
+    return [part.replace(";;", ";").strip() for part in parts if part.strip()]
+
+
 def matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
     """Tell whether any pattern matches the whole name."""
     return any(pattern.fullmatch(name) for pattern in patterns)

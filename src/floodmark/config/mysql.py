@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import SecretStr
+from pydantic import SecretStr, model_validator
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.debezium import accept_mysql
-from floodmark.config.model import OWN, Patterns, Words, matches, option
+from floodmark.config.model import OWN, Patterns, matches, option, statements
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _MARIADB_TLS = {
@@ -33,32 +33,36 @@ class BinlogOptions(CommonOptions):
     )
     password: SecretStr | None = option("database.password", None, "The account's password.")
     ssl_keystore: str | None = option(
-        "database.ssl.keystore", None, "PEM file with the client's certificate and key.", "same; a PEM file, not JKS"
+        "database.ssl.keystore",
+        None,
+        "File with the client's certificate and key.",
+        "same; a PEM or PKCS 12 file, not JKS",
     )
     ssl_keystore_password: SecretStr | None = option(
-        "database.ssl.keystore.password", None, "Password of the client's key."
+        "database.ssl.keystore.password", None, "Password of that file, or of the key in it."
     )
     ssl_truststore: str | None = option(
         "database.ssl.truststore",
         None,
-        "PEM file with the accepted authorities' certificates.",
-        "same; a PEM file, not JKS",
+        "File with the accepted authorities' certificates.",
+        "same; a PEM or PKCS 12 file, not JKS",
     )
     ssl_truststore_password: SecretStr | None = option(
-        "database.ssl.truststore.password", None, "No effect: certificates in a PEM file are not encrypted."
+        "database.ssl.truststore.password", None, "Password of that file, if it is a PKCS 12 file."
     )
     connect_timeout_ms: int = option("connect.timeout.ms", 30_000, "How long to wait for a connection.", ge=1000)
     query_timeout_ms: int = option(
         "database.query.timeout.ms",
         600_000,
-        "How long a query of the catalogs may take; 0: without end. Reading tables has no limit.",
+        "How long a query of the catalogs may take; 0: without end. Reading tables has no limit. MySQL limits `SELECT` "
+        "only.",
         ge=0,
     )
     initial_statements: str = option(
         "database.initial.statements",
         "",
-        "Statements to run at the beginning of each session, except the log's, separated by `;` (`;;` is a semicolon). "
-        "Only for settings of the session.",
+        "Statements to run at the beginning of each session, separated by `;` (`;;` is a semicolon). Only for settings "
+        "of the session; `sql_mode` and `time_zone` are set afterwards.",
     )
     server_id: int | None = option(
         "database.server.id",
@@ -107,14 +111,17 @@ class BinlogOptions(CommonOptions):
         "include.schema.changes", True, "Whether DDL is delivered to the topic `<prefix>`."
     )
     include_schema_comments: bool = option(
-        "include.schema.comments", False, "Whether schema changes hold the comments of tables and columns."
+        "include.schema.comments",
+        False,
+        "Whether schema changes hold the comments of tables and columns; MariaDB's always do.",
     )
-    gtid_source_includes: Words = option(
+    gtid_source_includes: Patterns = option(
         "gtid.source.includes",
         (),
-        "Regular expressions of the GTIDs' sources whose transactions count; all if empty.",
+        "Regular expressions of the GTIDs' sources whose transactions count, all if empty: MySQL's UUIDs, MariaDB's "
+        "`domain-server`.",
     )
-    gtid_source_excludes: Words = option(
+    gtid_source_excludes: Patterns = option(
         "gtid.source.excludes", (), "Regular expressions of the GTIDs' sources whose transactions don't count."
     )
     gtid_source_filter_dml_events: bool = option(
@@ -126,23 +133,36 @@ class BinlogOptions(CommonOptions):
     gtid_ignore_on_recovery: bool = option(
         "gtid.ignore.on.recovery",
         False,
-        "Whether a query goes on by file and offset, though the checkpoint has a GTID set.",
+        "Whether a query that is started again goes on by file and offset in any case. Otherwise it does on the server "
+        "that the checkpoint comes from, and goes on by GTIDs on another one.",
     )
-    snapshot_locking_mode: Literal["minimal", "minimal_percona", "extended", "none", "custom"] = option(
+    snapshot_locking_mode: Literal[
+        "minimal",
+        "minimal_percona",
+        "minimal_percona_no_table_locks",
+        "minimal_at_least_once",
+        "extended",
+        "none",
+    ] = option(
         "snapshot.locking.mode",
         "minimal",
-        "How long a snapshot locks the tables: while it opens its views of the data, until its end, or not at all.",
+        "How long a snapshot locks the tables: with `minimal` and its kinds for a moment, if there is no read point "
+        "without a lock; with `extended` until its end; with `none` not at all.",
+        "same, without `custom`",
     )
     inconsistent_schema_handling_mode: Literal["fail", "warn", "skip"] = option(
         "inconsistent.schema.handling.mode",
         "fail",
-        "A change of a captured table whose structure is not known, or is another one: an error, or the change is left "
-        "out, with `warn` with a line of the log.",
+        "A change of a captured table whose structure is not known, or has another number of columns. `fail`: as "
+        "`errors.tables` says. `skip` and `warn`: it is left out, with `warn` with a line of the log.",
+        "same; `fail` ends the connector",
     )
     event_deserialization_failure_handling_mode: Literal["fail", "warn", "skip"] = option(
         "event.deserialization.failure.handling.mode",
         "fail",
-        "A log record that cannot be read; as `event.processing.failure.handling.mode`.",
+        "A record of rows that cannot be split into them. `fail`: as `errors.tables` says. `skip` and `warn`: it is "
+        "left out, with `warn` with a line of the log. Other damage to the log is always an error.",
+        "same; `fail` ends the connector",
     )
     history_skip_unparseable: bool = option(
         "schema.history.internal.skip.unparseable.ddl",
@@ -152,12 +172,14 @@ class BinlogOptions(CommonOptions):
     history_only_captured_tables: bool = option(
         "schema.history.internal.store.only.captured.tables.ddl",
         False,
-        "Whether the schema history holds captured tables only.",
+        "Whether the schema change topic tells of captured tables only. The schema history holds all.",
+        "same, for the topic",
     )
     history_only_captured_databases: bool = option(
         "schema.history.internal.store.only.captured.databases.ddl",
         False,
-        "Whether the schema history holds captured databases only.",
+        "Whether the schema change topic tells of captured databases only. The schema history holds all.",
+        "same, for the topic",
     )
     binlog_heartbeat_ms: int = option(
         "binlog.heartbeat.ms",
@@ -166,6 +188,14 @@ class BinlogOptions(CommonOptions):
         OWN,
         ge=10,
     )
+
+    @model_validator(mode="after")
+    def _check_gtid_sources(self) -> Self:
+        if self.gtid_source_includes and self.gtid_source_excludes:
+            raise ValueError(
+                "Options 'gtid.source.includes' and 'gtid.source.excludes' exclude each other: give only one."
+            )
+        return self
 
     @classmethod
     def accepts(cls, key: str, value: str) -> bool:
@@ -190,6 +220,10 @@ class BinlogOptions(CommonOptions):
         digest = hashlib.sha256(f"{self.topic_prefix} {self.state_dir}".encode()).digest()
         return _SERVER_IDS + int.from_bytes(digest[:4], "big") % _SERVER_IDS
 
+    def session_statements(self) -> list[str]:
+        """Return ``database.initial.statements``, one by one."""
+        return statements(self.initial_statements)
+
     @property
     def owner(self) -> str:
         """The name of the source's directory below ``state.dir``: no other source must share it.
@@ -198,12 +232,23 @@ class BinlogOptions(CommonOptions):
         """
         return f"{self.topic_prefix}-{self.connector}-{self.replica_id}"
 
+    @property
+    def tells_comments(self) -> bool:
+        """Whether schemas and schema changes hold comments; with MariaDB they come along with schema changes."""
+        return self.include_schema_comments or (self.connector == "mariadb" and self.include_schema_changes)
+
     def captures_database(self, database: str) -> bool:
         """Tell whether the filters let a database through."""
         if self.table_ignore_builtin and database in SYSTEM_DATABASES:
             return False
         included = not self.schema_include_list or matches(self.schema_include_list, database)
         return included and not matches(self.schema_exclude_list, database)
+
+    def tells_of_database(self, database: str) -> bool:
+        """Tell whether the schema change topic tells of a database's tables."""
+        if self.history_only_captured_databases:
+            return self.captures_database(database)
+        return not self.table_ignore_builtin or database not in SYSTEM_DATABASES
 
     def captures(self, schema: str, table: str) -> bool:
         """Tell whether the filters let a table through."""

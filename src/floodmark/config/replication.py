@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from typing import Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import Patterns, option
+from floodmark.config.model import Patterns, option, statements
 
 STREAM_PARAMETERS = {
     "binary": ("false", "off"),
@@ -123,5 +122,4 @@ class ReplicationOptions(CommonOptions):
 
     def session_statements(self) -> list[str]:
         """Return ``database.initial.statements``, one by one."""
-        parts = re.split(r"(?<!;);(?!;)", self.initial_statements)
-        return [part.replace(";;", ";").strip() for part in parts if part.strip()]
+        return statements(self.initial_statements)

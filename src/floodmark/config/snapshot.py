@@ -90,7 +90,8 @@ class SnapshotOptions(Options):
     snapshot_max_threads: int | None = option(
         "snapshot.max.threads",
         None,
-        "Most connections that a snapshot reads with at a time; as many as Spark has cores if not given.",
+        "Most connections that a snapshot reads with at a time. If not given: as many as Spark has cores; for MySQL "
+        "and MariaDB, whose tables the query's process reads, two at most.",
         "snapshot.max.threads (its default is 1)",
         ge=1,
     )

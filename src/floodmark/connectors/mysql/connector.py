@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from floodmark.capture.log_stream import LogStream
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import Connector, ReadPoint
-from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, parse_gtids
+from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, Taken, parse_gtids, source_filter
+from floodmark.connectors.mysql.log.decode import BinlogDecoder
 from floodmark.connectors.mysql.log.places import Places
 from floodmark.connectors.mysql.log.signal_rows import SignalRows
 from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
@@ -18,7 +20,7 @@ from floodmark.connectors.mysql.schema.follower import SchemaFollower
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes, log_end
-from floodmark.connectors.mysql.server.connection import Connection, close, connect, run
+from floodmark.connectors.mysql.server.connection import Connection, close, connect, limit_statements, run
 from floodmark.connectors.mysql.server.preflight import obstacles
 from floodmark.connectors.mysql.server.side_session import BinlogSideSession
 from floodmark.connectors.mysql.snapshot.announcements import announcements
@@ -27,6 +29,7 @@ from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import CheckpointError, ConnectError, SchemaHistoryError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
+from floodmark.rows.table_version import EventVersions
 from floodmark.snapshot.modes import make_snapshotter
 
 log = get_logger(__name__)
@@ -47,6 +50,7 @@ class BinlogConnector(Snapshots):
         self._at = ""
         self._left = ""
         self._places = Places()
+        self._taken = source_filter(options)
         self._schema = SchemaFollower(options)
         self._aside = SideStatements(lambda: BinlogSideSession(options))
 
@@ -94,15 +98,19 @@ class BinlogConnector(Snapshots):
         known = None if bookmark is None else KnownPlace(bookmark["server"], bookmark["gtids"])
         flavor = self._options.connector
         if known is not None:
+            server = server_identity(conn, flavor)
+            if self._options.gtid_ignore_on_recovery:
+                known = replace(known, server=server)
             self._places.add(position, known)
-            moved = known.server != server_identity(conn, flavor) and bool(known.gtids)
-            if moved and not _holds(flavor, log_end(conn, flavor, self._described().version).gtids, known.gtids):
+            moved = known.server != server and bool(known.gtids)
+            executed = log_end(conn, flavor, self._described().version).gtids if moved else ""
+            if moved and not _holds(flavor, executed, known.gtids, self._taken):
                 raise CheckpointError(
                     "This server lacks transactions that the query has delivered: it is another source, or a "
                     "replica that was promoted before it had received everything.",
                     "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
                 )
-        find_start(conn, flavor, place, known)
+        find_start(conn, flavor, place, known, self._taken)
         try:
             self._schema.rewind(position)
         except SchemaHistoryError as exc:
@@ -159,10 +167,23 @@ class BinlogConnector(Snapshots):
         """Return a new stream of the binlog."""
         options = self._options
         settings = CaptureSettings(
-            options.connector, options.replica_id, options.segment_bytes, options.binlog_heartbeat_ms / 1000
+            options.connector,
+            options.replica_id,
+            options.segment_bytes,
+            options.binlog_heartbeat_ms / 1000,
+            taken=self._taken,
         )
+        count = None
+        if options.provide_transaction_metadata:
+            count = BinlogDecoder(options, EventVersions(options)).open_events
         return MysqlStream(
-            lambda: connect(options), settings, self._schema, self._places.at, SignalRows(options), self._places.add
+            lambda: connect(options),
+            settings,
+            self._schema,
+            self._places.at,
+            SignalRows(options),
+            self._places.add,
+            count,
         )
 
     def discard_lost_log(self) -> None:
@@ -194,6 +215,7 @@ class BinlogConnector(Snapshots):
                 self._conn = None
         if self._conn is None:
             self._conn = connect(self._options)
+            limit_statements(self._conn, self._options.connector, self._options.query_timeout_ms)
             at = server_identity(self._conn, self._options.connector)
             if at != self._at:
                 self._known = None
@@ -201,9 +223,11 @@ class BinlogConnector(Snapshots):
         return self._conn
 
 
-def _holds(flavor: str, executed: str, known: str) -> bool:
-    """Tell whether all transactions that are known have been executed."""
+def _holds(flavor: str, executed: str, known: str, taken: Taken | None) -> bool:
+    """Tell whether all transactions that are known, and count, have been executed."""
     ours, theirs = parse_gtids(flavor, known), parse_gtids(flavor, executed)
+    if taken is not None:
+        ours = ours.filtered(taken)
     if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
         return ours <= theirs
     assert isinstance(ours, MariadbGtids)

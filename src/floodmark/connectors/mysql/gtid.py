@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from floodmark.config.model import matches
+from floodmark.config.mysql import BinlogOptions
 from floodmark.errors import CheckpointError
 
 Source: TypeAlias = tuple[str, str]
@@ -33,21 +38,23 @@ _MARIADB = re.compile(r"(\d+)-(\d+)-(\d+)")
 _TAGGED = 1
 
 
-def source_filter(includes: Iterable[str], excludes: Iterable[str]) -> Taken:
-    """Return what tells whether a source's transactions count (``gtid.source.includes``, ``.excludes``).
+def source_filter(options: BinlogOptions) -> Taken | None:
+    """Return what tells whether a source's transactions count, as the options say; None if all do."""
+    includes, excludes = options.gtid_source_includes, options.gtid_source_excludes
+    if includes:
+        return lambda source: matches(includes, source)
+    return (lambda source: not matches(excludes, source)) if excludes else None
+
+
+def sources(flavor: str, gtids: pa.StringArray) -> pa.DictionaryArray:
+    """Return the sources of GTIDs, as filters know them: MySQL's UUIDs, MariaDB's domains and servers.
 
     Args:
-        includes: regular expressions on the source, in any case; empty: all.
-        excludes: likewise, those that don't count.
+        flavor: ``mysql`` or ``mariadb``.
+        gtids: with nulls, which stay.
     """
-    wanted, refused = ([re.compile(one.strip(), re.IGNORECASE) for one in given] for given in (includes, excludes))
-
-    def taken(source: str) -> bool:
-        if wanted:
-            return any(one.fullmatch(source) for one in wanted)
-        return not any(one.fullmatch(source) for one in refused)
-
-    return taken
+    number = "-[0-9]+$" if flavor == "mariadb" else ":.*"
+    return pc.replace_substring_regex(gtids, number, "").dictionary_encode()
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,7 @@ class DdlEvents:
         block = source_block.statement_block(
             self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
         )
-        # Debezium's connector for MariaDB tells comments whatever include.schema.comments says.
-        comments = options.include_schema_comments or self._flavor == "mariadb"
-        value = value_text(change, block, time.time_ns() // 1_000_000, comments)
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
         columns = {
             "topic": options.topic_prefix,
             "key": pa.array([carrying_schema(key_text(change), key_schema(self._flavor), options.schemas_enable)]),

@@ -8,7 +8,7 @@ Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import DeadLetter, TableFailure
+from floodmark.connectors.mysql.gtid import source_filter, sources
 from floodmark.connectors.mysql.log import event_types as kinds
 from floodmark.connectors.mysql.log.ddl_events import DdlEvents
 from floodmark.connectors.mysql.log.events import Events, segment_events
@@ -30,8 +31,9 @@ from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.tables import SegmentTables
 from floodmark.connectors.mysql.log.transaction_events import Blocks, Boundaries, TransactionEvents
 from floodmark.connectors.mysql.rows.structure import TableStructure
-from floodmark.errors import DecodeError
+from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EventGroup, assemble
+from floodmark.log import get_logger
 from floodmark.rows.change_events import ChangeEvents
 from floodmark.rows.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.rows.isolation import Isolation
@@ -39,6 +41,8 @@ from floodmark.rows.orders import EventOrders
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.shapes import Shapes
 from floodmark.rows.table_version import TableVersion, VersionMaker
+
+log = get_logger(__name__)
 
 SLICE_BYTES = 4 << 20
 """Row events that are decoded together: small slices keep the working set in the processor's caches."""
@@ -108,7 +112,14 @@ class _Segment:
     versions: Sequence[TableVersion | None]
     source: StreamedSource
     isolation: Isolation
+    delivered: NDArray[np.bool_] | None
     blocks: Blocks | None = None
+
+    def captured(self) -> NDArray[np.bool_]:
+        """Tell which events hold rows of tables that are wanted, shape (events,)."""
+        shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
+        captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
+        return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
 
 
 class BinlogDecoder:
@@ -118,6 +129,7 @@ class BinlogDecoder:
         self._options = options
         self._make_version = make_version
         self._events = ChangeEvents(options, by_part=False)
+        self._taken = source_filter(options) if options.gtid_source_filter_dml_events else None
 
     def decode(
         self,
@@ -136,33 +148,35 @@ class BinlogDecoder:
             DecodeError: a record isn't what the protocol says.
         """
         del xmin
-        events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
-        shapes = Shapes(tables.relations, self._options)
-        isolation = Isolation(tables.relations, aside, only, failed, dead)
-        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = self._queries(data, events) if self._options.include_query else None
-        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
-        segment = _Segment(events, tables, shapes, versions, source, isolation)
-        captured = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[tables.relation] >= 0
+        segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
+        events, captured = segment.events, segment.captured()
         inside = events.within(after, upto)
         told: TransactionEvents | None = None
         if self._options.provide_transaction_metadata and self._options.format == "events":
             boundaries = Boundaries(events)
-            order, orders = self._orders(data, segment, events.of("rows") & captured)
+            order, orders = self._orders(data, segment)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
         ddl = None
         if only is None:
             ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
         low = 0
-        for part in row_events(events, np.flatnonzero(events.of("rows") & captured & inside)).slices(SLICE_BYTES):
+        for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             high = int(part.event[-1]) + 1
             groups += self._others(segment, told, ddl, inside, low, high)
             low = high
             yield from self._batches(groups)
         yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
+
+    def _delivered(self, events: Events) -> NDArray[np.bool_] | None:
+        """Return which transactions' changes are delivered, shape (transactions,); None: all."""
+        if self._taken is None:
+            return None
+        found = sources(self._options.connector, events.transactions.gtid)
+        taken = pa.array([self._taken(source) for source in found.dictionary.to_pylist()], pa.bool_())
+        delivered: NDArray[np.bool_] = taken.take(found.indices).fill_null(True).to_numpy(zero_copy_only=False)
+        return delivered
 
     def _others(
         self,
@@ -179,19 +193,33 @@ class BinlogDecoder:
         if ddl is not None:
             yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
 
+    def open_events(self, data: SegmentData) -> dict[str, int]:
+        """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
+        _, orders = self._orders(data, segment)
+        return orders.of_transaction(len(segment.events.transactions.start) - 1)
+
+    def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
+        events = segment_events(data)
+        tables = SegmentTables(events, data.header, data.header["flavor"])
+        shapes = Shapes(tables.relations, self._options)
+        isolation = isolate(tables.relations)
+        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
+        queries = self._queries(data, events) if self._options.include_query else None
+        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
+        return _Segment(events, tables, shapes, versions, source, isolation, self._delivered(events))
+
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
         if batch is not None:
             yield batch
 
-    def _orders(
-        self, data: SegmentData, segment: _Segment, chosen: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], EventOrders]:
+    def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
         """Return the order of all changes of a segment, and the places of their events."""
         events, tables = segment.events, segment.tables
         parts = [
             (rows.changes.order, rows.changes.relation, self._counts(rows))
-            for part in row_events(events, np.flatnonzero(chosen)).slices(SLICE_BYTES)
+            for part in row_events(events, np.flatnonzero(segment.captured())).slices(SLICE_BYTES)
             for rows in self._splits(part, segment)
         ]
         order, relation, count = (
@@ -220,35 +248,45 @@ class BinlogDecoder:
         return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
-        makers = {INSERT: ("c", self._inserts), UPDATE: ("u", self._updates), DELETE: ("d", self._deletes)}
+        makers = {INSERT: self._inserts, UPDATE: self._updates, DELETE: self._deletes}
         for rows in self._splits(found, segment):
-            operations, make = makers[int(rows.changes.kind[0])]
-            if not all(map(self._options.skips, operations)):
-                yield from segment.isolation.run(make, rows)
+            kind = int(rows.changes.kind[0])
+            if not self._options.skips(OPERATIONS[kind]):
+                yield from segment.isolation.run(makers[kind], rows)
 
     def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
         """Yield the rows of events that can be split together."""
         relation = segment.tables.relation[found.event]
         for chosen in found.alike(relation, segment.shapes.shape):
             version = segment.versions[int(segment.shapes.shape[relation[chosen[0]]])]
-            rows = None if version is None else self._split(found.select(chosen), version, relation[chosen], segment)
-            if rows is not None:
-                yield rows
+            if version is not None:
+                yield from self._split(found.select(chosen), version, relation[chosen], segment)
 
     def _split(
         self, part: RowEvents, version: TableVersion, relation: NDArray[np.int64], segment: _Segment
-    ) -> _Split | None:
-        """Return the rows of events that look alike; None if they can't be split."""
+    ) -> Iterator[_Split]:
+        """Yield the rows of events that look alike, as far as they can be split."""
         code = int(part.kind[0])
         kind = INSERT if code in kinds.WRITES else UPDATE if code in kinds.UPDATES else DELETE
         try:
             layouts = segment.tables.layouts(int(relation[0]))
+            if int(part.columns[0]) != len(layouts):
+                raise DecodeError(f"A row event has {part.columns[0]} columns, its table {len(layouts)}.")
+        except DecodeError as exc:
+            self._leave_out(self._options.inconsistent_schema_handling_mode, segment, part, relation, exc)
+            return
+        mode = self._options.event_deserialization_failure_handling_mode
+        try:
             images = [image_of(layouts, present, part.is_partial and last) for present, last in part.bitmaps()]
             before = None if kind == INSERT else images[0]
             split = split_events(part.buf, part.begin, part.end, before, None if kind == DELETE else images[-1])
         except DecodeError as exc:
-            segment.isolation.fail(relation, exc)
-            return None
+            if mode == "fail" or len(relation) == 1:
+                self._leave_out(mode, segment, part, relation, exc)
+                return
+            for half in np.array_split(np.arange(len(relation)), 2):
+                yield from self._split(part.select(half), version, relation[half], segment)
+            return
         changes = RowChanges(
             segment.events,
             part.event[split.event],
@@ -259,7 +297,17 @@ class BinlogDecoder:
         )
         names = segment.shapes.names(changes.relation)
         source = segment.source.pieces(names, changes)
-        return _Split(changes, version, names, source, {}, segment.blocks, part.buf, layouts, split.before, split.after)
+        yield _Split(changes, version, names, source, {}, segment.blocks, part.buf, layouts, split.before, split.after)
+
+    def _leave_out(
+        self, mode: str, segment: _Segment, part: RowEvents, relation: NDArray[np.int64], error: DecodeError
+    ) -> None:
+        """Deliver nothing of row events that can't be split; with ``fail`` of their tables neither, from here on."""
+        if mode == "fail":
+            segment.isolation.fail(relation, error)
+        elif mode == "warn":
+            place = int(segment.events.offset[part.event[0]])
+            log.warning("changes_are_left_out", events=len(relation), offset=place, error=describe(error))
 
     def _inserts(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)

@@ -76,10 +76,10 @@ class RowEvents:
             low = high
 
     def alike(self, relation: Numbers, shape: Numbers) -> Iterator[Numbers]:
-        """Yield the indices of events that can be split together: one shape of tables, one kind, the same bitmaps."""
+        """Yield the indices of events that can be split together: one shape of tables and kind, same bitmaps."""
         if not len(relation):
             return
-        key = np.stack([shape[relation], self.kind.astype(np.int64), self.look])
+        key = np.stack([shape[relation], self.kind.astype(np.int64), self.look, self.columns])
         _, owner = np.unique(key, axis=1, return_inverse=True)
         owner = owner.ravel()
         order = np.argsort(owner, kind="stable")

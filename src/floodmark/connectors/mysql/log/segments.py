@@ -48,6 +48,7 @@ class OpenTransaction:
         begin: its BEGIN, if it has one.
         statement: text of the statement that goes on, as an event.
         maps: TABLE_MAP events of that statement.
+        events: how many events of each table it has made so far; None if nobody counts.
     """
 
     start: int
@@ -55,11 +56,13 @@ class OpenTransaction:
     begin: bytes | None = None
     statement: bytes | None = None
     maps: tuple[bytes, ...] = ()
+    events: Mapping[str, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it for a segment's header; the tables of its statement are said elsewhere."""
         events = {"gtid": self.gtid, "begin": self.begin, "statement": self.statement}
-        return {"start": self.start, **{name: _encoded(event) for name, event in events.items()}}
+        encoded = {name: _encoded(event) for name, event in events.items()}
+        return {"start": self.start, **encoded, "events": None if self.events is None else dict(self.events)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OpenTransaction:

@@ -141,7 +141,7 @@ def _by_gtids(conn: Connection, flavor: str, position: Position, known: KnownPla
 
 
 def _with_untaken(conn: Connection, gtids: Gtids, flavor: str, taken: Taken) -> Gtids:
-    text = _variable(conn, "gtid_binlog_pos" if flavor == "mariadb" else "gtid_executed")
+    text = _variable(conn, "gtid_binlog_state" if flavor == "mariadb" else "gtid_executed")
     untaken = parse_gtids(flavor, text).filtered(lambda source: not taken(source))
     return parse_gtids(flavor, f"{gtids},{untaken}")
 

@@ -7,8 +7,8 @@ which tables they touch, and statements that may change tables.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,6 +85,7 @@ class MysqlStream:
         known: returns what else is known of a position; None: nothing, so it can only be found on its own server.
         signals: finds signals; None: there are none.
         told: is told what is known of each cut's end, and of where another server's positions begin.
+        count: counts the events of each table in the transaction that a segment leaves open; None: nobody counts.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class MysqlStream:
         known: Callable[[str], KnownPlace | None],
         signals: Signals | None = None,
         told: Callable[[str, KnownPlace], None] | None = None,
+        count: Callable[[SegmentData], Mapping[str, int]] | None = None,
     ) -> None:
         self._connect = connect
         self._settings = settings
@@ -103,6 +105,7 @@ class MysqlStream:
         self._known = known
         self._signals = signals
         self._told = told
+        self._count = count
         self._channel: DumpChannel | None = None
         self._receiver = Receiver(settings.segment_bytes, 0, 0, 0, None)
         self._transaction: OpenTransaction | None = None
@@ -223,6 +226,8 @@ class MysqlStream:
             opened = self._opened(count)
             if opened is None:
                 raise DecodeError("The binlog holds events outside of a transaction.")
+            if self._count is not None:
+                opened = replace(opened, events=self._count(data))
             place = Position(self._epoch, receiver.file, opened.start, int(offsets[-1]), ALL_ROWS)
         else:
             opened, place = None, waiting.cut_place

@@ -93,7 +93,7 @@ class TableStructure:
         assert isinstance(options, BinlogOptions)
         one = self.columns[column]
         codec = codec_for(one, options)
-        if options.include_schema_comments and one.comment:
+        if options.tells_comments and one.comment:
             return replace(codec, schema={**codec.schema, "doc": one.comment})
         return codec
 

@@ -39,6 +39,8 @@ _NO_PRIVILEGE = (
 )
 _WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, 3118, 1862, 1820)
 _UNKNOWN_PLUGIN = 2059
+_TOO_LONG = 1969, 3024
+"""MariaDB's and MySQL's number for a statement that the server has ended since it took too long."""
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 
@@ -65,6 +67,9 @@ class ConnectionOptions(Protocol):
     @property
     def connect_timeout_ms(self) -> int:
         """How long connecting and logging in may take."""
+
+    def session_statements(self) -> list[str]:
+        """Statements that each session begins with."""
 
     @property
     def ssl_mode(self) -> str:
@@ -106,13 +111,28 @@ def connect(options: ConnectionOptions) -> Connection:
             charset="utf8mb4",
             autocommit=True,
             program_name=PROGRAM_NAME,
-            init_command=SESSION_SETTINGS,
             **_tls(options),
         )
     except (pymysql.err.Error, OSError, RuntimeError) as exc:
         raise _refusal(options, exc) from None
+    try:
+        for statement in options.session_statements():
+            run(conn, statement, "a statement of database.initial.statements", "Correct the option.")
+        run(conn, SESSION_SETTINGS, "settings of the session")
+    except FloodmarkError:
+        close(conn)
+        raise
     conn._read_timeout = None  # type: ignore[attr-defined]  # from now on statements may take their time
     return conn
+
+
+def limit_statements(conn: Connection, flavor: str, millis: int) -> None:
+    """Let the server end statements that take too long; 0: none.
+
+    MySQL ends only ``SELECT`` statements so.
+    """
+    setting = f"max_statement_time = {millis / 1000}" if flavor == "mariadb" else f"max_execution_time = {millis}"
+    run(conn, f"SET SESSION {setting}", "setting the statement timeout")
 
 
 @contextmanager
@@ -163,6 +183,8 @@ def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkErro
             f"The server refused {doing}: {text}.",
             cure or "Grant the user SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE and REPLICATION CLIENT.",
         )
+    if code in _TOO_LONG:
+        cure = cure or "Raise database.query.timeout.ms."
     return SourceStateError(f"The server refused {doing}: {text} (error {code}).", cure)
 
 

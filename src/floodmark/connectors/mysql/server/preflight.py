@@ -110,9 +110,20 @@ def _binlog(conn: Connection) -> list[Finding]:
     if image != "FULL":
         text = f"binlog_row_image is {image}: events lack the values that did not change."
         findings.append(Finding("binlog", "warning", text, "SET GLOBAL binlog_row_image = 'FULL'."))
+    findings += _replicated(conn)
     if found.get("server_id") == "0":
         findings.append(Finding("binlog", "error", "server_id is 0.", "Set a server_id on the server and restart it."))
     return findings or [Finding("binlog", "ok", f"{form}, row image {image}")]
+
+
+def _replicated(conn: Connection) -> list[Finding]:
+    found = variables(conn, "log_slave_updates", "log_replica_updates", "gtid_slave_pos")
+    logs = found.get("log_replica_updates") or found.get("log_slave_updates", "ON")
+    # Without GTIDs of its own source, a MariaDB server has replicated nothing; MySQL's default is to log.
+    if logs.upper() != "OFF" or found.get("gtid_slave_pos") == "":
+        return []
+    text = "What this server replicates from another one is not in its binlog: log_replica_updates is OFF."
+    return [Finding("binlog", "warning", text, "Set log_slave_updates = ON in the server's file and restart it.")]
 
 
 def _privileges(conn: Connection, server: Server) -> list[Finding]:
@@ -191,7 +202,16 @@ def _tables(conn: Connection, server: Server, options: BinlogOptions) -> list[Fi
     if keyless:
         text = f"Without a key: {name_list(keyless)}. Their events have no key, and incremental snapshots refuse them."
         findings.append(Finding("keys", "warning", text, "Add a primary key, or set message.key.columns."))
-    return findings
+    return findings + _versioned(conn, options)
+
+
+def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:
+    query = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'SYSTEM VERSIONED'"
+    found = [f"{database}.{name}" for database, name in run(conn, query, "tables") if options.captures(database, name)]
+    if not found:
+        return []
+    text = f"System-versioned: {name_list(found)}. The binlog has their history rows too: deletes come as updates."
+    return [Finding("history", "warning", text, "Leave them out by table.exclude.list, or drop their versioning.")]
 
 
 def _captured(table: Table, options: BinlogOptions) -> bool:

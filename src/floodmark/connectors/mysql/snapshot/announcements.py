@@ -40,7 +40,7 @@ def announcements(
     tables = sorted(
         table
         for table, known in schema.tables.items()
-        if options.captures_database(table[0])
+        if options.tells_of_database(table[0])
         and not known.sequence
         and (not options.history_only_captured_tables or options.captures(*table))
     )
@@ -60,7 +60,7 @@ def announcements(
             token["file"],
             token["offset"],
         )
-        value = value_text(change, block, time.time_ns() // 1_000_000, options.include_schema_comments)
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
         rows.append(
             {
                 "topic": options.topic_prefix,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql
-from pymysql.constants import COMMAND
+from pymysql.constants import COMMAND, ER
 
 from floodmark.connectors.mysql.schema.catalog import read_schema
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
@@ -39,11 +39,13 @@ from floodmark.log import get_logger
 
 log = get_logger(__name__)
 
-TRIES = 300
 TRY_S = 2.0
+BRIEF_TRY_S = 0.2
 STRUCTURE_TRIES = 10
 PAUSE_S = 0.0003
+LET_THROUGH_S = 0.2
 OWNERS_S = 2.0
+_TIMED_OUT = f"error {ER.LOCK_WAIT_TIMEOUT}"
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 DOING = "opening a view of the tables"
 LOCK_CURE = (
@@ -262,8 +264,14 @@ class ReadPoints:
             return self._made(sessions, None, self.end_of_log(control))
 
     def open_view(self) -> MysqlReadPoint:
-        """Open a view after a mark that was written to the log; the caller knows where that lies."""
+        """Open a view after a mark that was written to the log; the caller knows where that lies.
+
+        All before the mark is visible then: transactions are committed in the log's order, or else their owners of
+        GTIDs are waited for.
+        """
         with self._sessions(1) as sessions:
+            if self._has_gtids(sessions.control):
+                self._wait_for_owners(sessions.control)
             self._start(sessions.views)
             return self._made(sessions, None, self.end_of_log(sessions.control))
 
@@ -303,6 +311,7 @@ class ReadPoints:
                 limit = "max_statement_time" if self._server.mariadb else "max_execution_time"
                 run(conn, f"SET SESSION {limit} = 0", DOING)
                 if self._server.mariadb:
+                    run(conn, "SET SESSION idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0", DOING)
                     # Else a rollback lets go of no table (MariaDB's rule); accounts without BINLOG ADMIN may not.
                     with contextlib.suppress(SourceStateError):
                         run(conn, "SET SESSION sql_log_bin = 0", DOING)
@@ -316,7 +325,11 @@ class ReadPoints:
 
     def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
         """Open the views; return where they lie."""
-        place = self._begin_mariadb(control, conns) if self._server.mariadb else self._begin_mysql(control, conns)
+        place = (
+            self._begin_mariadb(control, conns)
+            if self._server.mariadb
+            else self._begin_mysql(control, conns, TRY_S if may_lock else BRIEF_TRY_S)
+        )
         if place is not None or not may_lock:
             return place
         if self._locking == "none":
@@ -331,27 +344,31 @@ class ReadPoints:
         finally:
             run(control, "UNLOCK TABLES", DOING)
 
-    def _begin_mysql(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
-        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+    def _begin_mysql(self, control: Connection, conns: list[Connection], try_s: float) -> LogEnd | None:
+        if not self._has_gtids(control):
             return None
-        until = time.monotonic() + TRY_S
-        for _ in range(TRIES):
+        until = time.monotonic() + try_s
+        while True:
             before = self.end_of_log(control)
             if not self._owners(control):
                 self._start(conns)
                 if _same(self.end_of_log(control), before):
                     return before
             if time.monotonic() > until:
-                break
+                return None
             time.sleep(PAUSE_S)
-        return None
+
+    def _has_gtids(self, control: Connection) -> bool:
+        if self._server.mariadb:
+            return False
+        return bool(run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] == "ON")
 
     def _owners(self, control: Connection) -> str:
         return str(run(control, "SELECT @@GLOBAL.gtid_owned", "the running transactions")[0][0] or "")
 
     def _wait_for_owners(self, control: Connection) -> None:
         """Wait until all who own a GTID now have committed."""
-        if run(control, "SELECT @@GLOBAL.gtid_mode", "the server's settings")[0][0] != "ON":
+        if not self._has_gtids(control):
             raise SourceStateError(
                 "Incremental snapshots on MySQL need GTIDs, or a signal table that can be written.",
                 "Set gtid_mode=ON on the server, or incremental.snapshot.read.points=watermarks.",
@@ -405,8 +422,17 @@ class ReadPoints:
             raise statement_error(exc, DOING) from None
 
     def _lock(self, control: Connection) -> None:
-        run(control, f"SET SESSION lock_wait_timeout = {self._lock_timeout_s}", DOING)
-        run(control, "FLUSH TABLES WITH READ LOCK", "locking the tables", LOCK_CURE)
+        # While it is waited for nobody can begin to write: whoever waits for a row of one that can't go on never ends.
+        run(control, "SET SESSION lock_wait_timeout = 1", DOING)
+        until = time.monotonic() + self._lock_timeout_s
+        while True:
+            try:
+                run(control, "FLUSH TABLES WITH READ LOCK", "locking the tables", LOCK_CURE)
+                return
+            except SourceStateError as exc:
+                if _TIMED_OUT not in str(exc) or time.monotonic() > until:
+                    raise
+                time.sleep(LET_THROUGH_S)
 
     def _begin_locked(self, control: Connection, conns: list[Connection]) -> LogEnd:
         """Open the views while nobody can commit."""

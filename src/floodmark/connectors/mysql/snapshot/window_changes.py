@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.mysql.log import event_types as kinds
+from floodmark.connectors.mysql.log.ddl_events import Statement
 from floodmark.connectors.mysql.log.events import segment_events
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_events import RowEvents, row_events
 from floodmark.connectors.mysql.log.row_images import Pieces, image_of, split_events
 from floodmark.connectors.mysql.log.tables import SegmentTables
 from floodmark.connectors.mysql.log.values import raw_column, raw_type
-from floodmark.connectors.mysql.rows.structure import TableStructure
+from floodmark.connectors.mysql.rows.structure import TableStructure, table_number
 from floodmark.errors import SourceStateError
 from floodmark.rows.base64_text import encode_base64
 from floodmark.rows.raw_column import RawColumn, take_columns, with_old_values
@@ -78,6 +79,7 @@ class WindowChanges:
         self._high = high
         self._parts: list[_Part] = []
         self._events = 0
+        self._emptied = False
 
     def add(self, data: SegmentData, after: str, upto: str) -> None:
         """Add what a segment holds of the window in ``(after, upto]``; segments come in their order."""
@@ -86,7 +88,13 @@ class WindowChanges:
         number = self._structure.number
         own = np.array([relation.number == number for relation in tables.relations] + [False])
         wanted = events.of("rows") & own[tables.relation]
-        wanted &= events.within(max(after, self._low), min(upto, self._high))
+        inside = events.within(max(after, self._low), min(upto, self._high))
+        for entry in data.header["statements"]:
+            statement = Statement.from_json(entry)
+            emptied = {table_number(table.database, table.name) for table in statement.emptied}
+            at = int(np.searchsorted(events.record, statement.record))
+            self._emptied |= number in emptied and bool(inside[at])
+        wanted &= inside
         found = row_events(events, np.flatnonzero(wanted))
         relation = tables.relation[found.event]
         for chosen in found.alike(relation, np.arange(len(tables.relations))):
@@ -149,7 +157,8 @@ class WindowChanges:
         """Return what the changes do to the table's rows, and of each its part and its place there."""
         if not self._parts:
             none = np.empty(0, bool)
-            return Touches(pa.array([], pa.string()), none, none, none, none), np.empty((0, 2), np.int64)
+            touches = Touches(pa.array([], pa.string()), none, none, none, none, self._emptied)
+            return touches, np.empty((0, 2), np.int64)
         order = np.concatenate([part.order for part in self._parts])
         sort = np.argsort(order, kind="stable")
         sizes = [len(part.order) for part in self._parts]
@@ -162,6 +171,7 @@ class WindowChanges:
             np.concatenate([part.lacking for part in self._parts])[sort],
             # Nobody knows which of them the view shows.
             np.zeros(len(sort), bool),
+            self._emptied,
         )
         return touches, np.stack([owner, within], axis=1)[sort]
 

@@ -17,6 +17,7 @@ from floodmark.connectors.postgres.server.catalog import Conn, Table, key_names,
 from floodmark.connectors.postgres.snapshot.chunks import describe_tables, selected
 from floodmark.errors import ConfigError, ConnectError
 from floodmark.rows.column_plan import read_columns
+from floodmark.snapshot.order import in_order
 from floodmark.snapshot.snapshotter import SnapshotQuery
 
 OVERRIDES = "snapshot.select.statement.overrides"
@@ -61,31 +62,16 @@ class SnapshotTables:
         Raises:
             ConfigError: a statement is for a table that isn't captured, or doesn't return its columns.
         """
-        pairs = self._ordered(stored_tables(conn, self._options))
+        tables = stored_tables(conn, self._options)
+        pairs = in_order(self._options, tables, lambda pair: pair[1].full_name, lambda pair: pair[0].rows)
         readings = self._with_statements(conn, pairs) if self._overrides or self._query else None
-        result = [Reading(*pair) for pair in pairs] if readings is None else readings
-        order = self._options.snapshot_tables_order_by_row_count
-        if order != "disabled":
-            result.sort(key=lambda reading: reading.stored.rows, reverse=order == "descending")
-        return result
+        return [Reading(*pair) for pair in pairs] if readings is None else readings
 
     def with_statements(self, conn: Conn) -> dict[int, Reading]:
         """Return those that are read with a statement of their own, by the OID of the table that is read."""
         if not self._overrides and self._query is None:
             return {}
         return {reading.stored.oid: reading for reading in self.readings(conn) if reading.statement is not None}
-
-    def _ordered(self, pairs: list[tuple[Table, Table]]) -> list[tuple[Table, Table]]:
-        """Return those that ``snapshot.include.collection.list`` lets through, in its order."""
-        patterns = self._options.snapshot_include_collection_list
-        if not patterns:
-            return pairs
-        return [
-            (stored, published)
-            for index, pattern in enumerate(patterns)
-            for stored, published in pairs
-            if pattern.fullmatch(published.full_name) and not matches(patterns[:index], published.full_name)
-        ]
 
     def _with_statements(self, conn: Conn, pairs: list[tuple[Table, Table]]) -> list[Reading]:
         self._check_names([published for _, published in pairs], [stored for stored, _ in pairs])

@@ -1,0 +1,134 @@
+"""MySQL and MariaDB: drain a backlog that waits in the binlog, and take the initial snapshot of a table."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tests.conformance.debezium.debezium import Debezium, mysql_options
+from tests.support.mysql import ADMIN, ADMIN_PASSWORD, Flavor, MysqlServer
+
+from benchmarks import reference
+from benchmarks.common import Leg, Result, Scale, wait_until
+from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, run_halves, run_through
+from benchmarks.mysql_workload import TABLE, VERSIONS, Watch, create_backlog, database, fill, first_rows
+from benchmarks.query import Spec
+from floodmark.config.load import load_options
+from floodmark.connectors.find import connector_module
+
+RAW = "mysqlbinlog, raw"
+SELECT = "SELECT, quick"
+STOP_TIMEOUT_S = 60
+
+
+def drain(scale: Scale, flavor: Flavor) -> Result:
+    """Drain one backlog with ``mysqlbinlog``, with Debezium and with Floodmark.
+
+    A binlog has no slots: each consumer runs once before the changes are made, and goes on from where it stopped.
+    """
+    result = Result(f"{flavor}_drain", scale.name, VERSIONS[flavor])
+    with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        debezium = _prepare_debezium(server, scratch) if scale.debezium else None
+        if debezium is None:
+            first_rows(server)
+        spec = _prepare_query(server, scratch)
+        halves = source_options(server, scratch / "state_of_halves")
+        position = _prepare_halves(halves)
+        backlog = create_backlog(server, scale.drain_transactions)
+        result.notes.append(f"{backlog.changes:,} row changes, {backlog.events:,} events with tombstones")
+        amount = Amount("changes/s", backlog.changes, backlog.events)
+        result.legs.append(_mysqlbinlog(server, backlog.file, amount))
+        if debezium is not None:
+            with Watch(server) as watch:
+                result.legs.append(reference.debezium_stream(debezium, watch.streams, amount))
+        result.legs += run_halves(halves, amount, position)
+        with Watch(server) as watch:
+            result.legs.append(run_through(spec, scratch / "query.log", watch.streams, amount))
+    for name, base in (("x mysqlbinlog", RAW), ("x Debezium", reference.DEBEZIUM)):
+        result.add_ratio("changes/s", name, base)
+    return result
+
+
+def snapshot(scale: Scale, flavor: Flavor) -> Result:
+    """Read the table with the server's client, with Debezium and with Floodmark."""
+    result = Result(f"{flavor}_snapshot", scale.name, VERSIONS[flavor])
+    rows = scale.snapshot_rows
+    with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        fill(server, rows)
+        result.notes.append(f"{rows:,} rows")
+        wall, cpu = reference.run_client(*server.tool("mysql", *_login(server), "--quick", f"--execute=TABLE {TABLE}"))
+        result.legs.append(Leg(SELECT, {"rows/s": rows / wall, "seconds": wall, "CPU s": cpu}))
+        if scale.debezium:
+            result.legs.append(reference.debezium_reads(_debezium_options(server), rows))
+        options = source_options(server, scratch / "state") | {"snapshot.mode": "initial_only"}
+        with Watch(server) as watch:
+            spec = Spec(options, str(scratch / "checkpoint"))
+            result.legs.append(run_through(spec, scratch / "query.log", watch.reads, Amount("rows/s", rows, rows)))
+    for name, base in (("x SELECT", SELECT), ("x Debezium", reference.DEBEZIUM)):
+        result.add_ratio("rows/s", name, base)
+    return result
+
+
+def source_options(server: MysqlServer, state: Path) -> dict[str, str]:
+    """Return the options of a Floodmark source that reads no rows at first."""
+    return {
+        **server.options(),
+        "topic.prefix": "bench",
+        "table.include.list": TABLE,
+        "state.dir": str(state),
+        "snapshot.mode": "no_data",
+        "include.schema.changes": "false",
+    }
+
+
+def _prepare_query(server: MysqlServer, scratch: Path) -> Spec:
+    spec = Spec(source_options(server, scratch / "state"), str(scratch / "checkpoint"))
+    with QueryProcess(spec, scratch / "query.log") as query:
+        for event in ("session", "start", "finished"):
+            query.wait(event, START_TIMEOUT_S)
+    return spec
+
+
+def _prepare_halves(options: dict[str, str]) -> str:
+    connector = connector_module(options["connector"], "connector").make_connector(load_options(options))
+    position, _ = connector.prepare(False, None)
+    connector.stop()
+    return str(position)
+
+
+def _prepare_debezium(server: MysqlServer, scratch: Path) -> dict[str, str]:
+    """Let Debezium write down a place in the log, and return the options with which it goes on from there."""
+    options = _debezium_options(server) | {
+        "snapshot.mode": "no_data",
+        "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
+        "offset.storage.file.filename": str(scratch / "offsets"),
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": str(scratch / "history"),
+    }
+    with Watch(server) as watch, Debezium(options) as debezium:
+        wait_until(watch.streams, START_TIMEOUT_S, "Debezium streams")
+        debezium.wait_records(first_rows(server), START_TIMEOUT_S)
+    return options
+
+
+def _debezium_options(server: MysqlServer) -> dict[str, str]:
+    return mysql_options(server) | {"table.include.list": TABLE, "include.schema.changes": "false"}
+
+
+def _mysqlbinlog(server: MysqlServer, file: str, amount: Amount) -> Leg:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        arguments = ("--read-from-remote-server", "--raw", f"--result-file={directory}/", file)
+        wall, cpu = reference.run_client(*server.tool("mysqlbinlog", *_login(server), *arguments))
+    return Leg(RAW, {amount.unit: amount.counted / wall, "seconds": wall, "CPU s": cpu})
+
+
+def _login(server: MysqlServer) -> list[str]:
+    return [
+        "--no-defaults",
+        "--host=127.0.0.1",
+        f"--port={server.port}",
+        f"--user={ADMIN}",
+        f"--password={ADMIN_PASSWORD}",
+    ]
