@@ -119,12 +119,14 @@ class Mysql:
     text = "CONCAT('k', g)"
     lost: tuple[type[Exception], ...] = (pymysql.err.OperationalError, pymysql.err.InterfaceError)
 
-    def __init__(self, server: MysqlServer, database: str, alter: bool = True) -> None:
+    alterations: tuple[str, ...] = (
+        "ALTER TABLE plain ADD more integer DEFAULT 7 FIRST",
+        "ALTER TABLE plain DROP more",
+    )
+
+    def __init__(self, server: MysqlServer, database: str) -> None:
         self._server = server
         self.schema = database
-        self.alterations: tuple[str, ...] = (
-            ("ALTER TABLE plain ADD more integer DEFAULT 7 FIRST", "ALTER TABLE plain DROP more") if alter else ()
-        )
 
     @contextmanager
     def session(self) -> Iterator[Session]:
