@@ -15,6 +15,7 @@ class LogStatus:
         confirmed: up to where the source may discard log, in the source's notation; empty if unknown.
         end: the end of the log, in the source's notation; empty if unknown.
         lag_bytes: log between the pipeline's position and the end; None if unknown.
+        absent: what it means if ``active`` is None though the server answers.
         problem: why the rest is unknown, or what will stop the pipeline; empty if nothing.
     """
 
@@ -23,4 +24,5 @@ class LogStatus:
     confirmed: str = ""
     end: str = ""
     lag_bytes: int | None = None
+    absent: str = "does not exist"
     problem: str = ""

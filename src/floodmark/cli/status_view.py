@@ -95,7 +95,7 @@ def _lag(log: LogStatus) -> Text:
 
 def _reader(log: LogStatus) -> Text:
     if log.active is None:
-        return Text(f"{log.reader}: " + ("does not exist" if log.end else "unknown, the server did not answer"))
+        return Text(f"{log.reader}: " + ("unknown, the server did not answer" if not log.end else log.absent))
     return Text(f"{log.reader}: {'active' if log.active else 'not active'}, confirmed up to {log.confirmed}")
 
 

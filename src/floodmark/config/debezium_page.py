@@ -49,6 +49,7 @@ DIFFERS_OF_MYSQL = {
     "database.ssl.truststore": "a PEM or PKCS 12 file, not JKS",
     "event.deserialization.failure.handling.mode": "`fail`: as `errors.tables` says",
     "inconsistent.schema.handling.mode": "`fail`: as `errors.tables` says",
+    "schema.history.internal.store.only.captured.databases.ddl": "for the schema change topic; the history holds all",
     "schema.history.internal.store.only.captured.tables.ddl": "for the schema change topic; the history holds all",
     "snapshot.locking.mode": "`custom` is refused; a lock is taken only where it is needed, and with `extended`",
     "snapshot.max.threads": "if not given, two at most",

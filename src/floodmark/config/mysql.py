@@ -178,7 +178,8 @@ class BinlogOptions(CommonOptions):
     history_only_captured_databases: bool = option(
         "schema.history.internal.store.only.captured.databases.ddl",
         False,
-        "No effect: the schema change topic tells of captured databases only, and the schema history holds all.",
+        "Whether the schema change topic tells of captured databases only. The schema history holds all.",
+        "same, for the topic",
     )
     binlog_heartbeat_ms: int = option(
         "binlog.heartbeat.ms",
@@ -242,6 +243,12 @@ class BinlogOptions(CommonOptions):
             return False
         included = not self.schema_include_list or matches(self.schema_include_list, database)
         return included and not matches(self.schema_exclude_list, database)
+
+    def tells_of_database(self, database: str) -> bool:
+        """Tell whether the schema change topic tells of a database's tables."""
+        if self.history_only_captured_databases:
+            return self.captures_database(database)
+        return not self.table_ignore_builtin or database not in SYSTEM_DATABASES
 
     def captures(self, schema: str, table: str) -> bool:
         """Tell whether the filters let a table through."""

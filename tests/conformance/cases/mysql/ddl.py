@@ -132,6 +132,20 @@ DATABASES_LATER = (
     f"DROP DATABASE {SECOND}",
 )
 
+OUTSIDE = (
+    "CREATE TABLE here (id int PRIMARY KEY)",
+    "CREATE DATABASE not_captured",
+    "CREATE TABLE not_captured.before (id int PRIMARY KEY)",
+)
+OUTSIDE_LATER = (
+    "CREATE TABLE not_captured.later (id int PRIMARY KEY)",
+    "ALTER TABLE not_captured.before ADD v int",
+    "INSERT INTO not_captured.before VALUES (1, 2)",
+    "ALTER TABLE here ADD v int",
+    "INSERT INTO here VALUES (1, 2)",
+    "DROP DATABASE not_captured",
+)
+
 CASES: tuple[Case, ...] = (
     *both("ddl_altered", SETUP, ALTERED, CHANGES),
     *both("ddl_altered_schemas", SETUP, ALTERED, schemas=True),
@@ -164,5 +178,17 @@ CASES: tuple[Case, ...] = (
         DATABASES,
         DATABASES_LATER,
         {**CHANGES, "database.include.list": "ddl_databases.*", "table.exclude.list": rf"{SECOND}\..*"},
+    ),
+    *both("ddl_outside", OUTSIDE, OUTSIDE_LATER, {**CHANGES, "database.include.list": "ddl_outside"}),
+    *both(
+        "ddl_outside_left_out",
+        OUTSIDE,
+        # Debezium takes an ALTER of a table that it doesn't know for one in the session's database.
+        OUTSIDE_LATER[:1] + OUTSIDE_LATER[3:],
+        {
+            **CHANGES,
+            "database.include.list": "ddl_outside_left_out",
+            "schema.history.internal.store.only.captured.databases.ddl": "true",
+        },
     ),
 )

@@ -123,7 +123,7 @@ class SchemaFollower:
     def _is_told(self, change: SchemaChange) -> bool:
         if change.table is not None and self._options.history_only_captured_tables:
             return self._options.captures(*change.table)
-        return not change.database or self._options.captures_database(change.database)
+        return not change.database or self._options.tells_of_database(change.database)
 
     def table(self, database: str, name: str) -> Table | None:
         """Return the structure of a captured table; None if it isn't known, or not captured."""

@@ -10,6 +10,8 @@ from floodmark.connectors.mysql.server.connection import connection
 from floodmark.errors import FloodmarkError
 from floodmark.log_status import LogStatus
 
+_UNTOLD = "the server does not tell whether it is read"
+
 
 def log_status(options: BinlogOptions, position: str) -> LogStatus:
     """Return where the server is.
@@ -25,7 +27,7 @@ def log_status(options: BinlogOptions, position: str) -> LogStatus:
             end = log_end(conn, server.flavor, server.version)
             shown = f"{end.name}:{end.offset}"
             if not position:
-                return LogStatus(name, end=shown)
+                return LogStatus(name, end=shown, absent=_UNTOLD)
             place = Position.parse(position)
             lag = lag_bytes(binlogs(conn), place)
             problem = ""
@@ -33,6 +35,6 @@ def log_status(options: BinlogOptions, position: str) -> LogStatus:
                 check_position(conn, place)
             except FloodmarkError as exc:
                 problem = exc.what
-            return LogStatus(name, end=shown, lag_bytes=lag, problem=problem)
+            return LogStatus(name, end=shown, lag_bytes=lag, absent=_UNTOLD, problem=problem)
     except FloodmarkError as exc:
         return LogStatus(name, problem=exc.what)

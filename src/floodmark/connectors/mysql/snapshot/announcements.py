@@ -40,7 +40,7 @@ def announcements(
     tables = sorted(
         table
         for table, known in schema.tables.items()
-        if options.captures_database(table[0])
+        if options.tells_of_database(table[0])
         and not known.sequence
         and (not options.history_only_captured_tables or options.captures(*table))
     )
