@@ -171,7 +171,7 @@ class TableChanges:
             relation = part.relation
             for info, column in zip(relation.columns, part.columns, strict=True):
                 if column.unchanged is None or not column.unchanged[at]:
-                    row[info.name] = column.text[at].as_py()
+                    row[info.name] = column.values[at].as_py()
         return relation
 
 
