@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.connectors.postgres.server import side_work
+from floodmark.connectors import side_statements
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.recording import Recorder
@@ -237,7 +237,7 @@ def test_heartbeats_dont_keep_a_query_going_that_ends(shop: Source) -> None:
 
 def test_a_failing_heartbeat_action_is_logged(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, side_work.__name__)
+    recorder.listen(monkeypatch, side_statements.__name__)
     options = {"snapshot.mode": "no_data", "heartbeat.interval.ms": "1", "heartbeat.action.query": "SELECT 1/0"}
     query = InProcess({**shop.options, **options})
     rows: list[dict[str, Any]] = []
@@ -256,7 +256,7 @@ def test_a_failing_heartbeat_action_is_logged(shop: Source, monkeypatch: pytest.
 
 def test_an_action_that_hangs_holds_nothing_up(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, side_work.__name__)
+    recorder.listen(monkeypatch, side_statements.__name__)
     options = {
         "snapshot.mode": "no_data",
         "heartbeat.interval.ms": "1",

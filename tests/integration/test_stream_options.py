@@ -15,7 +15,8 @@ import pytest
 
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.load import load_options
-from floodmark.connectors.postgres.server import side_work, slots
+from floodmark.connectors import side_statements
+from floodmark.connectors.postgres.server import slots
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.errors import DecodeError, SourceStateError
 from floodmark.events.json_text import Fragment
@@ -107,7 +108,7 @@ def test_initial_statements(shop: Source) -> None:
 
 def test_query_timeout(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, side_work.__name__)
+    recorder.listen(monkeypatch, side_statements.__name__)
     options = {
         "heartbeat.interval.ms": "1",
         "heartbeat.action.query": "SELECT pg_sleep(100)",
