@@ -235,7 +235,7 @@ def test_events_are_those_of_the_read_point(shop: MysqlServer, tmp_path: Path) -
     snapshot.engine.release()
     assert found == {"t": [{"id": 1, "v": "a"}, {"id": 2, "v": None}], "keyless": [{"v": 1}, {"v": 1}, {"v": 2}]}
     row = snapshot.rows[0] if snapshot.rows[0]["table"] == "t" else snapshot.rows[-1]
-    assert (row["op"], row["database"], row["schema"], row["topic"]) == ("r", DATABASE, DATABASE, f"p.{DATABASE}.t")
+    assert (row["op"], row["database"], row["schema"], row["topic"]) == ("r", DATABASE, None, f"p.{DATABASE}.t")
     assert row["position"] == f"{snapshot.state.position}-00"
     source = json.loads(row["value"])["source"]
     token = snapshot.state.token

@@ -30,7 +30,9 @@ class Event:
 def event(batch: int, row: Any) -> Event:
     """Return the event of a row of the sink's output."""
     value = None if row["value"] is None else json.loads(row["value"])
-    return Event(batch, f"{row['schema']}.{row['table']}", row["key"], value, row["position"], row["op"])
+    return Event(
+        batch, f"{row['schema'] or row['database']}.{row['table']}", row["key"], value, row["position"], row["op"]
+    )
 
 
 def apply(events: Iterable[Event]) -> dict[str, Rows]:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tests.support.applying import Event, event
 
-COLUMNS = ["key", "value", "position", "op", "schema", "table"]
+COLUMNS = ["key", "value", "position", "op", "database", "schema", "table"]
 
 
 def read_sink(path: Path) -> list[Event]:

@@ -77,8 +77,10 @@ class BinlogWindowReader:
             token["file"],
             token["offset"],
         )
+        names = TableNames.of(structure, self._options).columns()
         constants = {
-            **TableNames.of(structure, self._options).columns(),
+            "topic": names["topic"],
+            "table": names["table"],
             "op": "r",
             "database": structure.schema,
             "position": f"{chunk['position']}-00",
