@@ -45,7 +45,7 @@ KINDS = {
     "int": ("id int", "{n}", "id"),
     "text": (
         "id varchar(20) COLLATE utf8mb4_general_ci",
-        "ELT({n} + 1, 'b','A','c','ä','','zz','a b','Z','10','9')",
+        "ELT({n} + 1, 'b','A','c','ö','','zz','a b','Z','10','9')",
         "id",
     ),
     "latin": ("id varchar(20) CHARACTER SET latin1 COLLATE latin1_german1_ci", "CONCAT('ü', {n} * 7 % 10)", "id"),

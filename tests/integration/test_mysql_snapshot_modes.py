@@ -173,3 +173,28 @@ def test_new_tables_catch_up_in_a_lane_of_their_own(shop: MysqlServer, tmp_path:
     query.stop()
     for name in ("a", "b"):
         assert applied(rows, name) == actual(shop, name)
+
+
+def test_a_new_table_is_emptied_while_it_catches_up(shop: MysqlServer, tmp_path: Path) -> None:
+    options = {"snapshot_new_tables": "parallel", "skipped_operations": "none", "include_schema_changes": "true"}
+    shop.execute("CREATE TABLE a (id int PRIMARY KEY, v int)", database=DATABASE)
+    query = query_of(shop, tmp_path, **options, table_include_list=rf"{DATABASE}\.a")
+    query.drain()
+    shop.execute("CREATE TABLE b (id int PRIMARY KEY, v int)", "INSERT INTO b VALUES (1, 1)", database=DATABASE)
+    offset = query.offset
+    query.stop()
+    query = query_of(shop, tmp_path, **options, table_include_list=rf"{DATABASE}\.[ab]")
+    query.offset = offset
+    rows = query.step()
+    assert query.offset["lane"] is not None
+    shop.execute("TRUNCATE TABLE b", "INSERT INTO b VALUES (2, 2)", database=DATABASE)
+    while query.offset["lane"] is not None:
+        rows += query.step()
+    rows += query.drain()
+    query.stop()
+    rows.sort(key=lambda row: row["position"])
+    told = [(row["op"], row["topic"]) for row in rows if row["table"] == "b" or row["topic"] == "p"]
+    assert told.count(("t", f"p.{DATABASE}.b")) == 1
+    after = rows[[row["op"] for row in rows].index("t") + 1 :]
+    assert applied(after, "b") == actual(shop, "b")
+    assert len([row for row in rows if row["topic"] == "p" and "TRUNCATE" in row["value"]]) == 1

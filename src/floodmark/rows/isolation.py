@@ -40,11 +40,16 @@ class Isolation:
         dead: list[DeadLetter] | None,
     ) -> None:
         self._relations = relations
+        self._only = only
         self._failed = failed
         self._dead = dead
         unwanted = {relation.number for relation in relations if only is not None and relation.number not in only}
         self.numbers = {*aside, *unwanted}
         self.aside = np.array([relation.number in self.numbers for relation in relations], np.bool_)
+
+    def wants(self, number: int) -> bool:
+        """Tell whether the changes of a table are delivered, also of one that isn't among the relations."""
+        return number not in self.numbers and (self._only is None or number in self._only)
 
     def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
         """Return how rows of a shape are made into events; None if that is not known."""

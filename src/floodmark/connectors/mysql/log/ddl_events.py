@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,12 +80,19 @@ class DdlEvents:
         make_version: makes the table versions of the output.
         events: of the segment.
         entries: the statements, as the segment's header has them.
+        tells: whether the schema change topic is told of them.
     """
 
     def __init__(
-        self, options: BinlogOptions, make_version: VersionMaker, events: Events, entries: Sequence[dict[str, Any]]
+        self,
+        options: BinlogOptions,
+        make_version: VersionMaker,
+        events: Events,
+        entries: Sequence[dict[str, Any]],
+        tells: bool,
     ) -> None:
         self._options = options
+        self._tells = tells and options.include_schema_changes and options.format == "events"
         self._flavor = flavor_of(options)
         self._make_version = make_version
         self._all = events
@@ -94,7 +101,7 @@ class DdlEvents:
         }
 
     def groups(
-        self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, aside: Collection[int]
+        self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, wants: Callable[[int], bool]
     ) -> Iterator[EventGroup]:
         """Yield the events of statements that are chosen binlog events from ``low`` to before ``high``.
 
@@ -103,19 +110,19 @@ class DdlEvents:
             low: index of an event.
             high: index of an event.
             source: makes source blocks.
-            aside: the tables that are left out.
+            wants: tells whether a table's changes are delivered.
         """
         for index, statement in self._statements.items():
             if not low <= index < high or not chosen[index]:
                 continue
-            if self._options.include_schema_changes and self._options.format == "events":
+            if self._tells:
                 for sub, change in enumerate(statement.changes):
                     yield self._told(index, min(sub, SUBS - 1), change)
             if self._options.skips("t"):
                 continue
             for sub, table in enumerate(statement.emptied):
                 structure = TableStructure(table, self._flavor)
-                if structure.number not in aside and self._options.captures(table.database, table.name):
+                if wants(structure.number) and self._options.captures(table.database, table.name):
                     yield self._emptied(index, sub, structure, source)
 
     def _told(self, index: int, sub: int, change: SchemaChange) -> EventGroup:

@@ -157,9 +157,7 @@ class BinlogDecoder:
             order, orders = self._orders(data, segment)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
-        ddl = None
-        if only is None:
-            ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"])
+        ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"], tells=only is None)
         low = 0
         for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
@@ -182,7 +180,7 @@ class BinlogDecoder:
         self,
         segment: _Segment,
         told: TransactionEvents | None,
-        ddl: DdlEvents | None,
+        ddl: DdlEvents,
         inside: NDArray[np.bool_],
         low: int,
         high: int,
@@ -190,8 +188,7 @@ class BinlogDecoder:
         """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
         if told is not None:
             yield from told.groups(inside, low, high)
-        if ddl is not None:
-            yield from ddl.groups(inside, low, high, segment.source, segment.isolation.numbers)
+        yield from ddl.groups(inside, low, high, segment.source, segment.isolation.wants)
 
     def open_events(self, data: SegmentData) -> dict[str, int]:
         """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
