@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from floodmark.config.mysql import MysqlOptions
 from floodmark.connectors.mysql.gtid import parse_gtids, source_filter
+from floodmark.connectors.mysql.log.channel import DumpChannel
 from floodmark.connectors.mysql.log.segments import OpenTransaction
 from floodmark.connectors.mysql.log.start import KnownPlace
 from floodmark.connectors.mysql.position import Position
@@ -185,6 +186,35 @@ def test_a_large_transaction_is_cut_inside(binlog_server: MysqlServer, restarts:
         # Rows events whose TABLE_MAP lies in an earlier segment find it in the header.
         first = min((table["record"] for table in after.data.header["tables"]), default=0)
         assert ("map" in str(after.data.header["tables"])) == (first == -1)
+    follower.close()
+
+
+def test_a_large_transaction_goes_on_when_files_follow_it(
+    binlog_server: MysqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(binlog_server, "followed")
+    follower = Follower(binlog_server, segment_bytes=16 << 10)
+    writer.transaction(3000)
+    while not follower.cuts:
+        follower.step()
+    assert Position.parse(follower.upto).inside
+    follower.close()
+    follower.settings = replace(follower.settings, segment_bytes=8 << 20)
+    for _ in range(2):
+        binlog_server.execute("FLUSH BINARY LOGS")
+        writer.transaction(1)
+    read = DumpChannel.read_into
+
+    def all_at_once(self: DumpChannel, space: memoryview, timeout: float) -> int:
+        count = read(self, space, timeout)
+        while count and (more := read(self, space[count:], 0.1)):
+            count += more
+        return count
+
+    monkeypatch.setattr(DumpChannel, "read_into", all_at_once)
+    follower.to_end()
+    assert follower.rows() == writer.rows
+    check_places(follower.cuts)
     follower.close()
 
 

@@ -147,8 +147,10 @@ class Receiver:
         self.buffer[: len(tail)] = tail
         self._forget_bytes(count, size)
 
-    def drop(self, count: int, size: int) -> None:
-        """Forget some records; the buffer stays."""
+    def drop(self, count: int) -> None:
+        """Forget the first records; the buffer stays."""
+        starts, _, _ = self.waiting.arrays()
+        size = int(starts[count]) if count < len(starts) else self.framed
         self.buffer[: self._filled - size] = self.buffer[size : self._filled].copy()
         self._forget_bytes(count, size)
 

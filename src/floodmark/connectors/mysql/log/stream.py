@@ -161,7 +161,7 @@ class MysqlStream:
             self._skip_resumed()
             if receiver.empty:
                 # What belongs to no transaction, or is skipped, must not fill the buffer.
-                receiver.drop(receiver.waiting.count, receiver.framed)
+                receiver.drop(receiver.waiting.count)
             # Leaving the server a moment lets it write and us read in large pieces: cheaper for both.
             if count >= BURST_BYTES:
                 time.sleep(BURST_PAUSE_S)
@@ -319,8 +319,9 @@ class MysqlStream:
         receiver, resume = self._receiver, self._resume
         if resume is None or not receiver.waiting.count:
             return
-        starts, types, offsets = receiver.waiting.arrays()
-        again = int(np.searchsorted(offsets, resume.event, side="right")) if receiver.file == resume.file else 0
+        # A transaction is in one file; others may have come behind it.
+        starts, types, offsets = receiver.waiting.arrays(receiver.waiting.in_file(resume.file))
+        again = int(np.searchsorted(offsets, resume.event, side="right"))
         last = int(offsets[again - 1]) if again else 0
         arrived = last == resume.event
         began = self._transaction is not None or (int(offsets[0]) == resume.transaction and _GTIDS[types[0]])
@@ -333,6 +334,6 @@ class MysqlStream:
         if not arrived and not self.full:
             return
         self._transaction = self._opened(again)
-        receiver.drop(again, int(starts[again]) if again < len(starts) else receiver.framed)
+        receiver.drop(again)
         if arrived:
             self._resume = None

@@ -81,6 +81,11 @@ class Waiting:
         """Return the number of a record's file."""
         return next(file for at, file, _ in reversed(self.moves) if at <= record)
 
+    def in_file(self, file: int) -> int:
+        """Return how many of the first records are of a file."""
+        others = [at for at, number, _ in self.moves if number != file]
+        return min(others, default=self.count)
+
     def drop(self, count: int, size: int) -> None:
         """Take the first records off.
 
