@@ -320,7 +320,7 @@ class MysqlStream:
         if resume is None or not receiver.waiting.count:
             return
         # A transaction is in one file; others may have come behind it.
-        starts, types, offsets = receiver.waiting.arrays(receiver.waiting.in_file(resume.file))
+        _, types, offsets = receiver.waiting.arrays(receiver.waiting.in_file(resume.file))
         again = int(np.searchsorted(offsets, resume.event, side="right"))
         last = int(offsets[again - 1]) if again else 0
         arrived = last == resume.event
