@@ -100,10 +100,12 @@ def test_full_metadata(binlog_server: MysqlServer) -> None:
         assert columns["ve"].dimensions == 3
 
 
-@pytest.mark.parametrize("metadata", ["MINIMAL", "NO_LOG"])
+@pytest.mark.parametrize(
+    ("binlog_server", "metadata"),
+    [("mysql", "MINIMAL"), ("mariadb", "MINIMAL"), ("mariadb", "NO_LOG")],
+    indirect=["binlog_server"],
+)
 def test_less_metadata(binlog_server: MysqlServer, metadata: str) -> None:
-    if metadata == "NO_LOG" and binlog_server.flavor == "mysql":
-        pytest.skip("MySQL has no such setting")
     found = table_map(binlog_server, metadata, f"less_metadata_{metadata.lower()}")
     names = [*COLUMNS, *MORE[binlog_server.flavor]]
     assert len(found.columns) == len(names)

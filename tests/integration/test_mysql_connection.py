@@ -134,12 +134,19 @@ def test_stores_that_cannot_be_read(stores: Path, change: dict[str, str], words:
         connect(login)
 
 
-@pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password", "mysql_native_password", "ed25519"])
+@pytest.mark.parametrize(
+    ("binlog_server", "plugin"),
+    [
+        ("mysql", "caching_sha2_password"),
+        ("mysql", "sha256_password"),
+        ("mariadb", "mysql_native_password"),
+        ("mariadb", "ed25519"),
+    ],
+    indirect=["binlog_server"],
+)
 @pytest.mark.parametrize("mode", ["preferred", "disabled"])
 def test_ways_to_log_in(binlog_server: MysqlServer, plugin: str, mode: str) -> None:
     mariadb = binlog_server.flavor == "mariadb"
-    if mariadb != (plugin in ("mysql_native_password", "ed25519")):
-        pytest.skip("the server doesn't have it")
     if plugin == "ed25519":
         binlog_server.execute("INSTALL PLUGIN IF NOT EXISTS ed25519 SONAME 'auth_ed25519'")
     password = "pä$$word"

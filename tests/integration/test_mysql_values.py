@@ -127,9 +127,8 @@ def test_every_type(server: MysqlServer) -> None:
             check_types(server, session, f"every_{part}", every[part::TABLES], part)
 
 
+@pytest.mark.parametrize("server", ["mariadb"], indirect=True)
 def test_times_of_older_mariadb(server: MysqlServer) -> None:
-    if server.flavor != "mariadb":
-        pytest.skip("a setting of MariaDB")
     kinds = ("time", "datetime", "timestamp")
     chosen = [sample for sample in samples("mariadb") if sample.column.type in kinds]
     server.execute("SET GLOBAL mysql56_temporal_format = OFF")
@@ -169,9 +168,8 @@ def test_defaults_that_minimal_images_leave_out(server: MysqlServer) -> None:
         same(columns, logged(server, file, columns, "sparse")["write"].after, selected(session, columns, "sparse"))
 
 
+@pytest.mark.parametrize("server", ["mariadb"], indirect=True)
 def test_columns_that_mariadb_hides(server: MysqlServer) -> None:
-    if server.flavor != "mariadb":
-        pytest.skip("MySQL's log lacks its hidden columns")
     columns = [ID, Column("note", "text", charset="utf8mb4")]
     with session_of(server) as session:
         run(
@@ -235,9 +233,8 @@ JSON_CHANGES = (
 )
 
 
+@pytest.mark.parametrize("server", ["mysql"], indirect=True)
 def test_partial_json(server: MysqlServer) -> None:
-    if server.flavor != "mysql":
-        pytest.skip("only MySQL has them")
     rng = random.Random(3)
     columns = [ID, JSON, TEXT, Column("other", "json")]
     with session_of(server) as session:
