@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from floodmark.errors import FloodmarkError, LogGoneError
 
 Status = Literal["ok", "warning", "error"]
 SHOWN_NAMES = 5
@@ -25,6 +27,29 @@ class Finding:
     status: Status
     finding: str
     fix: str = ""
+
+
+Check = tuple[str, Callable[[], list[Finding]]]
+"""What is looked at, and the check."""
+
+
+def results(checks: Sequence[Check], snapshots_again: bool) -> list[Finding]:
+    """Run checks and return their findings; a check that fails is one itself.
+
+    Args:
+        checks: what to do.
+        snapshots_again: whether the query takes a new snapshot when its log is gone.
+    """
+    findings: list[Finding] = []
+    for name, check in checks:
+        try:
+            findings += check()
+        except LogGoneError as exc:
+            fix = "The query will begin with a new snapshot." if snapshots_again else exc.cure
+            findings.append(Finding(name, "warning" if snapshots_again else "error", exc.what, fix))
+        except FloodmarkError as exc:
+            findings.append(Finding(name, "error", exc.what, exc.cure))
+    return findings
 
 
 def name_list(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from floodmark.config.mysql import BinlogOptions
@@ -13,8 +13,8 @@ from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, check_position, log_end
 from floodmark.connectors.mysql.server.connection import Connection, connection, run
-from floodmark.errors import FloodmarkError, LogGoneError
-from floodmark.findings import Finding, name_list
+from floodmark.errors import FloodmarkError
+from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_snapshotter
 
@@ -63,7 +63,7 @@ def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str,
         return findings
     snapshotter = make_snapshotter(options)
     again = snapshotter.should_snapshot_on_data_error()
-    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
+    checks: list[Check] = [
         ("binlog", lambda: _binlog(conn)),
         ("privileges", lambda: _privileges(conn, server)),
         ("server id", lambda: _server_id(conn, options)),
@@ -73,15 +73,7 @@ def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str,
         ("tables", lambda: _tables(conn, server, options)),
         ("converters", lambda: _converters(options)),
     ]
-    for name, check in checks:
-        try:
-            findings += check()
-        except LogGoneError as exc:
-            fix = "The query will begin with a new snapshot." if again else exc.cure
-            findings.append(Finding(name, "warning" if again else "error", exc.what, fix))
-        except FloodmarkError as exc:
-            findings.append(Finding(name, "error", exc.what, exc.cure))
-    return findings
+    return [*findings, *results(checks, again)]
 
 
 def _version(server: Server, options: BinlogOptions) -> Finding:

@@ -5,7 +5,7 @@ Tables and the publication are in ``preflight_tables``. Everything here only rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -23,8 +23,8 @@ from floodmark.connectors.postgres.server.slots import Slot
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.connectors.postgres.snapshot.tables import SnapshotTables
 from floodmark.connectors.postgres.snapshot.watermarks import Marks
-from floodmark.errors import FloodmarkError, LogGoneError
-from floodmark.findings import Finding, name_list
+from floodmark.errors import FloodmarkError
+from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query, make_snapshotter
 
@@ -68,7 +68,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
     snapshot = snapshotter.should_snapshot_data(offset is not None, bool(offset and offset.get("snapshot")))
     again = offset is not None and snapshotter.should_snapshot_on_data_error()
     reads = snapshot or again or snapshotter.should_snapshot_data(False, False)
-    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
+    checks: list[Check] = [
         ("wal_level", lambda: [_wal_level(conn)]),
         ("standby", lambda: _standby(role, version)),
         ("replication privilege", lambda: [_replication_privilege(role)]),
@@ -84,15 +84,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
         ("publication", lambda: check_publication(conn, options, role)),
         ("signal table", lambda: _marks(conn, options)),
     ]
-    for name, check in checks:
-        try:
-            findings += check()
-        except LogGoneError as exc:
-            fix = "The query will begin with a new snapshot." if again else exc.cure
-            findings.append(Finding(name, "warning" if again else "error", exc.what, fix))
-        except FloodmarkError as exc:
-            findings.append(Finding(name, "error", exc.what, exc.cure))
-    return findings
+    return [*findings, *results(checks, again)]
 
 
 def _setting(conn: Conn, name: str) -> str:
