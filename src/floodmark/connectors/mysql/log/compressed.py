@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.event_types import HEADER_BYTES, SIZE
+from floodmark.connectors.mysql.log.little_endian import packed_number
 from floodmark.errors import DecodeError
 
 _END, _SIZE, _METHOD, _PLAIN_SIZE = 0, 1, 2, 3
@@ -42,9 +43,9 @@ def payload_events(body: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     fields = {}
     at = 0
     try:
-        while (field := _packed(body, at))[0] != _END:
-            size, at = _packed(body, field[1])
-            fields[field[0]] = _packed(body, at)[0]
+        while (field := packed_number(body, at))[0] != _END:
+            size, at = packed_number(body, field[1])
+            fields[field[0]] = packed_number(body, at)[0]
             at += size
         data = body[field[1] : field[1] + fields.get(_SIZE, len(body))]
         method = fields.get(_METHOD, _ZSTD)
@@ -100,14 +101,3 @@ def _event_starts(data: bytes) -> NDArray[np.int64]:
     if at != size:
         raise DecodeError("A compressed transaction in the binlog is cut off.")
     return np.array(starts, np.int64)
-
-
-def _packed(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length, and where it ends."""
-    first = data[at]
-    if first < 251:
-        return first, at + 1
-    size = {252: 2, 253: 3, 254: 8}.get(first)
-    if size is None or at + 1 + size > len(data):
-        raise IndexError("a number is cut off")
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size

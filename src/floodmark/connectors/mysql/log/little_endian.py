@@ -1,4 +1,4 @@
-"""Numbers in a buffer, many at a time."""
+"""Numbers in a buffer: many at a time, or one whose length is in itself."""
 
 from __future__ import annotations
 
@@ -12,3 +12,20 @@ def numbers(buf: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray
     for place in range(1, size):
         result |= buf[at + place].astype(np.int64) << 8 * place
     return result
+
+
+def packed_number(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length, and where it ends.
+
+    Source: MySQL's documentation, "Protocol::LengthEncodedInteger".
+
+    Raises:
+        IndexError: it is cut off.
+    """
+    first = data[at]
+    if first < 251:
+        return first, at + 1
+    size = {252: 2, 253: 3, 254: 8}.get(first)
+    if size is None or at + 1 + size > len(data):
+        raise IndexError("a number is cut off")
+    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size

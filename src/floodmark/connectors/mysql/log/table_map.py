@@ -40,6 +40,7 @@ from floodmark.connectors.mysql.log.column_types import (
     YEAR,
 )
 from floodmark.connectors.mysql.log.event_types import AT_BODY, HEADER_BYTES
+from floodmark.connectors.mysql.log.little_endian import packed_number
 from floodmark.connectors.mysql.log.packets import le_view
 from floodmark.errors import DecodeError
 
@@ -156,10 +157,10 @@ def parse_table_map(event: bytes, flavor: str) -> TableMap:
         at = HEADER_BYTES + _NAMES
         at += 2 + event[at]
         at += 2 + event[at]
-        count, at = _packed(event, at)
+        count, at = packed_number(event, at)
         types = event[at : at + count]
         at += count
-        size, at = _packed(event, at)
+        size, at = packed_number(event, at)
         metadata = event[at : at + size]
         at += size
         nulls = _bits(event[at : at + (count + 7) // 8], count, reverse=True)
@@ -199,7 +200,7 @@ def _read_optional(columns: list[_Column], data: bytes, flavor: str) -> None:
     at = 0
     while at < len(data):
         kind = data[at]
-        size, at = _packed(data, at + 1)
+        size, at = packed_number(data, at + 1)
         value = data[at : at + size]
         at += size
         if len(value) != size:
@@ -272,7 +273,7 @@ def _bits(data: bytes, count: int, reverse: bool = False) -> list[bool]:
 
 
 def _numbers(data: bytes) -> list[int]:
-    return _list(data, _packed)
+    return _list(data, packed_number)
 
 
 def _list(data: bytes, read: Callable[[bytes, int], tuple[T, int]]) -> list[T]:
@@ -285,7 +286,7 @@ def _list(data: bytes, read: Callable[[bytes, int], tuple[T, int]]) -> list[T]:
 
 
 def _strings(data: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
-    count, at = _packed(data, at)
+    count, at = packed_number(data, at)
     found = []
     for _ in range(count):
         one, at = _string(data, at)
@@ -294,7 +295,7 @@ def _strings(data: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
 
 
 def _string(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _packed(data, at)
+    size, at = packed_number(data, at)
     if at + size > len(data):
         raise _cut_off()
     return data[at : at + size], at + size
@@ -306,16 +307,6 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     if end >= len(data):
         raise IndexError
     return data[at + 1 : end].decode("utf-8", "replace"), end + 1
-
-
-def _packed(data: bytes, at: int) -> tuple[int, int]:
-    first = data[at]
-    if first < 251:
-        return first, at + 1
-    size = {252: 2, 253: 3, 254: 8}.get(first)
-    if size is None or at + 1 + size > len(data):
-        raise _cut_off()
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
 def _cut_off() -> DecodeError:

@@ -60,17 +60,7 @@ class PostgresDecoder:
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the changes in ``(after, upto]``, in the log's order.
-
-        Args:
-            data: a segment.
-            after: begin after this position.
-            upto: end with this position.
-            aside: OIDs of tables to leave out.
-            only: OIDs of the tables that are wanted; None: all.
-            failed: gets the tables that can't be decoded; None: raise.
-            xmin: the slot's oldest transaction, if it is asked for.
-            dead: gets the records that can't be decoded; None: their tables fail.
+        """Return the events of the changes in ``(after, upto]``, as ``connectors.base.LogDecoder`` says.
 
         Raises:
             DecodeError: a record isn't what the protocol says.
