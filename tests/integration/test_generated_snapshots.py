@@ -20,7 +20,7 @@ from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.snapshot import chunks, window_reader
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
-from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches
@@ -38,7 +38,7 @@ HOOKS: dict[type, tuple[str, ...]] = {
     PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints", "window_rows"),
     PostgresKeyRanges: ("last", "bounds"),
     PostgresWindow: ("__init__", "end_view"),
-    Marks: ("close",),
+    PostgresMarks: ("close",),
 }
 CRASHES = ("planned, not kept", "planned", "read, not delivered", "delivered")
 CHUNKS = -1

@@ -11,7 +11,7 @@ import pytest
 
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
-from floodmark.connectors.mysql.snapshot.watermarks import Marks
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.errors import SourceStateError
 from tests.integration.test_mysql_snapshot_modes import applied
 from tests.support.inprocess import InProcess
@@ -138,7 +138,7 @@ def test_rows_of_before_a_truncate_are_left_out(
     def step() -> None:
         shop.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 7, 'new')", database=DATABASE)
 
-    before(monkeypatch, Marks, "close", step)
+    before(monkeypatch, MysqlMarks, "close", step)
     query = query_of(shop, tmp_path, incremental_snapshot_read_points="watermarks", skipped_operations="none")
     rows = query.drain()
     data = json.dumps({"data-collections": [f"{DATABASE}.t"]})

@@ -20,7 +20,7 @@ from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.log import channel
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.connectors.postgres.snapshot import chunks
-from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, ids, over, read_rows, running, signal, told, until
@@ -41,15 +41,15 @@ def windows_of(
 
 def between_the_marks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
     """Do something after the rows of a window have been read, once."""
-    close = Marks.close
+    close = PostgresMarks.close
     todo = list(steps)
 
-    def closing(self: Marks, *args: Any) -> None:
+    def closing(self: PostgresMarks, *args: Any) -> None:
         while todo:
             todo.pop(0)()
         close(self, *args)
 
-    monkeypatch.setattr(Marks, "close", closing)
+    monkeypatch.setattr(PostgresMarks, "close", closing)
 
 
 def before_the_view(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:

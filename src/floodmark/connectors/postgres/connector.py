@@ -45,7 +45,7 @@ from floodmark.connectors.postgres.snapshot.read_point import (
 )
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
-from floodmark.connectors.postgres.snapshot.watermarks import Marks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
 from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
@@ -66,7 +66,7 @@ class PostgresConnector:
         load_converters(options)
         self._tables = SnapshotTables(options, make_query(options))
         self._lock = make_lock(options)
-        self._marks = Marks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        self._marks = PostgresMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
         self._conn: psycopg.Connection[TupleRow] | None = None
         self._capture_conn: psycopg.Connection[TupleRow] | None = None
         self._commits = CommitLog()

@@ -33,9 +33,9 @@ from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
 from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
-from floodmark.connectors.mysql.snapshot.watermarks import Mark
 from floodmark.errors import ConnectError, FloodmarkError, SourceStateError
 from floodmark.log import get_logger
+from floodmark.snapshot.marks import Mark
 
 log = get_logger(__name__)
 

@@ -15,7 +15,7 @@ from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_o
 from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint, ReadPoints
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.tables import SnapshotTables, fingerprint
-from floodmark.connectors.mysql.snapshot.watermarks import Marks
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.snapshot.modes import make_query
 from floodmark.snapshot.read_ahead import reading_threads
 
@@ -47,7 +47,7 @@ class Snapshots:
         self._server = server
         self._position_of = position_of
         self._tables = SnapshotTables(options, make_query(options), ordinary, server)
-        self._marks = Marks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        self._marks = MysqlMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
 
     def check(self) -> None:
         """Prove that windows can be marked, if they are to be.

@@ -22,7 +22,7 @@ from floodmark.connectors.postgres.server.preflight_tables import check_publicat
 from floodmark.connectors.postgres.server.slots import Slot
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.connectors.postgres.snapshot.tables import SnapshotTables
-from floodmark.connectors.postgres.snapshot.watermarks import Marks
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks
 from floodmark.errors import FloodmarkError
 from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
@@ -225,7 +225,7 @@ def _marks(conn: Conn, options: PostgresOptions) -> list[Finding]:
     """Check that the marks of windows can be written, if incremental snapshots need them."""
     if options.incremental_snapshot_read_points == "exact":
         return []
-    table, _ = Marks(options).check(conn)
+    table, _ = PostgresMarks(options).check(conn)
     return [Finding("signal table", "ok", f"marks can be written to {table}")]
 
 

@@ -8,10 +8,7 @@ is moved back, by the transactions' numbers, to the first commit that the view d
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +31,7 @@ from floodmark.connectors.postgres.snapshot.chunks import (
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, first_lsn
 from floodmark.errors import SourceStateError
-from floodmark.snapshot.signals import WINDOW_CLOSE, WINDOW_OPEN
+from floodmark.snapshot.marks import EXACT, WRITING, Mark, Marks
 
 Conn = psycopg.Connection[TupleRow]
 
@@ -48,29 +45,14 @@ _TABLE = """
     WHERE n.nspname || '.' || c.relname = {name} AND c.relkind IN ('r', 'p')
     ORDER BY a.attnum LIMIT 1
 """
-EXACT = "or set incremental.snapshot.read.points=exact, which writes nothing."
 
 
-@dataclass(frozen=True)
-class Mark:
-    """An open window's mark.
-
-    Attributes:
-        name: the window's id, of which the marks' ids are made.
-        at: when it was written, as text.
-    """
-
-    name: str
-    at: str
-
-
-class Marks:
-    """Writes marks to the signal table, as Debezium 3.6 does."""
+class PostgresMarks(Marks[Conn]):
+    """Writes marks to the signal table."""
 
     def __init__(self, options: PostgresOptions) -> None:
-        self._table = options.signal_data_collection[0]
+        super().__init__(options)
         self._user = options.user
-        self._deletes = options.incremental_snapshot_watermarking_strategy == "insert_delete"
 
     def check(self, conn: Conn) -> tuple[str, str]:
         """Prove that marks can be written; return the table's name for SQL, and that of its first column.
@@ -78,51 +60,32 @@ class Marks:
         Raises:
             SourceStateError: they can't.
         """
-        what = f"The signal table '{self._table}', which incremental.snapshot.read.points=watermarks needs,"
-        rows = run(conn, _TABLE.format(name=literal(self._table)), "the signal table")
+        rows = run(conn, _TABLE.format(name=literal(self.table)), "the signal table")
         if not rows:
-            raise SourceStateError(f"{what} does not exist.", f"Create it (see the page on signals), {EXACT}")
+            raise SourceStateError(f"{self.what} does not exist.", f"Create it (see the page on signals), {EXACT}")
         table, column, inserts, deletes, standby = rows[0]
         if standby:
-            raise SourceStateError(f"{what} can't be written: the server is a standby.", f"Use the primary, {EXACT}")
-        if not inserts or (self._deletes and not deletes):
-            rights = "INSERT, SELECT, DELETE" if self._deletes else "INSERT"
-            cure = f"GRANT {rights} ON {table} TO {quote(self._user)} (and USAGE on its schema), {EXACT}"
-            raise SourceStateError(f"{what} can't be written: the role '{self._user}' needs {rights}.", cure)
+            cure = f"Use the primary, {EXACT}"
+            raise SourceStateError(f"{self.what} can't be written: the server is a standby.", cure)
+        if not inserts or (self.deletes and not deletes):
+            cure = f"GRANT {self.rights} ON {table} TO {quote(self._user)} (and USAGE on its schema), {EXACT}"
+            what = f"{self.what} can't be written: the role '{self._user}' needs {self.rights}."
+            raise SourceStateError(what, cure)
         return table, column
-
-    def open(self, conn: Conn) -> Mark:
-        """Write the mark that opens a window."""
-        mark = Mark(str(uuid.uuid4()), _now())
-        self._insert(conn, f"{mark.name}-open", WINDOW_OPEN, f'{{"openWindowTimestamp": "{mark.at}"}}')
-        return mark
-
-    def close(self, conn: Conn, mark: Mark) -> None:
-        """Write the mark that closes a window, or remove the one that opened it."""
-        if self._deletes:
-            table, column = self.check(conn)
-            statement = f"DELETE FROM {table} WHERE {quote(column)} = {literal(f'{mark.name}-open')}"
-            _write(conn, statement)
-        else:
-            text = f'{{"openWindowTimestamp": "{mark.at}", "closeWindowTimestamp": "{_now()}"}}'
-            self._insert(conn, f"{mark.name}-close", WINDOW_CLOSE, text)
 
     def _insert(self, conn: Conn, name: str, kind: str, data: str) -> None:
         table, _ = self.check(conn)
-        # Whatever they are called, the first three columns are those of a signal.
         _write(conn, f"INSERT INTO {table} VALUES ({literal(name)}, {literal(kind)}, {literal(data)})")
+
+    def _delete(self, conn: Conn, name: str) -> None:
+        table, column = self.check(conn)
+        _write(conn, f"DELETE FROM {table} WHERE {quote(column)} = {literal(name)}")
 
 
 def _write(conn: Conn, statement: str) -> None:
     # The commit is in the log when it returns, and no standby has to be waited for.
     run(conn, "SET synchronous_commit = local", "the session's commits")
-    run(conn, statement, "writing a mark to the signal table")
-
-
-def _now() -> str:
-    """Return the time as Java's ``Instant`` writes it."""
-    seconds, nanos = divmod(time.time_ns(), 1_000_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanos:09d}Z"
+    run(conn, statement, WRITING)
 
 
 class PostgresWindow(PostgresReadPoint):
