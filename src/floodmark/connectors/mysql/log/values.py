@@ -15,29 +15,10 @@ from floodmark.connectors.mysql.log.json_text import json_texts
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_images import Bytes, Pieces
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES
 from floodmark.errors import DecodeError
 
-BINARY_TYPES = frozenset(
-    {
-        "binary",
-        "varbinary",
-        "tinyblob",
-        "blob",
-        "mediumblob",
-        "longblob",
-        "bit",
-        "vector",
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geometrycollection",
-        "geomcollection",
-    }
-)
+BINARY_TYPES = frozenset({"binary", "varbinary", *BLOBS, "bit", "vector", *GEOMETRIES})
 NAMED_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
 _STRINGS = {codes.VARCHAR, codes.STRING, codes.BLOB, codes.VAR_STRING}

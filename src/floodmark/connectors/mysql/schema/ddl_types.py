@@ -14,6 +14,7 @@ from floodmark.connectors.mysql.schema.charsets import (
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.tokens import BITS, WORD
+from floodmark.connectors.mysql.schema.type_names import BLOBS, CHARACTERS, GEOMETRIES, INTEGERS, TEMPORAL, TEXTS
 
 _SYNONYMS = {
     "BOOL": "tinyint",
@@ -46,31 +47,13 @@ _OF_ORACLE = {
     "DATE": "datetime",
 }
 """What MariaDB's ``sql_mode=ORACLE`` means by some types."""
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _APPROXIMATE = frozenset({"float", "double"})
-_TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-_BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
 _SIZES = (255, 65535, 16777215)
-_CHARACTERS = frozenset({"char", "varchar", "enum", "set", *_TEXTS})
-_TEMPORAL = frozenset({"time", "datetime", "timestamp"})
-_GEOMETRIC = frozenset(
-    {
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geometrycollection",
-        "geomcollection",
-    }
-)
 _OTHERS = frozenset(
     {"bit", "decimal", "binary", "varbinary", "date", "year", "json", "vector", "inet4", "inet6", "uuid"}
 )
-_KNOWN = _INTEGERS | _APPROXIMATE | _CHARACTERS | _TEMPORAL | _GEOMETRIC | _OTHERS | frozenset(_BLOBS)
-AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
+_KNOWN = {*INTEGERS, *_APPROXIMATE, *CHARACTERS, *BLOBS, *TEMPORAL, *GEOMETRIES, *_OTHERS}
+AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
 
@@ -110,7 +93,7 @@ class ColumnType:
     @property
     def of_characters(self) -> bool:
         """Whether its values have a character set."""
-        return self.name in _CHARACTERS
+        return self.name in CHARACTERS
 
     def settle(self, default: Charset, server: Server, session: Session) -> None:
         """Give the type the character set it ends up with, and the type that follows from it."""
@@ -132,7 +115,7 @@ class ColumnType:
         if self.length is None:
             return
         size = self.length * max_bytes(self.charset)
-        for name, short, sizes in (("text", ("char", "varchar"), _TEXTS), ("blob", ("binary", "varbinary"), _BLOBS)):
+        for name, short, sizes in (("text", ("char", "varchar"), TEXTS), ("blob", ("binary", "varbinary"), BLOBS)):
             if self.name == name or (self.name in short and size > _ROW_BYTES):
                 self.name = sizes[sum(size > limit for limit in _SIZES)]
 
@@ -164,7 +147,7 @@ def parse_type(cursor: Cursor) -> ColumnType:
         elif cursor.accept("ZEROFILL"):
             found.zerofill = found.unsigned = True
         elif cursor.accept("SIGNED"):
-            if found.name in _INTEGERS:
+            if found.name in INTEGERS:
                 found.declared += " SIGNED"
         elif not _parse_charset(cursor, found):
             break
@@ -244,7 +227,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.scale = found.scale or 0
     elif found.name == "bit" and found.length is None:
         found.length = 1
-    elif found.name in _TEMPORAL:
+    elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
         found.name = "double"

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.schema.type_names import TEMPORAL
 
 _JDBC_TYPES = {
     "BIT": -7,
@@ -68,7 +69,6 @@ _JDBC_TYPES = {
 }
 _NATIONAL_VARYING = -9
 _OTHER = 1111
-_TEMPORAL = frozenset({"time", "datetime", "timestamp"})
 _ATTRIBUTES = re.compile(r" (?:SIGNED|BINARY)\b")
 _OF_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _EPOCH = "1970-01-01 00:00:00"
@@ -130,7 +130,7 @@ def declared_length(column: Column) -> int | None:
         return 1
     if column.type == "set":
         return max(0, 2 * len(column.values) - 1)
-    if column.type in _TEMPORAL:
+    if column.type in TEMPORAL:
         return column.scale
     if column.declared in ("BOOL", "BOOLEAN"):
         return None
@@ -141,7 +141,7 @@ def declared_length(column: Column) -> int | None:
 
 def declared_scale(column: Column) -> int | None:
     """Return the digits behind the point."""
-    return None if column.type in _TEMPORAL else column.scale
+    return None if column.type in TEMPORAL else column.scale
 
 
 def has_default(column: Column) -> bool:

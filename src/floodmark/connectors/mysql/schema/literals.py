@@ -9,8 +9,8 @@ import numpy as np
 
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType, bits_text
 from floodmark.connectors.mysql.schema.tokens import BITS, STRING
+from floodmark.connectors.mysql.schema.type_names import INTEGERS
 
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20}
 _BYTES = frozenset({"binary", "varbinary"})
 _PARTS = re.compile(r"\d+")
@@ -39,7 +39,7 @@ def _default_text(type_: ColumnType, kind: str, value: str) -> str:
         return f"b'{_bit_number(kind, value):b}'"
     if kind == BITS and name in _BYTES:
         return _hexadecimal(name, bytes.fromhex(value))
-    if name in _INTEGERS:
+    if name in INTEGERS:
         value = str(int(value or "0", 16)) if kind == BITS else value
         number = str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP)))
         if not type_.zerofill:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.schema.type_names import BLOBS, INTEGERS
 
 Rows = list[tuple[Any, ...]]
 
-_NUMBERS = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "decimal"))
+_NUMBERS = frozenset((*INTEGERS, "decimal"))
 _FLOATS = frozenset(("float", "double"))
-_BINARY = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
+_BINARY = frozenset(("binary", "varbinary", *BLOBS))
 _NULL = 0xFB
 _LENGTH_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 

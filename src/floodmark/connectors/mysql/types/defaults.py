@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from floodmark.connectors.mysql.log.values import BINARY_TYPES, raw_type
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.schema.type_names import INTEGERS
 from floodmark.rows.civil import INT64_MAX
 from floodmark.rows.codec import Codec
 
@@ -145,7 +146,7 @@ def _fraction(fraction: str | None, column: Column) -> str:
 
 
 _READERS: dict[str, Reader] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), _integer),
+    **dict.fromkeys((*INTEGERS, "year"), _integer),
     "decimal": _decimal,
     **dict.fromkeys(("date", "datetime", "timestamp"), _date),
     "time": _time,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, INTEGERS, TEXTS
 from floodmark.connectors.mysql.types import dates, json_values, numbers, shapes, spans
 from floodmark.connectors.mysql.types.defaults import default_value
 from floodmark.connectors.mysql.types.settings import MysqlSettings
@@ -28,19 +29,6 @@ _PRECISION = 10
 _SINGLE_BITS = 24
 """The most bits with which ``float(bits)`` is in single precision."""
 
-_TEXT = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "inet4", "inet6"}
-_BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
-_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
-_GEOMETRIES = {
-    "geometry",
-    "linestring",
-    "polygon",
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geometrycollection",
-    "geomcollection",
-}
 _DATES = {"date", "datetime", "timestamp"}
 
 
@@ -72,10 +60,10 @@ def _bytes(column: Column, settings: MysqlSettings) -> Codec:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    **dict.fromkeys(_INTEGERS, _integer),
-    **dict.fromkeys(_TEXT, lambda _column, settings: plain.text(settings)),
-    **dict.fromkeys(_BYTES, _bytes),
-    **dict.fromkeys(_GEOMETRIES, lambda _column, _settings: shapes.geometry()),
+    **dict.fromkeys(INTEGERS, _integer),
+    **dict.fromkeys(("char", "varchar", *TEXTS, "inet4", "inet6"), lambda _column, settings: plain.text(settings)),
+    **dict.fromkeys(("binary", "varbinary", *BLOBS), _bytes),
+    **dict.fromkeys(GEOMETRIES, lambda _column, _settings: shapes.geometry()),
     "decimal": _decimal,
     "float": _float,
     "double": lambda _column, _settings: numbers.floating(False, False),

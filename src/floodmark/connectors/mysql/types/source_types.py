@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from floodmark.connectors.mysql.schema.described import declared_length, declared_scale, type_name
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.schema.type_names import CHARACTERS
 from floodmark.rows.structure import SourceType
 
 NONE = -1
 """A length that was not declared."""
-
-_TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 
 
 def source_type(column: Column) -> SourceType:
     """Return what Debezium knows of a column's type."""
     length, scale = declared_length(column), declared_scale(column)
     return SourceType(
-        type_name(column), NONE if length is None else length, NONE if scale is None else scale, column.type in _TEXTS
+        type_name(column),
+        NONE if length is None else length,
+        NONE if scale is None else scale,
+        column.type in CHARACTERS,
     )
