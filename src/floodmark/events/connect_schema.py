@@ -95,6 +95,28 @@ def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, 
     )
 
 
+def source_struct(fields: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """Return the schema of a source block: what all connectors tell, then their own fields.
+
+    Args:
+        fields: the connector's own.
+        name: of the schema.
+    """
+    text, number = {"type": "string"}, {"type": "int64"}
+    shared = [
+        field_schema(text, False, "version"),
+        field_schema(text, False, "connector"),
+        field_schema(text, False, "name"),
+        field_schema(number, False, "ts_ms"),
+        field_schema(SNAPSHOT_MARKER, True, "snapshot"),
+        field_schema(text, False, "db"),
+        field_schema(text, True, "sequence"),
+        field_schema(number, True, "ts_us"),
+        field_schema(number, True, "ts_ns"),
+    ]
+    return struct([*shared, *fields], False, name, 1)
+
+
 def schema_text(schema: Any) -> str:
     """Return a schema as compact JSON text."""
     if isinstance(schema, Raw):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from floodmark._version import __version__
-from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
+from floodmark.events.connect_schema import field_schema, source_struct
 from floodmark.events.json_text import dumps
 
 _STRING = {"type": "string"}
@@ -17,17 +17,8 @@ _CLASSES = {"mysql": "io.debezium.connector.mysql.Source", "mariadb": "io.debezi
 @lru_cache(maxsize=2)
 def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Any]:
     """Return the Connect schema of the source block."""
-    return struct(
+    return source_struct(
         [
-            field_schema(_STRING, False, "version"),
-            field_schema(_STRING, False, "connector"),
-            field_schema(_STRING, False, "name"),
-            field_schema(_INT64, False, "ts_ms"),
-            field_schema(SNAPSHOT_MARKER, True, "snapshot"),
-            field_schema(_STRING, False, "db"),
-            field_schema(_STRING, True, "sequence"),
-            field_schema(_INT64, True, "ts_us"),
-            field_schema(_INT64, True, "ts_ns"),
             field_schema(_STRING, True, "table"),
             field_schema(_INT64, False, "server_id"),
             field_schema(_STRING, True, "gtid"),
@@ -37,9 +28,7 @@ def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Any]:
             field_schema(_INT64, True, "thread"),
             field_schema(_STRING, True, "query"),
         ],
-        False,
         _CLASSES[flavor],
-        1,
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from floodmark._version import __version__
 from floodmark.connectors.postgres.lsn import positions
-from floodmark.events.connect_schema import SNAPSHOT_MARKER, field_schema, struct
+from floodmark.events.connect_schema import field_schema, source_struct
 from floodmark.events.json_text import Joiner, closed, dumps, string
 from floodmark.rows.arrays import text_of
 
@@ -23,17 +23,8 @@ NO_XID = -1
 _STRING = {"type": "string"}
 _INT64 = {"type": "int64"}
 
-SCHEMA = struct(
+SCHEMA = source_struct(
     [
-        field_schema(_STRING, False, "version"),
-        field_schema(_STRING, False, "connector"),
-        field_schema(_STRING, False, "name"),
-        field_schema(_INT64, False, "ts_ms"),
-        field_schema(SNAPSHOT_MARKER, True, "snapshot"),
-        field_schema(_STRING, False, "db"),
-        field_schema(_STRING, True, "sequence"),
-        field_schema(_INT64, True, "ts_us"),
-        field_schema(_INT64, True, "ts_ns"),
         field_schema(_STRING, False, "schema"),
         field_schema(_STRING, False, "table"),
         field_schema(_INT64, True, "txId"),
@@ -42,9 +33,7 @@ SCHEMA = struct(
         field_schema(_STRING, True, "origin"),
         field_schema(_INT64, True, "origin_lsn"),
     ],
-    False,
     "io.debezium.connector.postgresql.Source",
-    1,
 )
 
 
