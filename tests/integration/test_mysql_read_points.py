@@ -12,7 +12,8 @@ import pytest
 from floodmark.connectors.mysql.schema.catalog import read_server
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
-from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint, ReadPoints
+from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
+from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.errors import ConnectError, SourceStateError
 from tests.support.mysql import MysqlServer
 

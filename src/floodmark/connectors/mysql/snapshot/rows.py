@@ -20,7 +20,7 @@ from floodmark.connectors.mysql.snapshot.key_ranges import (
     range_condition,
     table_name,
 )
-from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint
+from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.result_rows import TableChangedError, row_pieces
 from floodmark.connectors.mysql.snapshot.tables import fingerprint
 from floodmark.connectors.mysql.snapshot.text_rows import select_expression

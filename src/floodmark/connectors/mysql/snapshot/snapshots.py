@@ -12,7 +12,8 @@ from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
 from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_of, table_name
-from floodmark.connectors.mysql.snapshot.read_points import MysqlReadPoint, ReadPoints
+from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
+from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.tables import SnapshotTables, fingerprint
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks

@@ -1,0 +1,152 @@
+"""A read point: a view of the tables at an exact place of the log.
+
+A view belongs to the connection that opened it, so a read point is some connections whose views show the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from floodmark.connectors.mysql.schema.schema import Schema, TableId
+from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.server.binlogs import LogEnd
+from floodmark.connectors.mysql.server.connection import Connection, close, run
+from floodmark.errors import ConnectError, FloodmarkError
+from floodmark.snapshot.marks import Mark
+
+DOING = "opening a view of the tables"
+
+
+class MysqlReadPoint:
+    """A ``ReadPoint`` and a ``Window``.
+
+    Args:
+        views: connections whose views show the same.
+        lock: the connection that holds a lock as long as the read point is held, if any.
+        schema: the structures of all tables, as the views show them; not asked for a window.
+        place: where the views lie, or the place up to which a window reaches.
+        position: that as a position.
+        low: where a window begins; the same position if there is none.
+        mark: the mark in the signal table that opened the window, if any.
+    """
+
+    def __init__(
+        self,
+        views: list[Connection],
+        lock: Connection | None,
+        schema: Schema | None,
+        place: LogEnd,
+        position: str,
+        low: str | None = None,
+    ) -> None:
+        self.position = position
+        self.low = position if low is None else low
+        self._schema = schema
+        self.place = place
+        self.mark: Mark | None = None
+        self._closed = False
+        self.token: dict[str, Any] = {
+            "id": uuid.uuid4().hex,
+            "file": place.name,
+            "offset": place.offset,
+            # As Debezium, which asks for whole seconds.
+            "micros": int(time.time()) * 1_000_000,
+            "visible": place.gtids,
+        }
+        self._views = views
+        self._lock = lock
+        self._lost = False
+        self._idle: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        for view in views:
+            self._idle.put(view)
+
+    @property
+    def schema(self) -> Schema:
+        """The structures of all tables, as the views show them."""
+        assert self._schema is not None
+        return self._schema
+
+    def table(self, at: TableId, look: Callable[[TableId], Table | None]) -> Table | None:
+        """Return a table as the views show it.
+
+        Args:
+            at: its name.
+            look: returns the table as it is now; a view that was opened before doesn't show one that was altered since.
+        """
+        return look(at) if self._schema is None else self._schema.tables.get(at)
+
+    def end_view(self) -> None:
+        """Let go of the view: all that is wanted of it has been read."""
+        self.release()
+        self._closed = True
+
+    def close_at(self, place: LogEnd, position: str) -> None:
+        """Set the place up to which a window reaches."""
+        self.place, self.position = place, position
+        self.token |= {"file": place.name, "offset": place.offset}
+
+    @contextmanager
+    def view(self) -> Iterator[Connection]:
+        """Lend a connection that sees the view, waiting for one; others may read at the same time.
+
+        Afterwards it holds no locks of tables, for which whoever wants to alter them would wait; on MariaDB only if the
+        account has BINLOG ADMIN.
+
+        Raises:
+            ConnectError: the read point has been released, or is lost.
+        """
+        conn = self._idle.get()
+        if conn is None or self._lost:
+            self._idle.put(None)
+            raise ConnectError("The view of the tables is lost.")
+        try:
+            run(conn, "SAVEPOINT floodmark", DOING)
+            try:
+                yield conn
+            finally:
+                if conn.open:
+                    run(conn, "ROLLBACK TO SAVEPOINT floodmark", DOING)
+        finally:
+            if conn.open:
+                self._idle.put(conn)
+            else:
+                self._lost = True
+                self._idle.put(None)
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query that sees the view."""
+        with self.view() as conn:
+            return run(conn, statement, "looking for the bounds of a table's chunks")
+
+    def alive(self) -> bool:
+        """Tell whether it can still be read from, as far as that can be told without waiting for who reads."""
+        if self._closed:
+            return True
+        if self._lost or not all(view.open for view in self._views):
+            return False
+        with contextlib.suppress(queue.Empty):
+            conn = self._idle.get_nowait()
+            try:
+                if conn is not None:
+                    run(conn, "SELECT 1", "checking a view of the tables")
+            except FloodmarkError:
+                self._lost = True
+            finally:
+                self._idle.put(conn)
+        return not self._lost
+
+    def release(self) -> None:
+        """Close the connections; whoever reads gets a ``ConnectError``."""
+        self._lost = True
+        for conn in (*self._views, *([self._lock] if self._lock is not None else [])):
+            with contextlib.suppress(OSError, AttributeError):
+                conn._sock.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
+            close(conn)
+        self._idle.put(None)
