@@ -49,6 +49,7 @@ class SnapshotEngine:
         self._point: ReadPoint | None = None
         self._chunks = FIRST_CHUNKS
         self._planned_at: float | None = None
+        self._started = False
 
     def begin(self, point: ReadPoint) -> SnapshotState:
         """Return the state of a snapshot of all captured tables at a read point."""
@@ -155,12 +156,14 @@ class SnapshotEngine:
             everything: whether to take all there is.
         """
         now = time.monotonic()
-        if self._planned_at is not None:
+        # The first micro-batch starts the tasks' processes: how long it took says nothing of its chunks.
+        if self._planned_at is not None and self._started:
             took = now - self._planned_at
             if took < self._target_s / 2:
                 self._chunks = min(2 * self._chunks, self._max_chunks)
             elif took > 2 * self._target_s:
                 self._chunks = max(self._chunks // 2, 1)
+        self._started = self._planned_at is not None
         self._planned_at = now
         untouched = {index for index, table in enumerate(state.tables) if table.pending and not table.done}
         self._take(state, everything)
