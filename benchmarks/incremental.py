@@ -6,7 +6,8 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conformance.debezium.debezium import Debezium
@@ -14,7 +15,7 @@ from tests.conformance.debezium.debezium import Debezium
 from benchmarks import reference
 from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale, database, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks, source_options
-from benchmarks.latency import RATE, Writer, new_slot, quantiles, read_lines
+from benchmarks.latency import RATE, Writer, new_slot, postgres_session, quantiles, read_lines
 from benchmarks.query import Spec
 from benchmarks.workload import create_tables, fill, slot_active
 from floodmark.embedded import EmbeddedPostgres
@@ -41,19 +42,12 @@ def run(scale: Scale, postgres: int) -> Result:
         connection.execute("VACUUM ANALYZE t")
         if scale.debezium:
             for chunk in (None, 10_000):
-                with Writer(server, update):
+                with Writer(postgres_session(server, update)):
                     result.legs.append(_debezium(server, connection, rows, chunk))
-        with Writer(server, update) as writer:
+        with Writer(postgres_session(server, update)) as writer:
             result.legs.append(floodmark(server, connection, ["t"], rows, writer))
     result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
     return result
-
-
-def _signal(connection: Connection, tables: Sequence[str]) -> float:
-    """Ask for the snapshot; return when, in seconds since the epoch."""
-    data = json.dumps({"data-collections": [f"public.{table}" for table in tables], "type": "incremental"})
-    connection.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [str(uuid.uuid4()), data])
-    return time.time()
 
 
 def floodmark(
@@ -70,33 +64,78 @@ def floodmark(
     """
     include = ",".join(f"public.{table}" for table in (*tables, "signals"))
     with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_incremental") as slot:
-        scratch = Path(directory)
-        output = scratch / "batches.jsonl"
-        options = source_options(server, include, slot, scratch / "state")
+        options = source_options(server, include, slot, Path(directory) / "state")
         options["signal.data.collection"] = "public.signals"
-        spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
-        with QueryProcess(spec, scratch / "query.log") as query:
-            query.wait("session", START_TIMEOUT_S)
-            query.wait("start", START_TIMEOUT_S)
+        asked = Asked(rows, lambda: _signal(connection, tables), lambda: slot_active(connection, slot))
+        return floodmark_reads(options, asked, Path(directory), writer is not None)
 
-            def delivered(reads: int) -> bool:
-                query.check()
-                lines = read_lines(output)
-                return bool(lines) and sum(line["reads"] for line in lines) >= reads
 
-            wait_until(lambda: slot_active(connection, slot), START_TIMEOUT_S, "the query streams")
-            time.sleep(WARM_UP_S)
-            mark, begin = query.sampler.now(), _signal(connection, tables)
-            wait_until(lambda: delivered(rows), LEG_TIMEOUT_S, "the snapshot is through", 0.1)
-            usage = query.sampler.usage(since=mark)
-            query.end_input()
-            progress = query.wait("finished", 60)["progress"]
-        lines = read_lines(output)
+def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None) -> Leg:
+    with new_slot(connection, "debezium_incremental") as slot:
+        options = reference.debezium_options(server, INCLUDE, slot) | {"signal.data.collection": "public.signals"}
+        asked = Asked(rows, lambda: _signal(connection, ["t"]), lambda: slot_active(connection, slot))
+        return debezium_reads(options, asked, chunk)
+
+
+def _signal(connection: Connection, tables: Sequence[str]) -> None:
+    data = signal_data([f"public.{table}" for table in tables])
+    connection.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [str(uuid.uuid4()), data])
+
+
+def signal_data(tables: Sequence[str]) -> str:
+    """Return what a signal says that asks for an incremental snapshot of tables."""
+    return json.dumps({"data-collections": list(tables), "type": "incremental"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An incremental snapshot that is asked for.
+
+    Args:
+        rows: how many it has.
+        ask: asks for it.
+        streams: whether the server sees that its log is read.
+    """
+
+    rows: int
+    ask: Callable[[], None]
+    streams: Callable[[], bool]
+
+
+def floodmark_reads(options: dict[str, str], asked: Asked, scratch: Path, changing: bool) -> Leg:
+    """Read with Floodmark.
+
+    Args:
+        options: the source's.
+        asked: what is to be read.
+        scratch: a folder that is empty.
+        changing: whether rows change meanwhile.
+    """
+    output = scratch / "batches.jsonl"
+    spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
+    with QueryProcess(spec, scratch / "query.log") as query:
+        query.wait("session", START_TIMEOUT_S)
+        query.wait("start", START_TIMEOUT_S)
+
+        def delivered() -> bool:
+            query.check()
+            lines = read_lines(output)
+            return bool(lines) and sum(line["reads"] for line in lines) >= asked.rows
+
+        wait_until(asked.streams, START_TIMEOUT_S, "the query streams")
+        time.sleep(WARM_UP_S)
+        mark, begin = query.sampler.now(), time.time()
+        asked.ask()
+        wait_until(delivered, LEG_TIMEOUT_S, "the snapshot is through", 0.1)
+        usage = query.sampler.usage(since=mark)
+        query.end_input()
+        progress = query.wait("finished", 60)["progress"]
+    lines = read_lines(output)
     end = next(line for line in reversed(lines) if line["reads"])["received"] / 1e6
     delays = [
         (line["received"] - moment) / 1000 for line in lines for moment in line["committed"] if moment >= begin * 1e6
     ]
-    figures = {"rows/s": rows / (end - begin), "seconds": end - begin} | (quantiles(delays) if writer else {})
+    figures = {"rows/s": asked.rows / (end - begin), "seconds": end - begin} | (quantiles(delays) if changing else {})
     figures |= {
         "CPU s": usage.cpu_s,
         "peak MB": usage.peak_memory >> 20,
@@ -105,36 +144,39 @@ def floodmark(
     return Leg("Floodmark, foreachBatch", figures, process_peaks(usage), durations(progress))
 
 
-def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None) -> Leg:
-    with tempfile.TemporaryDirectory() as directory, new_slot(connection, "debezium_incremental") as slot:
+def debezium_reads(options: dict[str, str], asked: Asked, chunk: int | None) -> Leg:
+    """Read with Debezium, in chunks of its default size or of another."""
+    told = {
+        "snapshot.mode": "no_data",
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": NOTIFICATIONS,
+    }
+    if chunk is not None:
+        told["incremental.snapshot.chunk.size"] = str(chunk)
+    with tempfile.TemporaryDirectory() as directory:
         events = Path(directory) / "events.jsonl"
-        options = reference.debezium_options(server, INCLUDE, slot) | {
-            "snapshot.mode": "no_data",
-            "signal.data.collection": "public.signals",
-            "notification.enabled.channels": "sink",
-            "notification.sink.topic.name": NOTIFICATIONS,
-        }
-        if chunk is not None:
-            options["incremental.snapshot.chunk.size"] = str(chunk)
-        with Debezium(options, events, timestamps=True, leave_out='"op":"r"') as debezium:
+        with Debezium(options | told, events, timestamps=True, leave_out='"op":"r"') as debezium:
             debezium.wait_records(1, START_TIMEOUT_S)
             time.sleep(WARM_UP_S)
-            mark, begin = debezium.sampler.now(), _signal(connection, ["t"])
+            mark, begin = debezium.sampler.now(), time.time()
+            asked.ask()
             debezium.wait_for('"type":"COMPLETED"', LEG_TIMEOUT_S)
             usage = debezium.sampler.usage(since=mark)
             reads = debezium.left_out
             records = debezium.records()
     # It leaves out rows that change while their chunk is read.
-    if reads < 0.95 * rows:
+    if reads < 0.95 * asked.rows:
         raise RuntimeError(f"Debezium has read {reads:,} rows only")
-    told = [record for record in records if record.topic == NOTIFICATIONS and '"COMPLETED"' in (record.value or "")]
-    end = (told[-1].received_ms or 0) / 1000
+    completed = [
+        record for record in records if record.topic == NOTIFICATIONS and '"COMPLETED"' in (record.value or "")
+    ]
+    end = (completed[-1].received_ms or 0) / 1000
     delays = []
     for record in records:
         if record.topic.endswith(".t") and record.value is not None and record.received_ms is not None:
             committed_ms = json.loads(record.value)["source"]["ts_us"] / 1000
             if begin * 1000 <= committed_ms and record.received_ms <= end * 1000:
                 delays.append(record.received_ms - committed_ms)
-    figures = {"rows/s": rows / (end - begin), "seconds": end - begin} | quantiles(delays)
+    figures = {"rows/s": asked.rows / (end - begin), "seconds": end - begin} | quantiles(delays)
     figures |= {"CPU s": usage.cpu_s, "peak MB": usage.peak_memory >> 20}
     return Leg(f"{reference.DEBEZIUM}, {'default' if chunk is None else f'chunks of {chunk:,}'}", figures)

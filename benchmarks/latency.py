@@ -7,8 +7,8 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
@@ -29,19 +29,30 @@ RATE = 500
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, note text, written_at timestamptz)"
 INSERT = "INSERT INTO t VALUES (%s, repeat('x', 60), clock_timestamp())"
 
+Session = Callable[[], AbstractContextManager[Callable[[int], object]]]
+
+
+def postgres_session(server: EmbeddedPostgres, statement: LiteralString) -> Session:
+    """Return what opens sessions of a PostgreSQL server; the statement's only parameter is the number."""
+
+    @contextmanager
+    def session() -> Iterator[Callable[[int], object]]:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            yield lambda number: connection.execute(statement, [number], prepare=True)
+
+    return session
+
 
 class Writer:
     """Commits single-row transactions at a steady rate from a thread.
 
     Args:
-        server: where the table is.
-        statement: what each transaction does; its only parameter is ``first`` and so on.
+        session: opens a session, which commits the transaction that it is called with the number of.
         first: the first transaction's number.
     """
 
-    def __init__(self, server: EmbeddedPostgres, statement: LiteralString, first: int = 1) -> None:
-        self._server = server
-        self._statement = statement
+    def __init__(self, session: Session, first: int = 1) -> None:
+        self._session = session
         self._first = first
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -61,10 +72,10 @@ class Writer:
         self._stopping.wait(max(0.0, moment - time.time()))
 
     def _write(self) -> None:
-        with psycopg.connect(self._server.conninfo(), autocommit=True) as connection:
+        with self._session() as commit:
             start = time.monotonic()
             while not self._stopping.is_set():
-                connection.execute(self._statement, [self._first + self.count], prepare=True)
+                commit(self._first + self.count)
                 self.count += 1
                 ahead = start + self.count / RATE - time.monotonic()
                 self.late_s = max(self.late_s, -ahead)
@@ -154,7 +165,7 @@ def _debezium(server: EmbeddedPostgres, connection: Connection, scale: Scale) ->
 def _inserts(server: EmbeddedPostgres, connection: Connection) -> Writer:
     row = connection.execute("SELECT coalesce(max(id), 0) FROM t").fetchone()
     assert row is not None
-    return Writer(server, INSERT, int(row[0]) + 1)
+    return Writer(postgres_session(server, INSERT), int(row[0]) + 1)
 
 
 @contextmanager

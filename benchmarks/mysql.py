@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: drain a backlog that waits in the binlog, and take the initial snapshot of a table."""
+"""MySQL and MariaDB: drain a backlog that waits in the binlog, and read a table at first and incrementally."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from tests.support.mysql import ADMIN, ADMIN_PASSWORD, Flavor, MysqlServer
 from benchmarks import reference
 from benchmarks.common import Leg, Result, Scale, wait_until
 from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, run_halves, run_through
-from benchmarks.mysql_workload import TABLE, VERSIONS, Watch, create_backlog, database, fill, first_rows
+from benchmarks.incremental import Asked, debezium_reads, floodmark_reads, signal_data
+from benchmarks.latency import RATE, Writer
+from benchmarks.mysql_workload import (
+    SIGNAL_TABLE,
+    SIGNALS,
+    TABLE,
+    VERSIONS,
+    Watch,
+    create_backlog,
+    database,
+    fill,
+    first_rows,
+    session,
+)
 from benchmarks.query import Spec
 from floodmark.config.load import load_options
 from floodmark.connectors.find import connector_module
@@ -69,6 +82,34 @@ def snapshot(scale: Scale, flavor: Flavor) -> Result:
             result.legs.append(run_through(spec, scratch / "query.log", watch.reads, Amount("rows/s", rows, rows)))
     for name, base in (("x SELECT", SELECT), ("x Debezium", reference.DEBEZIUM)):
         result.add_ratio("rows/s", name, base)
+    return result
+
+
+def incremental(scale: Scale, flavor: Flavor) -> Result:
+    """Read the table incrementally, with Debezium and with Floodmark, while its rows change at a steady rate."""
+    rows = scale.incremental_rows
+    result = Result(f"{flavor}_incremental", scale.name, VERSIONS[flavor])
+    result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
+    update = f"UPDATE {TABLE} SET updated_at = NOW(6) WHERE id = 1 + (%s * 7919) %% {rows}"
+    signals = {"signal.data.collection": SIGNAL_TABLE, "table.include.list": f"{TABLE},{SIGNAL_TABLE}"}
+    with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
+        server.execute(SIGNALS)
+        fill(server, rows)
+
+        def ask() -> None:
+            data = signal_data([TABLE])
+            server.execute(f"INSERT INTO {SIGNAL_TABLE} VALUES (UUID(), 'execute-snapshot', '{data}')")
+
+        if scale.debezium:
+            for chunk in (None, 10_000):
+                with Writer(session(server, update)), Watch(server) as watch:
+                    asked = Asked(rows, ask, watch.streams)
+                    result.legs.append(debezium_reads(_debezium_options(server) | signals, asked, chunk))
+        with Writer(session(server, update)), Watch(server) as watch:
+            options = source_options(server, Path(directory) / "state") | signals
+            asked = Asked(rows, ask, watch.streams)
+            result.legs.append(floodmark_reads(options, asked, Path(directory), changing=True))
+    result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
     return result
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.support.mysql import Flavor, MysqlServer
 
+from benchmarks.latency import Session
 from benchmarks.workload import CHANGES, DELETES
 
 DATABASE = "bench"
@@ -29,6 +30,8 @@ CREATE TABLE {TABLE} (
 )
 """
 
+SIGNAL_TABLE = f"{DATABASE}.signals"
+SIGNALS = f"CREATE TABLE {SIGNAL_TABLE} (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
 NUMBERS = f"CREATE TABLE {DATABASE}.numbers (number integer PRIMARY KEY)"
 SOME = 1000
 
@@ -116,6 +119,17 @@ def fill(server: MysqlServer, rows: int) -> None:
     with server.connect() as session, session.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {TABLE}")
         cursor.fetchall()
+
+
+def session(server: MysqlServer, statement: str) -> Session:
+    """Return what opens sessions; the statement's only parameter is the number that they are called with."""
+
+    @contextmanager
+    def opened() -> Iterator[Callable[[int], object]]:
+        with server.connect() as connection, connection.cursor() as cursor:
+            yield lambda number: cursor.execute(statement, (number,))
+
+    return opened
 
 
 class Watch:

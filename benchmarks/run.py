@@ -22,8 +22,10 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "growth": growth.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),
+    "mysql_incremental": lambda scale, _: mysql.incremental(scale, "mysql"),
     "mariadb_drain": lambda scale, _: mysql.drain(scale, "mariadb"),
     "mariadb_snapshot": lambda scale, _: mysql.snapshot(scale, "mariadb"),
+    "mariadb_incremental": lambda scale, _: mysql.incremental(scale, "mariadb"),
 }
 
 
