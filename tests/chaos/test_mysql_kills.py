@@ -1,0 +1,57 @@
+"""The driver is killed while it reads MySQL or MariaDB, whose tables are altered meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.databases import Mysql
+from tests.support.driver import Driver
+from tests.support.mysql import Flavor, MysqlServer
+from tests.support.verify import verify
+from tests.support.workload import Workload
+
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "50"))
+ROUNDS = 12
+SNAPSHOT_ROWS = 6000
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+def test_kill_9(flavor: Flavor, tmp_path: Path) -> None:
+    chance = random.Random(flavor)
+    with MysqlServer(flavor) as server:
+        server.execute("CREATE DATABASE shop")
+        database = Mysql(server, "shop")
+        options = {
+            **server.options(),
+            "topic.prefix": "test",
+            "state.dir": str(tmp_path / "state"),
+            "database.include.list": "shop",
+            "include.schema.changes": "false",
+        }
+        # Small chunks and batches make many points at which to die.
+        small = {
+            **options,
+            "snapshot.chunk.bytes": "65536",
+            "max.batch.bytes": "262144",
+            "segment.bytes": "65536",
+            "max.batch.rows": "2000",
+        }
+        workload = Workload(database, seed=9)
+        workload.create(SNAPSHOT_ROWS)
+        workload.start()
+        try:
+            for _ in range(KILLS // ROUNDS):
+                driver = Driver(small, tmp_path)
+                assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), 180)
+                driver.wait_for_batches(1 << 30, chance.random() * 0.8)
+                driver.kill()
+        finally:
+            workload.stop()
+        last = Driver(options, tmp_path, available_now=True)
+        assert last.wait(180) == 0, last.log()[-4000:]
+        verify(database, tmp_path)
