@@ -15,6 +15,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from tests.support import quick_start
 from tests.support.contrib import contrib_server
 from tests.support.databases import Postgres
 from tests.support.kafka import Broker, running_broker
@@ -24,6 +25,7 @@ SETTINGS = {"max_replication_slots": "200", "max_wal_senders": "100"}
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+quick_start.configure()
 
 # How long a case takes says nothing while other tests run beside it.
 settings.register_profile("floodmark", deadline=None)
@@ -163,6 +165,7 @@ def drop_slots(source: Source) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    quick_start.prepare()
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import psutil
 
-# These JVMs live for seconds: what the just-in-time compiler's second stage would gain, it costs.
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from tests.support import quick_start
 
 
 class Driver:
@@ -30,6 +29,7 @@ class Driver:
     def __init__(
         self, options: dict[str, str], work: Path, available_now: bool = False, master: str = "local[2]"
     ) -> None:
+        quick_start.prepare()
         self.out = work / "out"
         self._log = work / "driver.log"
         spec = {
@@ -45,7 +45,7 @@ class Driver:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "FLOODMARK_LOG": "info", "JDK_JAVA_OPTIONS": QUICK_START},
+                env={**os.environ, "FLOODMARK_LOG": "info"},
             )
         self._checkpoint = work / "checkpoint"
 

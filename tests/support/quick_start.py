@@ -1,0 +1,107 @@
+"""JVMs that live for seconds: what they spend on loading and compiling classes is most of their time.
+
+The classes that Spark loads for a streaming query are kept in an archive which all JVMs of the tests share. What the
+just-in-time compiler's second stage would gain in so short a life, it costs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+
+from tests.support.debian import locked
+from tests.support.maven import CACHE
+
+FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+OPTIONS = "SPARK_SUBMIT_OPTS"
+"""What Spark's scripts give to the JVM of a session."""
+LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
+TIMEOUT_S = 180
+
+
+def configure() -> None:
+    """Let the sessions that this process and its children start be quick; with the archive, if it is there."""
+    # Named and missing, it would keep the JVM from using the JDK's own.
+    shared = f" -XX:SharedArchiveFile={_archive()}" if _archive().exists() else ""
+    os.environ[OPTIONS] = FLAGS + shared
+    os.environ[LAUNCHER_OPTIONS] = FLAGS
+
+
+@functools.cache
+def prepare() -> None:
+    """Make the archive if it isn't there."""
+    archive = _archive()
+    with locked(archive), tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+        if not archive.exists():
+            part = Path(scratch) / archive.name
+            own = {OPTIONS: f"{FLAGS} -XX:ArchiveClassesAtExit={part}", "PYSPARK_PYTHON": sys.executable}
+            command = [sys.executable, "-m", "tests.support.quick_start", scratch]
+            subprocess.run(command, env=os.environ | own, check=True, timeout=TIMEOUT_S, capture_output=True)
+            part.replace(archive)
+    configure()
+
+
+@functools.cache
+def _archive() -> Path:
+    """Return the archive's place; it is good for one Java and one Spark only."""
+    java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java")
+    version = subprocess.run([java or "java", "-version"], capture_output=True, check=False).stderr if java else b""
+    sign = hashlib.sha256(version + str(Path(pyspark.__file__).parent).encode()).hexdigest()[:12]
+    return CACHE / "classes" / f"spark-{pyspark.__version__}-{sign}.jsa"
+
+
+class _Numbers(SimpleDataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:
+        return {"n": 0}
+
+    def read(self, start: dict[str, int]) -> tuple[Iterator[tuple[Any, ...]], dict[str, int]]:
+        return iter([(start["n"], "row")] if start["n"] < 2 else []), {"n": min(start["n"] + 1, 2)}
+
+    def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[tuple[Any, ...]]:
+        return iter([(n, "row") for n in range(start["n"], end["n"])])
+
+
+class _Source(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "numbers"
+
+    def schema(self) -> str:
+        return "n bigint, text string"
+
+    def simpleStreamReader(self, schema: Any) -> SimpleDataSourceStreamReader:
+        return _Numbers()
+
+
+def _load_classes(scratch: Path) -> None:
+    """Run a query of the kind that the tests run, and end the JVM, which writes the archive then."""
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    session.dataSource.register(_Source)
+    stream = session.readStream.format("numbers").load()
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(scratch / "checkpoint"))
+    query = writer.option("path", str(scratch / "out")).start()
+    query.processAllAvailable()
+    query.stop()
+    session.read.parquet(str(scratch / "out")).where("n > 0").groupBy("text").count().collect()
+    gateway: Any = session.sparkContext._gateway
+    session.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(TIMEOUT_S)
+
+
+if __name__ == "__main__":
+    _load_classes(Path(sys.argv[1]))
