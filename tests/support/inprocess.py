@@ -6,7 +6,7 @@ from typing import Any
 
 from floodmark.config.load import load_options
 from floodmark.spark.readers import output_schema
-from floodmark.spark.source import FloodmarkStreamReader
+from floodmark.spark.stream_reader import FloodmarkStreamReader
 
 
 class InProcess:

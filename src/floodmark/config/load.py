@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from floodmark.config.common import CommonOptions
-from floodmark.config.mysql import MariadbOptions, MysqlOptions
-from floodmark.config.postgres import PostgresBatchOptions, PostgresOptions
 from floodmark.errors import ConfigError
 
-MODELS: dict[str, type[CommonOptions]] = {
-    "postgres": PostgresOptions,
-    "mysql": MysqlOptions,
-    "mariadb": MariadbOptions,
+if TYPE_CHECKING:
+    from floodmark.config.common import CommonOptions
+    from floodmark.config.postgres import PostgresBatchOptions
+
+MODELS = {
+    "postgres": ("postgres", "PostgresOptions"),
+    "mysql": ("mysql", "MysqlOptions"),
+    "mariadb": ("mysql", "MariadbOptions"),
 }
-BATCH_MODELS = {"postgres": PostgresBatchOptions}
+"""The modules and models of the connectors; only the one that is asked for is imported."""
+BATCH_MODELS = {"postgres": ("postgres", "PostgresBatchOptions")}
 STREAM_ONLY = ("topic.prefix", "state.dir")
 """Options that only a stream has. Spark doesn't say whether it asks for the columns of a stream; they tell."""
 
@@ -26,7 +30,7 @@ def load_options(options: Mapping[str, str]) -> CommonOptions:
     Raises:
         ConfigError: an option is missing, unknown or has a value that is not allowed.
     """
-    return MODELS[_connector(options)].parse(options)
+    return option_model(_connector(options)).parse(options)
 
 
 def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
@@ -47,7 +51,18 @@ def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
             f"one of {', '.join(BATCH_MODELS)}.",
             "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
         )
-    return BATCH_MODELS[connector].parse(options)
+    model: type[PostgresBatchOptions] = _model(*BATCH_MODELS[connector])
+    return model.parse(options)
+
+
+def option_model(connector: str) -> type[CommonOptions]:
+    """Return the options of a connector that is known."""
+    model: type[CommonOptions] = _model(*MODELS[connector])
+    return model
+
+
+def _model(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"floodmark.config.{module}"), name)
 
 
 def is_batch(options: Mapping[str, str]) -> bool:

@@ -13,7 +13,6 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.config.postgres import PostgresBatchOptions
 from floodmark.connectors.base import ChunkOutcome, DeadLetter, ExecutorSide, LogDecoder, TableFailure
 from floodmark.connectors.find import connector_module
 from floodmark.errors import ConnectError, LogGoneError, describe
@@ -26,6 +25,7 @@ from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowParti
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
+    from floodmark.config.postgres import PostgresBatchOptions
     from floodmark.connectors.postgres.conditions import SqlCondition
 
 log = get_logger(__name__)
