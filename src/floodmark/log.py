@@ -9,23 +9,52 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import cached_property
 from typing import Any
-
-import structlog
 
 LEVEL_VARIABLE = "FLOODMARK_LOG"
 
 
-def get_logger(name: str) -> Any:
-    """Return a logger that leaves the application's own structlog configuration alone."""
-    level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, "").upper(), logging.WARNING)
-    return structlog.wrap_logger(
-        structlog.WriteLogger(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        component=name,
-    )
+class Logger:
+    """A logger of some component; it leaves the application's own structlog configuration alone.
+
+    It is made with its first line: most processes log nothing, and importing structlog is a good part of their start.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, "").upper(), logging.WARNING)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Log what happens, with data."""
+        if self._level <= logging.INFO:
+            self._lines.info(event, **fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Log what may need someone's attention."""
+        if self._level <= logging.WARNING:
+            self._lines.warning(event, **fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Log what has gone wrong."""
+        self._lines.error(event, **fields)
+
+    @cached_property
+    def _lines(self) -> Any:
+        import structlog
+
+        return structlog.wrap_logger(
+            structlog.WriteLogger(sys.stderr),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.JSONRenderer(),
+            ],
+            wrapper_class=structlog.BoundLogger,
+            component=self._name,
+        )
+
+
+def get_logger(name: str) -> Logger:
+    """Return the logger of a component."""
+    return Logger(name)
