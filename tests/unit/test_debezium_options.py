@@ -140,6 +140,11 @@ def test_wrong_options(name: str, value: str, words: tuple[str, ...]) -> None:
         ("slot.name", "x", ("Unknown option",)),
         ("connector.class", "io.debezium.connector.postgresql.PostgresConnector", ("MySqlConnector",)),
         ("schema.history.internal", "io.debezium.storage.redis.history.RedisSchemaHistory", ("FileSchemaHistory",)),
+        (
+            "schema.history.internal",
+            "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+            ("schema.history.internal.kafka.topic", "required"),
+        ),
         ("database.server.id", "0", ("database.server.id",)),
         ("transforms", "unwrap", ("Spark",)),
     ],
@@ -152,8 +157,8 @@ def test_wrong_options_of_mysql(name: str, value: str, words: tuple[str, ...]) -
 
 def test_options_of_mysql_that_have_no_effect() -> None:
     given = {
-        "schema.history.internal": "io.debezium.storage.kafka.history.KafkaSchemaHistory",
-        "schema.history.internal.kafka.topic": "history",
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": "history",
         "database.server.id.offset": "5",
         "tasks.max": "1",
     }

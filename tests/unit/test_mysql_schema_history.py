@@ -10,6 +10,7 @@ from floodmark.capture.store import SCHEMA_HISTORY, SegmentStore
 from floodmark.connectors.mysql.schema import ddl, history
 from floodmark.connectors.mysql.schema.ddl_types import Charset
 from floodmark.connectors.mysql.schema.history import SchemaHistory
+from floodmark.connectors.mysql.schema.history_files import StateDirFiles
 from floodmark.connectors.mysql.schema.history_records import HistoryEntry
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server, Session
@@ -23,7 +24,7 @@ class Writer:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.history = SchemaHistory(str(directory), "owner", "prefix")
+        self.history = SchemaHistory(StateDirFiles(str(directory), "owner"), "prefix")
         self.schema = START
         self.schemas = [START]
         self.history.begin(place(0), START)
@@ -41,7 +42,7 @@ class Writer:
         return sorted((self.directory / "owner" / SCHEMA_HISTORY).iterdir())
 
     def reopened(self) -> SchemaHistory:
-        return SchemaHistory(str(self.directory), "owner", "prefix")
+        return SchemaHistory(StateDirFiles(str(self.directory), "owner"), "prefix")
 
 
 def place(number: int) -> str:
@@ -141,7 +142,7 @@ def test_forgetting_keeps_what_is_needed(writer: Writer) -> None:
 
 def test_a_missing_history_is_an_error_with_ways_out(tmp_path: Path) -> None:
     with pytest.raises(SchemaHistoryError, match=r"snapshot\.mode=recovery"):
-        SchemaHistory(str(tmp_path), "owner", "prefix").load(place(1))
+        SchemaHistory(StateDirFiles(str(tmp_path), "owner"), "prefix").load(place(1))
 
 
 def test_a_lost_file_is_noticed(writer: Writer) -> None:
@@ -175,7 +176,7 @@ def test_beginning_anew_forgets_everything(writer: Writer) -> None:
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "owner").write_text("a file")
     with pytest.raises(StateDirError, match="schema history"):
-        SchemaHistory(str(tmp_path), "owner", "prefix").begin(place(0), START)
+        SchemaHistory(StateDirFiles(str(tmp_path), "owner"), "prefix").begin(place(0), START)
 
 
 def test_the_run_after_keeps_the_history(writer: Writer) -> None:

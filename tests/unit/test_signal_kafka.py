@@ -17,9 +17,9 @@ from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicPart
 from structlog.testing import CapturingLogger
 
 from floodmark.cli.environment import check_signals
+from floodmark.config.kafka_clients import librdkafka_settings
 from floodmark.config.load import load_options
 from floodmark.config.pipeline import Pipeline
-from floodmark.config.signal_consumer import librdkafka_settings
 from floodmark.errors import ConfigError
 from floodmark.snapshot import signal_kafka
 from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel

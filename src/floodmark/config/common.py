@@ -10,8 +10,8 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
+from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
 from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
-from floodmark.config.signal_consumer import refuse_java_names
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 
@@ -273,7 +273,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 raise ValueError(
                     "Option 'signal.kafka.bootstrap.servers' is required, since 'signal.enabled.channels' has 'kafka'."
                 )
-            refuse_java_names(self.signal_consumer)
+            refuse_java_names(SIGNAL_CONSUMER, self.signal_consumer)
         for name in self.signal_data_collection:
             if "." not in name.strip("."):
                 raise ValueError(

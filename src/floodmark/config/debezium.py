@@ -150,15 +150,7 @@ ACCEPTED_BY_MYSQL: Mapping[str, Foreign] = {
     "incremental.snapshot.allow.schema.changes": Foreign("tables may be altered during an incremental snapshot"),
     "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
     "min.row.count.to.stream.results": Foreign(_STREAMED),
-    "schema.history.internal": Foreign(
-        "the schema history is in state.dir",
-        (
-            "io.debezium.storage.kafka.history.KafkaSchemaHistory",
-            "io.debezium.storage.file.history.FileSchemaHistory",
-            "io.debezium.relational.history.MemorySchemaHistory",
-        ),
-    ),
-    "schema.history.internal.<option>": Foreign("the schema history is in state.dir"),
+    "schema.history.internal.<option>": Foreign("the schema history is in state.dir, or in a Kafka topic"),
     "snapshot.max.threads.multiplier": Foreign(_CONNECTIONS),
     "snapshot.max.threads.multiplier.<table>": Foreign(_CONNECTIONS),
     "legacy.snapshot.max.threads": Foreign(_CONNECTIONS),

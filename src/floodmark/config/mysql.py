@@ -10,7 +10,8 @@ from pydantic import SecretStr, model_validator
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.debezium import accept_mysql
-from floodmark.config.model import OWN, Patterns, matches, option, statements
+from floodmark.config.kafka_clients import refuse_java_names
+from floodmark.config.model import OWN, Patterns, SecretFamily, matches, option, statements
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _MARIADB_TLS = {
@@ -164,6 +165,57 @@ class BinlogOptions(CommonOptions):
         "left out, with `warn` with a line of the log. Other damage to the log is always an error.",
         "same; `fail` ends the connector",
     )
+    history: Literal[
+        "io.debezium.storage.file.history.FileSchemaHistory",
+        "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+        "io.debezium.relational.history.MemorySchemaHistory",
+    ] = option(
+        "schema.history.internal",
+        "io.debezium.storage.file.history.FileSchemaHistory",
+        "Where the schema history is kept: with `KafkaSchemaHistory` in a Kafka topic, with the others in `state.dir`.",
+        "same; its default is Kafka",
+    )
+    history_topic: str | None = option(
+        "schema.history.internal.kafka.topic",
+        None,
+        "Topic that the schema history is kept in, of one partition; it is made if it isn't there.",
+        pattern=r"^[A-Za-z0-9._\-]{1,249}$",
+    )
+    history_brokers: str | None = option(
+        "schema.history.internal.kafka.bootstrap.servers",
+        None,
+        "Kafka brokers, as `host:port,…`; required for `KafkaSchemaHistory`.",
+    )
+    history_attempts: int = option(
+        "schema.history.internal.kafka.recovery.attempts",
+        100,
+        "How many times `…recovery.poll.interval.ms` the brokers may take to go on while the topic is read.",
+        ge=1,
+    )
+    history_poll_ms: int = option(
+        "schema.history.internal.kafka.recovery.poll.interval.ms",
+        100,
+        "See `…recovery.attempts`.",
+        ge=1,
+    )
+    history_create_ms: int = option(
+        "schema.history.internal.kafka.create.timeout.ms",
+        30000,
+        "How long the brokers may take to make the topic.",
+        ge=1,
+    )
+    history_consumer: SecretFamily = option(
+        "schema.history.internal.consumer.<option>",
+        {},
+        "An option of the client that reads the topic, by librdkafka's name.",
+        "same, with the names of Kafka's Java client",
+    )
+    history_producer: SecretFamily = option(
+        "schema.history.internal.producer.<option>",
+        {},
+        "An option of the client that writes the topic, by librdkafka's name.",
+        "same, with the names of Kafka's Java client",
+    )
     history_skip_unparseable: bool = option(
         "schema.history.internal.skip.unparseable.ddl",
         False,
@@ -188,6 +240,25 @@ class BinlogOptions(CommonOptions):
         OWN,
         ge=10,
     )
+
+    @property
+    def history_in_kafka(self) -> bool:
+        """Whether the schema history is in a topic."""
+        return self.history.endswith("KafkaSchemaHistory")
+
+    @model_validator(mode="after")
+    def _check_history(self) -> Self:
+        if not self.history_in_kafka:
+            return self
+        for name, value in (("topic", self.history_topic), ("bootstrap.servers", self.history_brokers)):
+            if not value:
+                raise ValueError(
+                    f"Option 'schema.history.internal.kafka.{name}' is required, since 'schema.history.internal' is "
+                    f"'{self.history}'."
+                )
+        refuse_java_names("schema.history.internal.consumer.", self.history_consumer)
+        refuse_java_names("schema.history.internal.producer.", self.history_producer)
+        return self
 
     @model_validator(mode="after")
     def _check_gtid_sources(self) -> Self:

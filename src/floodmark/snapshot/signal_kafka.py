@@ -10,7 +10,6 @@ is in the topic has been read, it waits up to ``signal.kafka.poll.timeout.ms``.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Any
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.signal_consumer import FAMILY, librdkafka_settings
+from floodmark.config.kafka_clients import SIGNAL_CONSUMER, kafka_secrets, librdkafka_settings, without_secrets
 from floodmark.errors import ConfigError, SignalError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal, read_signal
@@ -43,7 +42,6 @@ DEFAULTS = {
     "queued.max.messages.kbytes": "1024",
     "log_level": "0",
 }
-_SECRET = re.compile(r"password|secret|token|pem|config|assertion")
 
 
 class KafkaChannel:
@@ -75,7 +73,7 @@ class KafkaChannel:
         self._timeout_s = timeout_s
         self._clock = clock
         self._next = clock()
-        self._secrets = _secrets(settings)
+        self._secrets = kafka_secrets(settings)
         self._waiting: dict[int, Signal] = {}
         self._assigned = False
         self._caught_up = False
@@ -214,7 +212,7 @@ class KafkaChannel:
         now = self._clock()
         if now >= self._tell_at.get(name, now):
             self._tell_at[name] = now + TELL_AGAIN_S
-            reason = _without(self._secrets, error.str())
+            reason = without_secrets(self._secrets, error.str())
             log.warning("signals_cannot_be_read", place=f"topic {self._topic}", error=reason)
 
     def _begin_counting(self) -> None:
@@ -268,19 +266,9 @@ def kafka_channel(options: CommonOptions) -> KafkaChannel:
     except (KafkaException, TypeError, ValueError) as exc:
         reason = exc.args[0].str() if isinstance(exc, KafkaException) else str(exc)
         raise ConfigError(
-            f"An option '{FAMILY}…' is wrong: {_without(_secrets(settings), reason)}.",
+            f"An option '{SIGNAL_CONSUMER}…' is wrong: {without_secrets(kafka_secrets(settings), reason)}.",
             "Names and values are librdkafka's.",
         ) from None
-
-
-def _secrets(settings: Mapping[str, str]) -> list[str]:
-    return [value for name, value in settings.items() if value and _SECRET.search(name)]
-
-
-def _without(secrets: Iterable[str], text: str) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text
 
 
 def _read(value: bytes, default_id: str) -> Signal:

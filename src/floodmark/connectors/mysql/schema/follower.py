@@ -11,12 +11,13 @@ from floodmark.connectors.mysql.log.queries import Query
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.ddl import apply
 from floodmark.connectors.mysql.schema.history import SchemaHistory
+from floodmark.connectors.mysql.schema.history_files import HistoryFiles, StateDirFiles
 from floodmark.connectors.mysql.schema.history_records import HistoryEntry
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
 from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Table
-from floodmark.errors import DdlError
+from floodmark.errors import ConfigError, DdlError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -35,7 +36,7 @@ class SchemaFollower:
         self._options = options
         self._server = Server()
         self._collations: Mapping[int, str] = {}
-        self._history = SchemaHistory(options.state_dir, options.owner, options.topic_prefix)
+        self._history = SchemaHistory(_files(options), options.topic_prefix)
         self._position = ""
         self._schema = Schema()
 
@@ -128,3 +129,16 @@ class SchemaFollower:
     def table(self, database: str, name: str) -> Table | None:
         """Return the structure of a captured table; None if it isn't known, or not captured."""
         return self._schema.tables.get((database, name)) if self._options.captures(database, name) else None
+
+
+def _files(options: BinlogOptions) -> HistoryFiles:
+    if not options.history_in_kafka:
+        return StateDirFiles(options.state_dir, options.owner)
+    try:
+        from floodmark.connectors.mysql.schema.history_topic import topic_files
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"Option 'schema.history.internal' is '{options.history}', but the package '{exc.name}' is not installed.",
+            "Install it with: pip install 'floodmark[kafka]'",
+        ) from None
+    return topic_files(options)
