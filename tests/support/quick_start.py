@@ -1,18 +1,24 @@
-"""JVMs that live for seconds: what they spend on loading and compiling classes is most of their time.
+"""Spark for sessions that live for seconds: what they spend on loading and compiling is most of their time.
 
-The classes that Spark loads for a streaming query are kept in an archive which all JVMs of the tests share. What the
-just-in-time compiler's second stage would gain in so short a life, it costs.
+- The classes that Spark loads for a streaming query are kept in an archive which all JVMs of the tests share.
+- What the just-in-time compiler's second stage would gain in so short a life, it costs.
+- Spark's Python processes import PySpark from a zip file that holds no compiled modules, so each of them compiles
+  what it imports. The tests' Spark is the installed one with such modules beside the others in that file.
 """
 
 from __future__ import annotations
 
+import compileall
 import functools
 import hashlib
 import os
+import py_compile
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,37 +35,71 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 """What Spark's scripts give to the JVM of a session."""
 LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
 TIMEOUT_S = 180
+UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
+UNUSED = re.compile(r"/(tests|ml|mllib|connect)/|/pyspark/pandas/")
+INSTALLED = Path(pyspark.__file__).parent
 
 
 def configure() -> None:
-    """Let the sessions that this process and its children start be quick; with the archive, if it is there."""
-    # Named and missing, it would keep the JVM from using the JDK's own.
-    shared = f" -XX:SharedArchiveFile={_archive()}" if _archive().exists() else ""
-    os.environ[OPTIONS] = FLAGS + shared
+    """Let the sessions that this process and its children start be quick, as far as what they need has been made."""
+    home = _home()
+    if not _archive(home).exists():
+        # Named and missing, it would keep the JVM from using the JDK's own.
+        os.environ[OPTIONS] = FLAGS
+        return
+    os.environ["SPARK_HOME"] = str(home)
+    os.environ[OPTIONS] = f"{FLAGS} -XX:SharedArchiveFile={_archive(home)}"
     os.environ[LAUNCHER_OPTIONS] = FLAGS
 
 
 @functools.cache
 def prepare() -> None:
-    """Make the archive if it isn't there."""
-    archive = _archive()
-    with locked(archive), tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+    """Make what is needed if it isn't there."""
+    home = _home()
+    archive = _archive(home)
+    with locked(home):
         if not archive.exists():
-            part = Path(scratch) / archive.name
-            own = {OPTIONS: f"{FLAGS} -XX:ArchiveClassesAtExit={part}", "PYSPARK_PYTHON": sys.executable}
-            command = [sys.executable, "-m", "tests.support.quick_start", scratch]
-            subprocess.run(command, env=os.environ | own, check=True, timeout=TIMEOUT_S, capture_output=True)
+            shutil.rmtree(home, ignore_errors=True)
+            _copy_spark(home)
+            part = archive.with_suffix(".part")
+            own = {
+                "SPARK_HOME": str(home),
+                OPTIONS: f"{FLAGS} -XX:ArchiveClassesAtExit={part}",
+                "PYSPARK_PYTHON": sys.executable,
+            }
+            with tempfile.TemporaryDirectory() as scratch:
+                command = [sys.executable, "-m", "tests.support.quick_start", scratch]
+                subprocess.run(command, env=os.environ | own, check=True, timeout=TIMEOUT_S, capture_output=True)
             part.replace(archive)
     configure()
 
 
 @functools.cache
-def _archive() -> Path:
-    """Return the archive's place; it is good for one Java and one Spark only."""
+def _home() -> Path:
+    """Return the place of the tests' Spark; it is good for one Java and one Python with PySpark only."""
     java = shutil.which(str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else "java")
     version = subprocess.run([java or "java", "-version"], capture_output=True, check=False).stderr if java else b""
-    sign = hashlib.sha256(version + str(Path(pyspark.__file__).parent).encode()).hexdigest()[:12]
-    return CACHE / "classes" / f"spark-{pyspark.__version__}-{sign}.jsa"
+    sign = hashlib.sha256(version + f"{sys.version} {INSTALLED}".encode()).hexdigest()[:12]
+    return CACHE / "spark" / f"{pyspark.__version__}-{sign}"
+
+
+def _archive(home: Path) -> Path:
+    return home / "classes.jsa"
+
+
+def _copy_spark(home: Path) -> None:
+    """Make a Spark that is the installed one but for the compiled modules."""
+    libraries = home / "python" / "lib"
+    libraries.mkdir(parents=True)
+    for entry in INSTALLED.iterdir():
+        if entry.name != "python":
+            (home / entry.name).symlink_to(entry)
+    for archive in (INSTALLED / "python" / "lib").glob("*.zip"):
+        with tempfile.TemporaryDirectory() as scratch:
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(scratch)
+            compileall.compile_dir(scratch, quiet=2, legacy=True, rx=UNUSED, invalidation_mode=UNCHECKED)
+            shutil.make_archive(str(libraries / archive.stem), "zip", scratch)
 
 
 class _Numbers(SimpleDataSourceStreamReader):
