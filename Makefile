@@ -16,7 +16,7 @@ help:
 	@echo "make check        formatting, lint and types"
 	@echo "make unit         the fast tests only"
 	@echo "make chaos        a longer run of kills, faults and generated workloads"
-	@echo "make fuzz         1,000,000 broken logs for the decoder"
+	@echo "make fuzz         1,000,000 broken logs for the decoders"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
@@ -51,7 +51,9 @@ chaos: $(STAMP)
 	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_GENERATED_CASES=3000 $(BIN)/python -m pytest tests/chaos tests/integration/test_generated_snapshots.py
 
 fuzz: $(STAMP)
-	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest tests/unit/test_decoder_fuzz.py
+	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest tests/unit/test_decoder_fuzz.py \
+		tests/unit/test_mysql_rows.py tests/unit/test_mysql_values.py tests/unit/test_mysql_text_rows.py \
+		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py
 
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens
