@@ -51,7 +51,7 @@ chaos: $(STAMP)
 	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_GENERATED_CASES=3000 $(BIN)/python -m pytest tests/chaos tests/integration/test_generated_snapshots.py
 
 fuzz: $(STAMP)
-	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest tests/unit/test_decoder_fuzz.py \
+	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest --timeout 36000 tests/unit/test_decoder_fuzz.py \
 		tests/unit/test_mysql_rows.py tests/unit/test_mysql_values.py tests/unit/test_mysql_text_rows.py \
 		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py
 
