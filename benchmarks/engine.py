@@ -105,6 +105,12 @@ class QueryProcess:
         if self.process.poll() is not None:
             raise RuntimeError("the query has ended")
 
+    def go_on(self) -> None:
+        """Let a query that runs twice begin the second time."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
     def end_input(self) -> None:
         """Let a query that runs on stop."""
         assert self.process.stdin is not None
@@ -181,16 +187,29 @@ def run_through(spec: Spec, log: Path, begun: Callable[[], bool], amount: Amount
     """
     with QueryProcess(spec, log) as query:
         session = query.wait("session", START_TIMEOUT_S)["at"]
-        started = query.wait("start", START_TIMEOUT_S)["at"]
+        return measure(query, spec.sink, session, begun, amount)
 
-        def reading() -> bool:
-            query.check()
-            return begun()
 
-        wait_until(reading, START_TIMEOUT_S, "the query reads", 0.005)
-        begin, mark = time.time(), query.sampler.now()
-        progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
-        usage, total = query.sampler.usage(since=mark), query.sampler.usage()
+def measure(query: QueryProcess, sink: str, session: float, begun: Callable[[], bool], amount: Amount) -> Leg:
+    """Measure a query from the moment at which it reads, to its end.
+
+    Args:
+        query: whose session has begun.
+        sink: for the leg's name.
+        session: when the session had begun, or the query was told to run the second time.
+        begun: whether the server sees that the query reads; what comes before is start-up.
+        amount: what the query must deliver.
+    """
+    started = query.wait("start", START_TIMEOUT_S)["at"]
+
+    def reading() -> bool:
+        query.check()
+        return begun()
+
+    wait_until(reading, START_TIMEOUT_S, "the query reads", 0.005)
+    begin, mark = time.time(), query.sampler.now()
+    progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
+    usage, total = query.sampler.usage(since=mark), query.sampler.usage()
     expect_events(progress, amount.events)
     end = batch_end(progress)
     figures = {
@@ -205,7 +224,7 @@ def run_through(spec: Spec, log: Path, begun: Callable[[], bool], amount: Amount
         "batches": len(batches(progress)),
         "steady /s": steady_rate(progress, amount.counted / amount.events),
     }
-    return Leg(f"Floodmark, {spec.sink}", figures, process_peaks(total), durations(progress))
+    return Leg(f"Floodmark, {sink}", figures, process_peaks(total), durations(progress))
 
 
 def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, scratch: Path) -> list[Leg]:

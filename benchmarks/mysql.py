@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.conformance.debezium.debezium import Debezium, mysql_options
@@ -10,7 +12,7 @@ from tests.support.mysql import ADMIN, ADMIN_PASSWORD, Flavor, MysqlServer
 
 from benchmarks import reference
 from benchmarks.common import Leg, Result, Scale, wait_until
-from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, run_halves, run_through
+from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, measure, run_halves, run_through
 from benchmarks.incremental import Asked, debezium_reads, floodmark_reads, signal_data
 from benchmarks.latency import RATE, Writer
 from benchmarks.mysql_workload import (
@@ -37,15 +39,19 @@ STOP_TIMEOUT_S = 60
 def drain(scale: Scale, flavor: Flavor) -> Result:
     """Drain one backlog with ``mysqlbinlog``, with Debezium and with Floodmark.
 
-    A binlog has no slots: each consumer runs once before the changes are made, and goes on from where it stopped.
+    A binlog has no slots: each consumer runs once before the changes are made, and goes on from where it stopped,
+    Floodmark's query in the same Spark session.
     """
     result = Result(f"{flavor}_drain", scale.name, VERSIONS[flavor])
-    with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
+    with database(flavor) as server, tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         scratch = Path(directory)
         debezium = _prepare_debezium(server, scratch) if scale.debezium else None
         if debezium is None:
             first_rows(server)
-        spec = _prepare_query(server, scratch)
+        spec = Spec(source_options(server, scratch / "state"), str(scratch / "checkpoint"), twice=True)
+        query = stack.enter_context(QueryProcess(spec, scratch / "query.log"))
+        for event in ("session", "prepared"):
+            query.wait(event, START_TIMEOUT_S)
         halves = source_options(server, scratch / "state_of_halves")
         position = _prepare_halves(halves)
         backlog = create_backlog(server, scale.drain_transactions)
@@ -57,7 +63,8 @@ def drain(scale: Scale, flavor: Flavor) -> Result:
                 result.legs.append(reference.debezium_stream(debezium, watch.streams, amount))
         result.legs += run_halves(halves, amount, position)
         with Watch(server) as watch:
-            result.legs.append(run_through(spec, scratch / "query.log", watch.streams, amount))
+            query.go_on()
+            result.legs.append(measure(query, spec.sink, time.time(), watch.streams, amount))
     for name, base in (("x mysqlbinlog", RAW), ("x Debezium", reference.DEBEZIUM)):
         result.add_ratio("changes/s", name, base)
     return result
@@ -123,14 +130,6 @@ def source_options(server: MysqlServer, state: Path) -> dict[str, str]:
         "snapshot.mode": "no_data",
         "include.schema.changes": "false",
     }
-
-
-def _prepare_query(server: MysqlServer, scratch: Path) -> Spec:
-    spec = Spec(source_options(server, scratch / "state"), str(scratch / "checkpoint"))
-    with QueryProcess(spec, scratch / "query.log") as query:
-        for event in ("session", "start", "finished"):
-            query.wait(event, START_TIMEOUT_S)
-    return spec
 
 
 def _prepare_halves(options: dict[str, str]) -> str:

@@ -39,6 +39,7 @@ class Spec:
         available_now: end when what is there now has been delivered.
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
+        twice: run to the end of what is there, and once more when a line of standard input says so.
     """
 
     options: dict[str, str]
@@ -47,6 +48,7 @@ class Spec:
     output: str = ""
     available_now: bool = True
     warm_up: dict[str, str] | None = None
+    twice: bool = False
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -65,10 +67,11 @@ def main() -> None:
     _say(protocol, event="session")
     if spec.warm_up is not None:
         _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
-    frame = spark.readStream.format("floodmark").options(**spec.options).load()
-    writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
-    if spec.available_now:
-        writer = writer.trigger(availableNow=True)
+    if spec.twice:
+        _writer(spark, spec).start().awaitTermination()
+        _say(protocol, event="prepared")
+        sys.stdin.readline()
+    writer = _writer(spark, spec)
     _say(protocol, event="start")
     query = writer.start()
     if not spec.available_now:
@@ -77,6 +80,12 @@ def main() -> None:
     query.awaitTermination()
     _say(protocol, event="finished", progress=_progress(query))
     spark.stop()
+
+
+def _writer(spark: SparkSession, spec: Spec) -> DataStreamWriter:
+    frame = spark.readStream.format("floodmark").options(**spec.options).load()
+    writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
+    return writer.trigger(availableNow=True) if spec.available_now else writer
 
 
 def _warm_up(spark: SparkSession, options: dict[str, str], checkpoint: str) -> None:
