@@ -23,6 +23,7 @@ from floodmark.embedded import EmbeddedPostgres
 SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
 INCLUDE = "public.t,public.signals"
 NOTIFICATIONS = "notifications"
+COMPLETED = '"type":"COMPLETED","aggregate_type":"Incremental Snapshot"'
 WARM_UP_S = 10.0
 """How long the changes run before the snapshot begins."""
 
@@ -146,21 +147,21 @@ def floodmark_reads(options: dict[str, str], asked: Asked, scratch: Path, changi
 
 def debezium_reads(options: dict[str, str], asked: Asked, chunk: int | None) -> Leg:
     """Read with Debezium, in chunks of its default size or of another."""
-    told = {
+    own = {
         "snapshot.mode": "no_data",
         "notification.enabled.channels": "sink",
         "notification.sink.topic.name": NOTIFICATIONS,
     }
     if chunk is not None:
-        told["incremental.snapshot.chunk.size"] = str(chunk)
+        own["incremental.snapshot.chunk.size"] = str(chunk)
     with tempfile.TemporaryDirectory() as directory:
         events = Path(directory) / "events.jsonl"
-        with Debezium(options | told, events, timestamps=True, leave_out='"op":"r"') as debezium:
+        with Debezium(options | own, events, timestamps=True, leave_out='"op":"r"') as debezium:
             debezium.wait_records(1, START_TIMEOUT_S)
             time.sleep(WARM_UP_S)
             mark, begin = debezium.sampler.now(), time.time()
             asked.ask()
-            debezium.wait_for('"type":"COMPLETED"', LEG_TIMEOUT_S)
+            debezium.wait_for(COMPLETED, LEG_TIMEOUT_S)
             usage = debezium.sampler.usage(since=mark)
             reads = debezium.left_out
             records = debezium.records()
