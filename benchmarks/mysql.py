@@ -100,7 +100,8 @@ def incremental(scale: Scale, flavor: Flavor) -> Result:
     update = f"UPDATE {TABLE} SET updated_at = NOW(6) WHERE id = 1 + (%s * 7919) %% {rows}"
     signals = {"signal.data.collection": SIGNAL_TABLE, "table.include.list": f"{TABLE},{SIGNAL_TABLE}"}
     with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
-        server.execute(SIGNALS)
+        # Debezium writes marks to the signal table.
+        server.execute(SIGNALS, f"GRANT INSERT, UPDATE, DELETE ON {SIGNAL_TABLE} TO {server.user}")
         fill(server, rows)
 
         def ask() -> None:
