@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from floodmark.connectors.mysql.schema.history_topic import TopicFiles
+from floodmark.connectors.mysql.schema.history_topic import BURST, TopicFiles
 from floodmark.errors import ConfigError, ConnectError
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
@@ -50,12 +50,20 @@ def test_files_are_there_for_another_process(broker: Broker) -> None:
     broker.send(topic, "key", "someone else's")
     # The writer of this one has died.
     broker.send(topic, "owner/d/0/2", "first")
+    broker.send(topic, "owner/no/line/at-all", "someone else's")
     files_of(broker, topic, "other").write("a", [b"other"])
     for again in (files, files_of(broker, topic)):
         assert sorted(again.names()) == ["a", "c"]
         assert again.read("a") == [b"4"]
         with pytest.raises(ValueError, match="not there"):
             again.read("d")
+
+
+def test_more_lines_than_the_client_holds(broker: Broker) -> None:
+    topic = f"large-{uuid.uuid4()}"
+    lines = [b"%d" % number for number in range(2 * BURST + 5)]
+    files_of(broker, topic).write("a", lines)
+    assert files_of(broker, topic).read("a") == lines
 
 
 def test_a_topic_of_several_partitions_is_refused(broker: Broker) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from floodmark.connectors.mysql.schema.history_files import HistoryFiles
 from floodmark.connectors.mysql.schema.history_records import OWN, HistoryEntry, Structures, image, records
 from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.errors import SchemaHistoryError
+from floodmark.errors import ConnectError, SchemaHistoryError
 
 _RECORD, _IMAGE = ".record", ".image"
 _STATEMENTS_PER_IMAGE = 500
@@ -93,10 +94,11 @@ class SchemaHistory:
             self._write_image(entry.position, schema)
 
     def forget(self, upto: str) -> None:
-        """Remove what is not needed to know the structures at a position and later."""
-        names = self._names()
-        images = [at for at, name in enumerate(names) if name.endswith(_IMAGE) and _position(name) <= upto]
-        self._files.remove(names[: images[-1]] if images else ())
+        """Remove what is not needed to know the structures at a position and later, if that can be done now."""
+        with suppress(ConnectError):
+            names = self._names()
+            images = [at for at, name in enumerate(names) if name.endswith(_IMAGE) and _position(name) <= upto]
+            self._files.remove(names[: images[-1]] if images else ())
 
     def _write_image(self, position: str, schema: Schema) -> None:
         self._write(position + _IMAGE, image(schema, self._last))

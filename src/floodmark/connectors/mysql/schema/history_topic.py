@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import RLock
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -27,6 +28,7 @@ PARTITION = 0
 POLL_S = 0.5
 TOLD_S = 0.05
 WRITE_S = 30.0
+BURST = 10_000
 _QUIET = {"log_level": "0", "reconnect.backoff.ms": "500"}
 _FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
@@ -62,6 +64,8 @@ class TopicFiles:
         self._secrets = kafka_secrets(consumer) + kafka_secrets(producer)
         self._lines: dict[str, dict[tuple[int, int], bytes]] | None = None
         self._producer: Producer | None = None
+        # Capture writes while the planner forgets.
+        self._lock = RLock()
 
     def names(self) -> list[str]:
         """Return the names of the files.
@@ -70,11 +74,13 @@ class TopicFiles:
             ConfigError: the topic has several partitions, or a setting is wrong.
             ConnectError: the brokers cannot be reached.
         """
-        return [name for name, lines in self._known().items() if _whole(lines)]
+        with self._lock:
+            return [name for name, lines in self._known().items() if _whole(lines)]
 
     def read(self, name: str) -> list[bytes]:
         """Return a file's lines."""
-        lines = self._known().get(name, {})
+        with self._lock:
+            lines = self._known().get(name, {})
         if not _whole(lines):
             raise ValueError("it is not there")
         return [lines[at] for at in sorted(lines)]
@@ -85,12 +91,13 @@ class TopicFiles:
         Raises:
             ConnectError: the brokers did not take it.
         """
-        known = self._known()
-        # Another number of lines would have other keys.
-        self.remove([name] if name in known else [])
-        written = {(number, len(lines)): line for number, line in enumerate(lines)}
-        self._produce((self._key(name, at), line) for at, line in written.items())
-        known[name] = written
+        with self._lock:
+            known = self._known()
+            # Another number of lines would have other keys.
+            self.remove([name] if name in known else [])
+            written = {(number, len(lines)): line for number, line in enumerate(lines)}
+            self._produce((self._key(name, at), line) for at, line in written.items())
+            known[name] = written
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove files.
@@ -98,10 +105,11 @@ class TopicFiles:
         Raises:
             ConnectError: the brokers did not take it.
         """
-        known = self._known()
-        self._produce((self._key(name, at), None) for name in names for at in known[name])
-        for name in names:
-            del known[name]
+        with self._lock:
+            known = self._known()
+            self._produce((self._key(name, at), None) for name in names for at in known.get(name, ()))
+            for name in names:
+                known.pop(name, None)
 
     def _key(self, name: str, at: tuple[int, int]) -> str:
         return f"{self._owner}/{name}/{at[0]}/{at[1]}"
@@ -122,7 +130,7 @@ class TopicFiles:
             for key, value in self._records(consumer):
                 owner, _, rest = key.partition("/")
                 parts = rest.split("/")
-                if owner != self._owner or len(parts) != 3:
+                if owner != self._owner or len(parts) != 3 or not all(map(str.isdecimal, parts[1:])):
                     continue
                 file = lines.setdefault(parts[0], {})
                 at = int(parts[1]), int(parts[2])
@@ -195,7 +203,10 @@ class TopicFiles:
         try:
             if self._producer is None:
                 self._producer = self._made(Producer, self._producing)
-            for key, value in records:
+            for number, (key, value) in enumerate(records):
+                # The client holds a limited number of records.
+                if number % BURST == BURST - 1 and self._producer.flush(WRITE_S):
+                    break
                 self._producer.produce(self._topic, value, key, PARTITION, on_delivery=delivered)
             if self._producer.flush(WRITE_S):
                 self._producer.purge()
