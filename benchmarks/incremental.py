@@ -168,10 +168,7 @@ def debezium_reads(options: dict[str, str], asked: Asked, chunk: int | None) -> 
     # It leaves out rows that change while their chunk is read.
     if reads < 0.95 * asked.rows:
         raise RuntimeError(f"Debezium has read {reads:,} rows only")
-    completed = [
-        record for record in records if record.topic == NOTIFICATIONS and '"COMPLETED"' in (record.value or "")
-    ]
-    end = (completed[-1].received_ms or 0) / 1000
+    end = next(record.received_ms or 0 for record in records if COMPLETED in (record.value or "")) / 1000
     delays = []
     for record in records:
         if record.topic.endswith(".t") and record.value is not None and record.received_ms is not None:

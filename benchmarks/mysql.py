@@ -33,7 +33,6 @@ from floodmark.connectors.find import connector_module
 
 RAW = "mysqlbinlog, raw"
 SELECT = "SELECT, quick"
-STOP_TIMEOUT_S = 60
 
 
 def drain(scale: Scale, flavor: Flavor) -> Result:
