@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 
+from floodmark.errors import ConfigError
+
 SIGNAL_CONSUMER = "signal.consumer."
 RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -74,6 +76,20 @@ def librdkafka_settings(given: Mapping[str, SecretStr]) -> dict[str, str]:
         name, value = name.lower(), secret.get_secret_value()
         settings[RENAMED.get(name, name)] = VALUES.get((name, value), value)
     return settings
+
+
+def client_is_missing(option: str, says: str, error: ModuleNotFoundError) -> ConfigError:
+    """Return what to tell where a package for Kafka isn't installed.
+
+    Args:
+        option: that asks for Kafka.
+        says: how.
+        error: which package that is.
+    """
+    return ConfigError(
+        f"Option '{option}' {says}, but the package '{error.name}' is not installed.",
+        "Install it with: pip install 'floodmark[kafka]'",
+    )
 
 
 def kafka_secrets(settings: Mapping[str, str]) -> list[str]:

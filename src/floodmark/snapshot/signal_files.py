@@ -21,7 +21,8 @@ from pyarrow import fs
 
 from floodmark.capture.store import SIGNALS, open_filesystem
 from floodmark.config.common import CommonOptions
-from floodmark.errors import ConfigError, SignalError, StateDirError
+from floodmark.config.kafka_clients import client_is_missing
+from floodmark.errors import SignalError, StateDirError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal, parse_signal, read_signal
 
@@ -85,10 +86,7 @@ def _kafka_channel(options: CommonOptions) -> SignalChannel:
     try:
         from floodmark.snapshot.signal_kafka import kafka_channel
     except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"Option 'signal.enabled.channels' has 'kafka', but the package '{exc.name}' is not installed.",
-            "Install it with: pip install 'floodmark[kafka]'",
-        ) from None
+        raise client_is_missing("signal.enabled.channels", "has 'kafka'", exc) from None
     return kafka_channel(options)
 
 

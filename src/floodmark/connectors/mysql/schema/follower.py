@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from floodmark.config.kafka_clients import client_is_missing
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.log.queries import Query
 from floodmark.connectors.mysql.position import Position
@@ -17,7 +18,7 @@ from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
 from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Table
-from floodmark.errors import ConfigError, DdlError
+from floodmark.errors import DdlError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -137,8 +138,5 @@ def _files(options: BinlogOptions) -> HistoryFiles:
     try:
         from floodmark.connectors.mysql.schema.history_topic import topic_files
     except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"Option 'schema.history.internal' is '{options.history}', but the package '{exc.name}' is not installed.",
-            "Install it with: pip install 'floodmark[kafka]'",
-        ) from None
+        raise client_is_missing("schema.history.internal", f"is '{options.history}'", exc) from None
     return topic_files(options)

@@ -47,7 +47,11 @@ class HistoryFiles(Protocol):
         """
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove files; one that can't be removed now is the next time."""
+        """Remove files.
+
+        Raises:
+            ConnectError: the place cannot be reached.
+        """
 
 
 class StateDirFiles:
@@ -97,7 +101,7 @@ class StateDirFiles:
             ) from None
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove files."""
+        """Remove files; one that can't be removed now is the next time."""
         for name in names:
             try:
                 self._fs.delete_file(f"{self.place}/{name}")
