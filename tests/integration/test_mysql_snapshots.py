@@ -28,10 +28,11 @@ from floodmark.snapshot.notifications import (
     InitialSnapshotNotifications,
     Notification,
 )
+from floodmark.snapshot.pace import Pace
 from floodmark.snapshot.read_ahead import ReadAheadEngine, make_snapshot_engine
 from floodmark.snapshot.reports import TaskReports
 from floodmark.snapshot.state import SnapshotState
-from floodmark.snapshot.surroundings import Pace, Surroundings
+from floodmark.snapshot.surroundings import Surroundings
 from floodmark.snapshot.windows import WindowEngine, make_engine
 from tests.support.mysql import MysqlServer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from typing import Any
 
 from floodmark.connectors.base import ReadPoint
@@ -12,23 +11,17 @@ from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.pace import BatchRows, Pace
 from floodmark.snapshot.reports import TaskReports
-from floodmark.snapshot.surroundings import Pace, Surroundings
+from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
 
 MARKER = "incremental"
-FIRST_CHUNKS = 4
-MARGIN = 0.9
-FIXED_SHARE = 0.7
-MOST_FIXED = 0.5
-GROWTH = 3.0
 
 
 class IncrementalEngine:
     """Plans the chunks of incremental snapshots.
-
-    How many rows a micro-batch reads adapts to how long the micro-batches take.
 
     Args:
         around: what it works with.
@@ -45,17 +38,12 @@ class IncrementalEngine:
         self._aside = around.aside
         self._notifications = notifications
         self._isolate = isolate
-        # One that takes longer delays the log more than a shorter one saves.
-        self._target_s = MARGIN * pace.target_s
         self._least = pace.least
-        self._most = max(pace.most, pace.least)
         self._tasks = pace.tasks
-        self._rows = min(FIRST_CHUNKS * pace.least * pace.tasks, self._most)
+        self._rows = BatchRows(pace)
         self._point: ReadPoint | None = None
         self._settled = False
         self._captured: set[int] | None = None
-        self._planned_at: float | None = None
-        self._shortest_s = float("inf")
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables that can be read, as the connector describes them."""
@@ -170,17 +158,18 @@ class IncrementalEngine:
             self.release()
             return False
         self._settled = True
-        self._adapt()
+        self._rows.begin()
         state.position = self._point.position
         state.token = self._point.token
         for notification in self._fill(state):
             self._tell(notification)
+        self._rows.planned()
         return True
 
     def _fill(self, state: IncrementalState) -> list[Notification]:
         """Put the next chunks into the state's batch; return what is to be told of them."""
         told: list[Notification] = []
-        rows = self._rows
+        rows = self._rows.number
         for index, run in enumerate(state.runs):
             if rows <= 0:
                 break
@@ -245,8 +234,8 @@ class IncrementalEngine:
         self._settled = False
 
     def idle(self) -> None:
-        """Forget how long the last micro-batch took: there was nothing to read in it."""
-        self._planned_at = None
+        """Forget when the last micro-batch began: now there is nothing to read."""
+        self._rows.idle()
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
         """Hand out up to about ``rows`` rows of a table; return how many."""
@@ -261,8 +250,8 @@ class IncrementalEngine:
             taken += self._least
         if rows > taken and run.top is not None and run.after != run.top:
             left = rows - taken
-            size = max(self._least, -(-left // self._tasks))
-            bounds = ranges.bounds(run.after, run.top, size, max(left // size, 1))
+            size = max(self._least, left // self._tasks)
+            bounds = ranges.bounds(run.after, run.top, size, min(max(left // size, 1), self._tasks))
             state.take(index, bounds)
             taken += max(sum(number for _, number in bounds), self._least)
         return taken
@@ -286,17 +275,3 @@ class IncrementalEngine:
             run.outcome = "NO_PRIMARY_KEY"
         else:
             run.key, run.nulls = key, bool(key["nulls"])
-
-    def _adapt(self) -> None:
-        """Change the number of rows so that micro-batches come to take the target time.
-
-        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
-        """
-        now = time.monotonic()
-        if self._planned_at is not None:
-            took = max(now - self._planned_at, 0.001)
-            self._shortest_s = min(self._shortest_s, took)
-            fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
-            factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
-            self._rows = int(min(max(self._rows * factor, self._least), self._most))
-        self._planned_at = now

@@ -23,20 +23,3 @@ class Surroundings:
     connector: Connector
     tell: Callable[[Notification], None]
     aside: TablesAside
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How much an incremental snapshot reads in a micro-batch.
-
-    Attributes:
-        target_s: how long a micro-batch should take.
-        least: rows of the smallest chunk.
-        most: most rows in a micro-batch.
-        tasks: chunks that are read at a time.
-    """
-
-    target_s: float
-    least: int
-    most: int
-    tasks: int

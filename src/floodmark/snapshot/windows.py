@@ -24,8 +24,9 @@ from floodmark.log import get_logger
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
+from floodmark.snapshot.pace import Pace
 from floodmark.snapshot.reports import TaskReports
-from floodmark.snapshot.surroundings import Pace, Surroundings
+from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
 
@@ -109,6 +110,7 @@ class WindowEngine(IncrementalEngine):
         """Read a window, if none waits, and return its beginning and its end."""
         if self._taken is None:
             self.release()
+            self._rows.begin()
             self._take_window(state, after)
         if self._taken is None:
             return after, after
@@ -126,7 +128,7 @@ class WindowEngine(IncrementalEngine):
             self.release()
             return False
         self._settled = True
-        self._adapt()
+        self._rows.planned()
         state.runs, state.batch = taken.planned.runs, taken.planned.batch
         state.position, state.token = taken.window.position, taken.window.token
         for notification in taken.told:
@@ -183,7 +185,7 @@ class WindowEngine(IncrementalEngine):
                 return
             except _TooMuchError:
                 self.release()
-                self._rows = max(self._rows // 2, self._least)
+                self._rows.halve()
             except SourceStateError as exc:
                 self.release()
                 self._refusal = exc
@@ -242,7 +244,7 @@ class WindowEngine(IncrementalEngine):
                     read.complete = end.value == "complete"
                     break
                 self._bytes += len(data.payload)
-                if self._bytes > self._most_bytes and self._rows > self._least:
+                if self._bytes > self._most_bytes and self._rows.number > self._least:
                     raise _TooMuchError
                 self._written += 1
                 files.append(f"rows-{self._written:08d}.seg")

@@ -28,12 +28,13 @@ from floodmark.snapshot.notifications import (
     InitialSnapshotNotifications,
     Notification,
 )
+from floodmark.snapshot.pace import Pace
 from floodmark.snapshot.read_ahead import make_snapshot_engine
 from floodmark.snapshot.reports import LastReports, ReportBox
 from floodmark.snapshot.signal_files import signal_channels
 from floodmark.snapshot.signals import ExecuteSnapshot, Signal
 from floodmark.snapshot.snapshotter import Snapshotter
-from floodmark.snapshot.surroundings import Pace, Surroundings
+from floodmark.snapshot.surroundings import Surroundings
 from floodmark.snapshot.windows import make_engine
 from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
 from floodmark.spark.heartbeats import Heartbeats
