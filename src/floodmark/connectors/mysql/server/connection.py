@@ -101,7 +101,7 @@ def connect(options: ConnectionOptions) -> Connection:
     """
     timeout = max(options.connect_timeout_ms / 1000, 0.001)
     try:
-        conn = pymysql.connect(
+        conn = _Client(
             host=options.hostname,
             port=options.port,
             user=options.user,
@@ -124,6 +124,12 @@ def connect(options: ConnectionOptions) -> Connection:
         raise
     conn._read_timeout = None  # type: ignore[attr-defined]  # from now on statements may take their time
     return conn
+
+
+class _Client(pymysql.Connection):
+    def _create_ssl_ctx(self, sslp: ssl.SSLContext | dict[str, Any]) -> ssl.SSLContext:
+        # For a connection without checks PyMySQL loads the system's authorities, which takes longer than the login.
+        return sslp if isinstance(sslp, ssl.SSLContext) else tls_context("preferred")
 
 
 def limit_statements(conn: Connection, flavor: str, millis: int) -> None:
@@ -228,7 +234,7 @@ def _tls(options: ConnectionOptions) -> dict[str, Any]:
         return {"ssl_disabled": True}
     stores = (options.ssl_keystore, options.ssl_truststore)
     if options.ssl_mode == "preferred" and not any(stores):
-        return {}  # PyMySQL's own way: TLS without checks if the server has it
+        return {}  # TLS without checks if the server has it
     keystore_password, truststore_password = (
         _text(options.ssl_keystore_password),
         _text(options.ssl_truststore_password),

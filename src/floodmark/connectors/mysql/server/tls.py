@@ -28,7 +28,7 @@ def tls_context(
     truststore: str | None = None,
     truststore_password: str | None = None,
 ) -> ssl.SSLContext:
-    """Return the context for a mode other than ``disabled``.
+    """Return a context for a mode other than ``disabled``.
 
     Args:
         mode: ``database.ssl.mode``; ``verify_ca`` and ``verify_identity`` check the server's certificate, with the
@@ -39,16 +39,15 @@ def tls_context(
     Raises:
         ConfigError: a store cannot be read.
     """
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Certificates that MySQL makes itself are not as strict as newer versions of Python want them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = mode == "verify_identity"
     context.verify_mode = ssl.CERT_REQUIRED if mode in VERIFIED else ssl.CERT_NONE
+    if truststore is None and mode in VERIFIED:
+        # Loading them takes longer than a login.
+        context.load_default_certs()
     if truststore is not None:
-        trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        trusted.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        trusted.check_hostname, trusted.verify_mode = context.check_hostname, context.verify_mode
-        context = trusted
         _store("database.ssl.truststore", truststore, lambda data: _trust(context, data, truststore_password))
     if keystore is not None:
         _store("database.ssl.keystore", keystore, lambda data: _show(context, data, keystore_password))
