@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,15 +48,15 @@ class Amount:
 
 
 class QueryProcess:
-    """One query in a process of its own; use it as a context manager.
+    """Queries in a process of their own; use it as a context manager.
 
     Args:
-        spec: the query.
+        specs: the queries, which run one after the other.
         log: where the process's own messages go.
     """
 
-    def __init__(self, spec: Spec, log: Path) -> None:
-        self._spec = spec
+    def __init__(self, specs: Sequence[Spec], log: Path) -> None:
+        self._specs = specs
         self._log = log
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
@@ -64,7 +64,7 @@ class QueryProcess:
         self.launched_at = time.time()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.query", self._spec.dumps()],
+                [sys.executable, "-m", "benchmarks.query", *(spec.dumps() for spec in self._specs)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -105,11 +105,12 @@ class QueryProcess:
         if self.process.poll() is not None:
             raise RuntimeError("the query has ended")
 
-    def go_on(self) -> None:
-        """Let a query that runs twice begin the second time."""
+    def start_next(self) -> dict[str, Any]:
+        """Let the next query start; return its report, ``at`` which time it did."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
+        return self.wait("start", START_TIMEOUT_S)
 
     def end_input(self) -> None:
         """Let a query that runs on stop."""
@@ -185,22 +186,21 @@ def run_through(spec: Spec, log: Path, begun: Callable[[], bool], amount: Amount
         begun: whether the server sees that the query reads; what comes before is start-up.
         amount: what the query must deliver.
     """
-    with QueryProcess(spec, log) as query:
-        session = query.wait("session", START_TIMEOUT_S)["at"]
-        return measure(query, spec.sink, session, begun, amount)
+    with QueryProcess([spec], log) as query:
+        return measure(query, f"Floodmark, {spec.sink}", begun, amount)
 
 
-def measure(query: QueryProcess, sink: str, session: float, begun: Callable[[], bool], amount: Amount) -> Leg:
+def measure(query: QueryProcess, name: str, begun: Callable[[], bool], amount: Amount) -> Leg:
     """Measure a query from the moment at which it reads, to its end.
 
     Args:
-        query: whose session has begun.
-        sink: for the leg's name.
-        session: when the session had begun, or the query was told to run the second time.
+        query: the process; its next query is started.
+        name: the leg's.
         begun: whether the server sees that the query reads; what comes before is start-up.
         amount: what the query must deliver.
     """
-    started = query.wait("start", START_TIMEOUT_S)["at"]
+    start = query.start_next()
+    before = query.sampler.now()
 
     def reading() -> bool:
         query.check()
@@ -209,7 +209,7 @@ def measure(query: QueryProcess, sink: str, session: float, begun: Callable[[], 
     wait_until(reading, START_TIMEOUT_S, "the query reads", 0.005)
     begin, mark = time.time(), query.sampler.now()
     progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
-    usage, total = query.sampler.usage(since=mark), query.sampler.usage()
+    usage, with_start = query.sampler.usage(since=mark), query.sampler.usage(since=before)
     expect_events(progress, amount.events)
     end = batch_end(progress)
     figures = {
@@ -217,14 +217,14 @@ def measure(query: QueryProcess, sink: str, session: float, begun: Callable[[], 
         "seconds": end - begin,
         "CPU s": usage.cpu_s,
         "peak MB": usage.peak_memory >> 20,
-        "start-up s": begin - started,
-        "session s": session - query.launched_at,
-        "load s": started - session,
-        "CPU s in all": total.cpu_s,
+        "start-up s": begin - start["at"],
+        "session s": start["session_at"] - query.launched_at,
+        "load s": start["load_s"],
+        "CPU s with start": with_start.cpu_s,
         "batches": len(batches(progress)),
         "steady /s": steady_rate(progress, amount.counted / amount.events),
     }
-    return Leg(f"Floodmark, {sink}", figures, process_peaks(total), durations(progress))
+    return Leg(name, figures, process_peaks(usage), durations(progress))
 
 
 def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, scratch: Path) -> list[Leg]:

@@ -114,9 +114,8 @@ def floodmark_reads(options: dict[str, str], asked: Asked, scratch: Path, changi
     """
     output = scratch / "batches.jsonl"
     spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
-    with QueryProcess(spec, scratch / "query.log") as query:
-        query.wait("session", START_TIMEOUT_S)
-        query.wait("start", START_TIMEOUT_S)
+    with QueryProcess([spec], scratch / "query.log") as query:
+        query.start_next()
 
         def delivered() -> bool:
             query.check()

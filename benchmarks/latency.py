@@ -102,9 +102,8 @@ def _floodmark(server: EmbeddedPostgres, connection: Connection, scale: Scale) -
         events = scratch / "events.jsonl"
         options = source_options(server, "public.t", slot, scratch / "state")
         spec = Spec(options, str(scratch / "checkpoint"), "latency", str(events), available_now=False)
-        with QueryProcess(spec, scratch / "query.log") as query, _inserts(server, connection) as writer:
-            query.wait("session", START_TIMEOUT_S)
-            query.wait("start", START_TIMEOUT_S)
+        with QueryProcess([spec], scratch / "query.log") as query, _inserts(server, connection) as writer:
+            query.start_next()
 
             def delivers() -> bool:
                 query.check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tests.support.mysql import ADMIN, ADMIN_PASSWORD, Flavor, MysqlServer
 
 from benchmarks import reference
 from benchmarks.common import Leg, Result, Scale, wait_until
-from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, measure, run_halves, run_through
+from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, measure, run_halves
 from benchmarks.incremental import Asked, debezium_reads, floodmark_reads, signal_data
 from benchmarks.latency import RATE, Writer
 from benchmarks.mysql_workload import (
@@ -33,13 +32,14 @@ from floodmark.connectors.find import connector_module
 
 RAW = "mysqlbinlog, raw"
 SELECT = "SELECT, quick"
+FLOODMARK = ("Floodmark, noop", "Floodmark, noop, warm session")
+"""One after the other in the same session: the first also waits for the start of Spark's Python processes."""
 
 
 def drain(scale: Scale, flavor: Flavor) -> Result:
     """Drain one backlog with ``mysqlbinlog``, with Debezium and with Floodmark.
 
-    A binlog has no slots: each consumer runs once before the changes are made, and goes on from where it stopped,
-    Floodmark's query in the same Spark session.
+    A binlog has no slots: each consumer runs once before the changes are made, and goes on from where it stopped.
     """
     result = Result(f"{flavor}_drain", scale.name, VERSIONS[flavor])
     with database(flavor) as server, tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
@@ -47,10 +47,11 @@ def drain(scale: Scale, flavor: Flavor) -> Result:
         debezium = _prepare_debezium(server, scratch) if scale.debezium else None
         if debezium is None:
             first_rows(server)
-        spec = Spec(source_options(server, scratch / "state"), str(scratch / "checkpoint"), twice=True)
-        query = stack.enter_context(QueryProcess(spec, scratch / "query.log"))
-        for event in ("session", "prepared"):
-            query.wait(event, START_TIMEOUT_S)
+        specs = _specs({}, server, scratch)
+        query = stack.enter_context(QueryProcess([*specs, *specs], scratch / "query.log"))
+        for _ in specs:
+            query.start_next()
+            query.wait("finished", START_TIMEOUT_S)
         halves = source_options(server, scratch / "state_of_halves")
         position = _prepare_halves(halves)
         backlog = create_backlog(server, scale.drain_transactions)
@@ -61,9 +62,9 @@ def drain(scale: Scale, flavor: Flavor) -> Result:
             with Watch(server) as watch:
                 result.legs.append(reference.debezium_stream(debezium, watch.streams, amount))
         result.legs += run_halves(halves, amount, position)
-        with Watch(server) as watch:
-            query.go_on()
-            result.legs.append(measure(query, spec.sink, time.time(), watch.streams, amount))
+        for name in FLOODMARK:
+            with Watch(server) as watch:
+                result.legs.append(measure(query, name, watch.streams, amount))
     for name, base in (("x mysqlbinlog", RAW), ("x Debezium", reference.DEBEZIUM)):
         result.add_ratio("changes/s", name, base)
     return result
@@ -82,10 +83,11 @@ def snapshot(scale: Scale, flavor: Flavor) -> Result:
         result.legs.append(Leg(SELECT, {"rows/s": rows / wall, "seconds": wall, "CPU s": cpu}))
         if scale.debezium:
             result.legs.append(reference.debezium_reads(_debezium_options(server), rows))
-        options = source_options(server, scratch / "state") | {"snapshot.mode": "initial_only"}
-        with Watch(server) as watch:
-            spec = Spec(options, str(scratch / "checkpoint"))
-            result.legs.append(run_through(spec, scratch / "query.log", watch.reads, Amount("rows/s", rows, rows)))
+        specs = _specs({"snapshot.mode": "initial_only"}, server, scratch)
+        with QueryProcess(specs, scratch / "query.log") as query:
+            for name in FLOODMARK:
+                with Watch(server) as watch:
+                    result.legs.append(measure(query, name, watch.reads, Amount("rows/s", rows, rows)))
     for name, base in (("x SELECT", SELECT), ("x Debezium", reference.DEBEZIUM)):
         result.add_ratio("rows/s", name, base)
     return result
@@ -130,6 +132,13 @@ def source_options(server: MysqlServer, state: Path) -> dict[str, str]:
         "snapshot.mode": "no_data",
         "include.schema.changes": "false",
     }
+
+
+def _specs(options: dict[str, str], server: MysqlServer, scratch: Path) -> list[Spec]:
+    return [
+        Spec(source_options(server, scratch / f"state_{number}") | options, str(scratch / f"checkpoint_{number}"))
+        for number in range(len(FLOODMARK))
+    ]
 
 
 def _prepare_halves(options: dict[str, str]) -> str:

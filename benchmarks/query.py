@@ -1,7 +1,8 @@
-"""The measured process: one Spark session and one streaming query, as a user would write it.
+"""The measured process: one Spark session and streaming queries, as a user would write them.
 
-It takes a `Spec` as JSON in its only argument and reports on standard output, one JSON object a line. A query
-that is not ``available_now`` runs until standard input ends.
+Its arguments are `Spec`s as JSON. They run one after the other, each when a line of standard input says so. It
+reports on standard output, one JSON object a line. A query that is not ``available_now`` runs until standard
+input ends.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ class Spec:
         available_now: end when what is there now has been delivered.
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
-        twice: run to the end of what is there, and once more when a line of standard input says so.
     """
 
     options: dict[str, str]
@@ -48,7 +48,6 @@ class Spec:
     output: str = ""
     available_now: bool = True
     warm_up: dict[str, str] | None = None
-    twice: bool = False
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -56,29 +55,28 @@ class Spec:
 
 
 def main() -> None:
-    """Run the query of the command line's spec."""
+    """Run the queries of the command line's specs."""
     protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    spec = Spec(**json.loads(sys.argv[1]))
     builder = SparkSession.builder.master("local[2]").appName("floodmark-benchmark")
     for name, value in SPARK_CONF.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    _say(protocol, event="session")
-    if spec.warm_up is not None:
-        _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
-    if spec.twice:
-        _writer(spark, spec).start().awaitTermination()
-        _say(protocol, event="prepared")
+    session_at = time.time()
+    for argument in sys.argv[1:]:
         sys.stdin.readline()
-    writer = _writer(spark, spec)
-    _say(protocol, event="start")
-    query = writer.start()
-    if not spec.available_now:
-        sys.stdin.read()
-        query.stop()
-    query.awaitTermination()
-    _say(protocol, event="finished", progress=_progress(query))
+        spec = Spec(**json.loads(argument))
+        if spec.warm_up is not None:
+            _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
+        began_at = time.time()
+        writer = _writer(spark, spec)
+        _say(protocol, event="start", session_at=session_at, load_s=time.time() - began_at)
+        query = writer.start()
+        if not spec.available_now:
+            sys.stdin.read()
+            query.stop()
+        query.awaitTermination()
+        _say(protocol, event="finished", progress=_progress(query))
     spark.stop()
 
 
