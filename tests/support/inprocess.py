@@ -13,13 +13,13 @@ class InProcess:
     """A stream reader that is driven as Spark drives it, with ``availableNow``."""
 
     def __init__(self, options: dict[str, str], offset: dict[str, Any] | None = None) -> None:
-        self._options = load_options(options)
+        self._options = options
         self._reader = self._new_reader()
         self.offset = self._reader.initialOffset() if offset is None else offset
         self.batches = 0
 
     def _new_reader(self) -> FloodmarkStreamReader:
-        return FloodmarkStreamReader(self._options, output_schema(self._options))
+        return FloodmarkStreamReader(self._options, output_schema(load_options(self._options)))
 
     def restart(self) -> None:
         """Go on as another query, without the end that ``drain`` has set."""

@@ -1,4 +1,4 @@
-"""What executors read a source's partitions with, by connector; kept light, since every worker imports it."""
+"""What executors read a source's partitions with, by connector; every worker imports it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,23 @@ from floodmark.connectors.base import ChunkOutcome, DeadLetter, ExecutorSide, Lo
 from floodmark.connectors.find import connector_module
 from floodmark.errors import ConnectError, LogGoneError, describe
 from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.log import get_logger
 from floodmark.rows.table_version import EventVersions, VersionMaker
+from floodmark.snapshot.notifications import notification_batch
 from floodmark.snapshot.reports import Part, Report, ReportBox
-from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
+from floodmark.spark.partitions import (
+    AnnouncementPartition,
+    ChunkPartition,
+    HeartbeatPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
+    from pyspark.sql.datasource import Filter, InputPartition
 
     from floodmark.config.postgres import PostgresBatchOptions
     from floodmark.connectors.postgres.conditions import SqlCondition
@@ -55,6 +65,26 @@ def _segment(partition: LogPartition) -> SegmentData:
 def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
     """Return what decodes log segments."""
     return _side(options).make_decoder(options, _versions(options, schema))
+
+
+def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Return the events of a task of a streaming query."""
+    if isinstance(partition, LogPartition):
+        return read_log(options, schema, partition)
+    if isinstance(partition, WindowPartition):
+        return read_window(options, schema, partition)
+    if isinstance(partition, ChunkPartition):
+        return read_chunks(options, schema, partition)
+    if isinstance(partition, WarmPartition):
+        return iter([pa.RecordBatch.from_pylist([], schema=schema)])
+    if isinstance(partition, AnnouncementPartition):
+        return iter([pa.RecordBatch.from_pylist(partition.rows, schema=schema)])
+    if options.format != "events":
+        return iter(())
+    if isinstance(partition, NotificationPartition):
+        return iter([notification_batch(partition.notifications, options, f"{partition.position}-00")])
+    assert isinstance(partition, HeartbeatPartition)
+    return iter([heartbeat_batch(partition.time_ms, options, partition.position)])
 
 
 def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:

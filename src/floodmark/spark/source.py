@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
-    from floodmark.config.common import CommonOptions
-
 
 class FloodmarkDataSource(DataSource):
     """``spark.readStream.format("floodmark")``, and ``spark.read`` of one table."""
@@ -35,12 +33,12 @@ class FloodmarkDataSource(DataSource):
         """Return the columns that the options ask for; wrong options are found here, before any work."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from floodmark.config.load import is_batch, load_batch_options
+        from floodmark.config.load import is_batch, load_batch_options, load_options
         from floodmark.spark.readers import output_schema, table_schema
 
         if is_batch(self.options):
             return from_arrow_schema(table_schema(load_batch_options(self.options)))
-        return from_arrow_schema(output_schema(self._load()))
+        return from_arrow_schema(output_schema(load_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
@@ -59,9 +57,4 @@ class FloodmarkDataSource(DataSource):
 
         from floodmark.spark.stream_reader import FloodmarkStreamReader
 
-        return FloodmarkStreamReader(self._load(), to_arrow_schema(schema, timezone="UTC"))
-
-    def _load(self) -> CommonOptions:
-        from floodmark.config.load import load_options
-
-        return load_options(dict(self.options))
+        return FloodmarkStreamReader(self.options, to_arrow_schema(schema, timezone="UTC"))

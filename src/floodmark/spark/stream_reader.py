@@ -1,11 +1,15 @@
-"""The reader of a streaming query."""
+"""The reader of a streaming query.
+
+Spark starts a process that only makes a reader and pickles it, and executors start others; so what plans and what reads
+is imported where it is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -14,41 +18,39 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from floodmark.config.common import CommonOptions
-from floodmark.events.heartbeats import heartbeat_batch
-from floodmark.snapshot.notifications import notification_batch
-from floodmark.spark.offsets import Offset
-from floodmark.spark.partitions import (
-    AnnouncementPartition,
-    ChunkPartition,
-    HeartbeatPartition,
-    LogPartition,
-    NotificationPartition,
-    WarmPartition,
-    WindowPartition,
-)
-from floodmark.spark.readers import read_chunks, read_log, read_window
-
 if TYPE_CHECKING:
-    from floodmark.spark.planner import Planner
+    import pyarrow as pa
 
-NEW = Offset({}, "")
+    from floodmark.config.common import CommonOptions
+    from floodmark.spark.planner import Planner
 
 
 class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One instance lives in Spark's source process and plans; others read in executors.
 
     It is pickled, so it holds nothing but options until it plans or reads.
+
+    Args:
+        options: the source's options, which have been found right.
+        schema: the DataFrame's columns.
     """
 
-    def __init__(self, options: CommonOptions, schema: pa.Schema) -> None:
-        self._options = options
+    def __init__(self, options: Mapping[str, str], schema: pa.Schema) -> None:
+        self._given = dict(options)
         self._schema = schema
         self._planner: Planner | None = None
 
+    @cached_property
+    def _options(self) -> CommonOptions:
+        from floodmark.config.load import load_options
+
+        return load_options(self._given)
+
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first micro-batch; nothing happens at the source."""
-        return NEW.to_json()
+        from floodmark.spark.offsets import Offset
+
+        return Offset({}, "").to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return ``max.batch.rows``."""
@@ -60,6 +62,8 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return where the next micro-batch ends."""
+        from floodmark.spark.offsets import Offset
+
         rows = None if isinstance(limit, ReadAllAvailable) else self._options.max_batch_rows
         if isinstance(limit, ReadMaxRows):
             rows = limit.max_rows
@@ -71,33 +75,22 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch."""
+        from floodmark.spark.offsets import Offset
+
         if start == end:
             return []
         return self._plan().partitions(Offset.from_json(start), Offset.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return a partition's events; runs in an executor."""
-        if isinstance(partition, WarmPartition):
-            return iter([pa.RecordBatch.from_pylist([], schema=self._schema)])
-        if isinstance(partition, AnnouncementPartition):
-            return iter([pa.RecordBatch.from_pylist(partition.rows, schema=self._schema)])
-        if isinstance(partition, NotificationPartition):
-            if self._options.format != "events":
-                return iter(())
-            return iter([notification_batch(partition.notifications, self._options, f"{partition.position}-00")])
-        if isinstance(partition, HeartbeatPartition):
-            if self._options.format != "events":
-                return iter(())
-            return iter([heartbeat_batch(partition.time_ms, self._options, partition.position)])
-        if isinstance(partition, ChunkPartition):
-            return read_chunks(self._options, self._schema, partition)
-        if isinstance(partition, WindowPartition):
-            return read_window(self._options, self._schema, partition)
-        assert isinstance(partition, LogPartition)
-        return read_log(self._options, self._schema, partition)
+        from floodmark.spark.readers import read_partition
+
+        return read_partition(self._options, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
+        from floodmark.spark.offsets import Offset
+
         self._plan().commit(Offset.from_json(end))
 
     def stop(self) -> None:
@@ -108,7 +101,6 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _plan(self) -> Planner:
         if self._planner is None:
-            # Executors import this module for every query; they need nothing of the planner.
             from floodmark.spark.planning import make_planner
 
             self._planner = make_planner(self._options)
