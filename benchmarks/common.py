@@ -37,6 +37,7 @@ class Scale:
     name: str
     drain_transactions: int
     snapshot_rows: int
+    large_rows: int
     incremental_rows: int
     scale_rows: int
     latency_s: int
@@ -48,8 +49,10 @@ class Scale:
     debezium: bool = True
 
 
-FULL = Scale("full", 20_000, 2_000_000, 2_000_000, 2_000_000, 60, 15, 5_000_000, 2_000, (1, 10, 100), (1, 10, 100))
-QUICK = Scale("quick", 2_000, 200_000, 200_000, 100_000, 10, 10, 300_000, 500, (1, 10), (1, 10))
+FULL = Scale(
+    "full", 20_000, 2_000_000, 10_000_000, 2_000_000, 2_000_000, 60, 15, 5_000_000, 2_000, (1, 10, 100), (1, 10, 100)
+)
+QUICK = Scale("quick", 2_000, 200_000, 400_000, 200_000, 100_000, 10, 10, 300_000, 500, (1, 10), (1, 10))
 
 
 @dataclass

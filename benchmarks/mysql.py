@@ -71,9 +71,9 @@ def drain(scale: Scale, flavor: Flavor) -> Result:
 
 
 def snapshot(scale: Scale, flavor: Flavor) -> Result:
-    """Read the table with the server's client, with Debezium and with Floodmark."""
+    """Read a large table with the server's client, with Debezium and with Floodmark."""
     result = Result(f"{flavor}_snapshot", scale.name, VERSIONS[flavor])
-    rows = scale.snapshot_rows
+    rows = scale.large_rows
     with database(flavor) as server, tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         fill(server, rows)

@@ -14,7 +14,7 @@ from benchmarks.workload import CHANGES, DELETES
 DATABASE = "bench"
 TABLE = f"{DATABASE}.t"
 VERSIONS = {"mysql": "MySQL 9.7", "mariadb": "MariaDB 10.11"}
-SERVER_SETTINGS: dict[str, str | None] = {"innodb_buffer_pool_size": "1G"}
+SERVER_SETTINGS: dict[str, str | None] = {"innodb_buffer_pool_size": "2G"}
 OWN_SETTINGS: dict[str, dict[str, str | None]] = {
     "mysql": {"innodb_redo_log_capacity": "2G"},
     "mariadb": {"innodb_log_file_size": "2G"},
@@ -115,7 +115,7 @@ def first_rows(server: MysqlServer) -> int:
 
 def fill(server: MysqlServer, rows: int) -> None:
     """Insert rows into the table and let the server count them."""
-    server.execute("SET GLOBAL max_binlog_size = 1073741824", f"CALL {DATABASE}.fill_rows({rows})")
+    server.execute("SET SESSION sql_log_bin = 0", f"CALL {DATABASE}.fill_rows({rows})")
     with server.connect() as session, session.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {TABLE}")
         cursor.fetchall()
