@@ -34,6 +34,10 @@ RAW = "mysqlbinlog, raw"
 SELECT = "SELECT, quick"
 FLOODMARK = ("Floodmark, noop", "Floodmark, noop, warm session")
 """One after the other in the same session: the first also waits for the start of Spark's Python processes."""
+INCREMENTAL: dict[str, dict[str, str]] = {
+    "Floodmark, default": {},
+    "Floodmark, batches of 2 s": {"snapshot.batch.target.ms": "2000"},
+}
 
 
 def drain(scale: Scale, flavor: Flavor) -> Result:
@@ -114,10 +118,14 @@ def incremental(scale: Scale, flavor: Flavor) -> Result:
                 with Writer(session(server, update)), Watch(server) as watch:
                     asked = Asked(rows, ask, watch.streams)
                     result.legs.append(debezium_reads(_debezium_options(server) | signals, asked, chunk))
-        with Writer(session(server, update)), Watch(server) as watch:
-            options = source_options(server, Path(directory) / "state") | signals
-            asked = Asked(rows, ask, watch.streams)
-            result.legs.append(floodmark_reads(options, asked, Path(directory), changing=True))
+        for name, own in INCREMENTAL.items():
+            scratch = Path(directory) / name
+            scratch.mkdir()
+            with Writer(session(server, update)), Watch(server) as watch:
+                options = source_options(server, scratch / "state") | signals | own
+                leg = floodmark_reads(options, Asked(rows, ask, watch.streams), scratch, changing=True)
+            leg.name = name
+            result.legs.append(leg)
     result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
     return result
 

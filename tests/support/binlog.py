@@ -195,7 +195,8 @@ def check_places(cuts: list[Cut]) -> None:
         for start, file, offset in zip(cut.data.starts.tolist(), where.file, where.offset, strict=True):
             event = event_at(cut.data.payload, start, 0)
             size, log_pos = struct.unpack_from("<II", event, 9)
-            assert (int(offset) + size) & 0xFFFFFFFF == log_pos
+            # Newer versions of MariaDB don't say it inside of transactions.
+            assert log_pos in (0, (int(offset) + size) & 0xFFFFFFFF)
             place = str(Position(cut.data.header["epoch"], int(file), int(offset)))
             assert place > last
             last = place

@@ -11,6 +11,7 @@ from floodmark.connectors.mysql.log import event_types as types
 from floodmark.connectors.mysql.log.channel import DumpChannel, DumpStart
 
 UUID = bytes(range(16))
+INSIDE = (types.TABLE_MAP, types.WRITE_ROWS)
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Log:
         offset: where the next event begins.
         checksum: whether events have checksums.
         events: made so far; those that are not in the file too.
+        told: whether events inside of transactions say where they end; MariaDB's don't from version 11.4 on.
     """
 
     number: int = 1
@@ -30,13 +32,14 @@ class Log:
     mariadb: bool = False
     events: list[bytes] = field(default_factory=list)
     gno: int = 0
+    told: bool = True
 
     def add(self, kind: int, body: bytes = b"", flags: int = 0, real: bool = True) -> int:
         """Append an event and return its offset."""
         size = types.HEADER_BYTES + len(body) + (types.CHECKSUM_BYTES if self.checksum else 0)
         at = self.offset
         self.offset += size if real else 0
-        log_pos = self.offset & 0xFFFFFFFF if real else 0
+        log_pos = self.offset & 0xFFFFFFFF if real and (self.told or kind not in INSIDE) else 0
         event = struct.pack("<IBIIIH", 1_700_000_000, kind, 7, size, log_pos, flags) + body
         self.events.append(event + (struct.pack("<I", zlib.crc32(event)) if self.checksum else b""))
         return at

@@ -1,4 +1,7 @@
-"""Private MySQL 9.7 and MariaDB 10.11 servers, from Debian's packages."""
+"""Private MySQL 9.7 and MariaDB 10.11 servers, from Debian's packages.
+
+``FLOODMARK_MARIADB_SUITE=trixie`` takes MariaDB from another of Debian's suites, which has another version.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +26,34 @@ from tests.support.maven import CACHE
 
 Flavor = Literal["mysql", "mariadb"]
 
-SHARED_FILES = ("usr/bin/mysqlbinlog", "usr/bin/mysql", "usr/lib/mysql/plugin/*.so", "usr/share/mysql/**/*")
+PLUGINS = "usr/lib/mysql/plugin/*.so"
+OLDER_SUITE = "bookworm"
+MARIADB_SUITE = os.environ.get("FLOODMARK_MARIADB_SUITE", OLDER_SUITE)
 PACKAGES = {
     "mysql": Packages(
         name="mysql",
         suite="sid",
         wanted=("mysql-server-core", "mysql-client-core"),
         alone=(),
-        kept=("usr/sbin/mysqld", *SHARED_FILES),
+        kept=("usr/sbin/mysqld", "usr/bin/mysqlbinlog", "usr/bin/mysql", "usr/share/mysql/**/*", PLUGINS),
     ),
     "mariadb": Packages(
-        name="mariadb",
-        suite="bookworm",
+        name="mariadb" if MARIADB_SUITE == OLDER_SUITE else f"mariadb-{MARIADB_SUITE}",
+        suite=MARIADB_SUITE,
         wanted=("mariadb-server-core", "mariadb-client"),
         alone=("mariadb-server",),
-        kept=("usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-binlog", *SHARED_FILES),
+        kept=(
+            "usr/sbin/mariadbd",
+            "usr/bin/mariadb",
+            "usr/bin/mariadb-binlog",
+            "usr/share/mysql/**/*",
+            "usr/share/mariadb/**/*",
+            PLUGINS,
+        ),
     ),
 }
 DAEMONS = {"mysql": "usr/sbin/mysqld", "mariadb": "usr/sbin/mariadbd"}
+TOOLS: dict[str, dict[str, str]] = {"mysql": {}, "mariadb": {"mysql": "mariadb", "mysqlbinlog": "mariadb-binlog"}}
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 
@@ -80,13 +93,13 @@ OWN_SETTINGS: dict[str, dict[str, str | None]] = {
     "mariadb": {"innodb_log_file_size": "64M"},
 }
 BOOTSTRAP = (
-    "mysql_system_tables.sql",
-    "mysql_performance_tables.sql",
-    "mysql_system_tables_data.sql",
+    "*_system_tables.sql",
+    "*_performance_tables.sql",
+    "*_system_tables_data.sql",
     "maria_add_gis_sp_bootstrap.sql",
-    "mysql_sys_schema.sql",
+    "*_sys_schema.sql",
 )
-"""What ``mariadb-install-db`` runs, which itself needs a system to be installed in."""
+"""What ``mariadb-install-db`` runs, which itself needs a system to be installed in; names differ by version."""
 
 
 class MysqlServer:
@@ -213,7 +226,7 @@ class MysqlServer:
 
     def tool(self, name: str, *arguments: str) -> list[str]:
         """Return the command of a client program, such as ``mysqlbinlog``, which both servers have."""
-        return self.programs.command(f"usr/bin/{name}", *arguments)
+        return self.programs.command(f"usr/bin/{TOOLS[self.flavor].get(name, name)}", *arguments)
 
     def run_tool(self, name: str, *arguments: str, **kwargs: Any) -> subprocess.CompletedProcess[bytes]:
         """Run a client program as the superuser."""
@@ -246,19 +259,24 @@ def _argument(name: str, value: str | None) -> str:
     return option if value is None else f"{option}={value}"
 
 
+def _shared(found: Programs) -> Path:
+    """Return the folder of messages, character sets and scripts."""
+    return next(path.parents[1] for path in sorted(found.tree.glob("usr/share/m*/charsets/Index.xml")))
+
+
 def _daemon(flavor: Flavor, found: Programs, data: Path) -> list[str]:
     folders = {
         "basedir": found.tree / "usr",
         "datadir": data,
         "plugin-dir": found.tree / "usr/lib/mysql/plugin",
-        "lc-messages-dir": found.tree / "usr/share/mysql",
-        "character-sets-dir": found.tree / "usr/share/mysql/charsets",
+        "lc-messages-dir": _shared(found),
+        "character-sets-dir": _shared(found) / "charsets",
     }
     return found.command(DAEMONS[flavor], "--no-defaults", *(f"--{name}={path}" for name, path in folders.items()))
 
 
 def _copy_template(flavor: Flavor, found: Programs, data: Path) -> None:
-    template = CACHE / "debian" / f"{flavor}-data"
+    template = CACHE / "debian" / f"{PACKAGES[flavor].name}-data"
     with locked(template):
         if not template.exists():
             with tempfile.TemporaryDirectory(prefix="floodmark-template-") as directory:
@@ -285,7 +303,7 @@ def _initialise(flavor: Flavor, found: Programs, data: Path) -> None:
         command += ["--innodb-doublewrite=0", "--innodb-redo-log-capacity=32M"]
     else:
         command += ["--bootstrap", "--enforce-storage-engine=", "--innodb-use-native-aio=0"]
-        scripts = [(found.tree / "usr/share/mysql" / name).read_text(encoding="utf-8") for name in BOOTSTRAP]
+        scripts = [next(_shared(found).glob(name)).read_text(encoding="utf-8") for name in BOOTSTRAP]
         begin = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"
         text = "".join([begin, *scripts, "FLUSH PRIVILEGES;\n", users.read_text()])
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False, cwd=data.parent, **identity())

@@ -117,8 +117,25 @@ def test_any_pieces_give_the_same(
         assert {cut.upto for cut in cuts if not Position.parse(cut.upto).inside} <= set(ends)
 
 
-def test_offsets_beyond_4_gib(streaming: Streaming) -> None:
-    log = Log(offset=(1 << 32) - 300)
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(20, 400), st.integers(100, 3000))
+def test_places_that_events_do_not_tell(sizes: list[int], piece: int, segment_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        run = streaming.__wrapped__(patch)  # type: ignore[attr-defined]
+        found = []
+        for told in (True, False):
+            log = Log(mariadb=True, told=told)
+            log.begin_file()
+            for size in sizes:
+                log.transaction(*range(size))
+            _, cuts = run(log, piece=piece, segment_bytes=segment_bytes)
+            found.append([(cut.upto, ids([cut]), places(cut.data).offset.tolist()) for cut in cuts])
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_offsets_beyond_4_gib(streaming: Streaming, told: bool) -> None:
+    log = Log(offset=(1 << 32) - 300, told=told)
     log.begin_file(real=False)
     first = log.gtid()
     log.query("BEGIN")

@@ -38,7 +38,7 @@ class FloodmarkDataSource(DataSource):
 
         if is_batch(self.options):
             return from_arrow_schema(table_schema(load_batch_options(self.options)))
-        return from_arrow_schema(output_schema(load_options(self.options)))
+        return from_arrow_schema(output_schema(load_options(dict(self.options))))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""

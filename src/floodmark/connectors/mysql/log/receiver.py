@@ -39,7 +39,7 @@ from floodmark.connectors.mysql.log.event_types import (
 )
 from floodmark.connectors.mysql.log.packets import HEADER_BYTES as PACKET_HEADER
 from floodmark.connectors.mysql.log.packets import find_packets, join, le_view
-from floodmark.connectors.mysql.log.segments import WORD_MASK, begins, unwrapped
+from floodmark.connectors.mysql.log.segments import WORD_MASK, offsets_of
 from floodmark.connectors.mysql.log.start import file_number
 from floodmark.connectors.mysql.log.waiting import Bytes, Indices, Waiting
 from floodmark.connectors.mysql.position import Position
@@ -192,14 +192,14 @@ class Receiver:
         if self.checksum:
             wrong = first_wrong(self.buffer, starts, end)
             if wrong is not None:
-                raise self._damaged(int(starts[wrong]))
+                raise self._damaged(starts[: wrong + 1])
         self._place(starts, types, end)
 
     def _place(self, starts: Indices, types: Bytes, end: int) -> None:
         """Find out where events lie, and let them wait."""
         if not self.waiting.moves:
             raise DecodeError("The server sent events without their format description.")
-        offsets = unwrapped(begins(self.buffer, starts), self.offset)
+        offsets = offsets_of(self.buffer, starts, self.offset)
         if (np.diff(offsets, prepend=self.offset) >= BACKWARDS).any():
             raise DecodeError(f"The offsets in {self._name} go back behind {self.offset}.")
         self.offset = int(offsets[-1]) + int(le_view(self.buffer, "<u4")[int(starts[-1]) + AT_SIZE])
@@ -248,7 +248,7 @@ class Receiver:
             )
         if real:
             if self.checksum and zlib.crc32(event) != RIGHT:
-                raise self._damaged(start)
+                raise self._damaged(np.array([start]))
             self._place(np.array([start]), np.array([kind], np.uint8), end)
 
     def _beat(self, log_pos: int) -> None:
@@ -296,8 +296,9 @@ class Receiver:
     def _name(self) -> str:
         return f"{self.base or 'binlog'}.{self.file:06d}"
 
-    def _damaged(self, start: int) -> DecodeError:
-        offset = int(begins(self.buffer, np.array([start]))[0])
+    def _damaged(self, starts: Indices) -> DecodeError:
+        """Return the error of the last one of the next events."""
+        offset = int(offsets_of(self.buffer, starts, self.offset)[-1])
         return DecodeError(
             f"The event at offset {offset} of {self._name} is damaged: its CRC32 is wrong.",
             "mysqlbinlog --verify-binlog-checksum shows whether the server's file is damaged; if not, start again.",

@@ -94,32 +94,38 @@ def places(data: SegmentData) -> Places:
     """Return where a segment's records lie in the log."""
     header = data.header
     starts = data.starts.astype(np.int64)
-    begin = begins(data.payload, starts)
     moves = [[0, header["file"], header["at"], header["checksum"]], *header["moves"]]
     ends = [*(move[0] for move in moves[1:]), len(starts)]
     file, offset, checksum = (np.empty(len(starts), np.int64) for _ in range(3))
     for (record, number, at, checked), end in zip(moves, ends, strict=True):
         file[record:end] = number
-        offset[record:end] = unwrapped(begin[record:end], at)
+        offset[record:end] = offsets_of(data.payload, starts[record:end], at)
         checksum[record:end] = CHECKSUM_BYTES if checked else 0
     return Places(file, offset, checksum)
 
 
-def begins(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the offsets of events as far as their headers tell: the lower 32 bits, shape (records,)."""
-    words = le_view(buf, "<u4")
-    found: NDArray[np.int64] = (words[starts + AT_LOG_POS] - words[starts + AT_SIZE]).astype(np.int64)
-    return found
+def offsets_of(buf: NDArray[np.uint8], starts: NDArray[np.int64], at: int) -> NDArray[np.int64]:
+    """Return where events lie in their file, shape (records,).
 
-
-def unwrapped(begin: NDArray[np.int64], at: int) -> NDArray[np.int64]:
-    """Return whole offsets.
+    A header tells the lower 32 bits of its event's end. From version 11.4 on MariaDB writes 0 inside of transactions
+    unless ``binlog_legacy_event_pos`` is on; there the events follow each other without gaps.
 
     Args:
-        begin: lower 32 bits of ascending offsets, shape (records,).
-        at: an offset not behind the first one, and less than 4 GiB before it.
+        buf: the records.
+        starts: where they start, shape (records,).
+        at: an offset not behind the first one, and less than 4 GiB before it; the first one itself if its header
+            doesn't tell.
     """
-    steps = np.diff(begin, prepend=at & WORD_MASK) & WORD_MASK
+    words = le_view(buf, "<u4")
+    ends, sizes = words[starts + AT_LOG_POS], words[starts + AT_SIZE]
+    begin = (ends - sizes).astype(np.int64)
+    untold = ends == 0
+    if untold.any():
+        before = np.cumsum(sizes, dtype=np.int64) - sizes
+        last_told = np.maximum.accumulate(np.where(untold, -1, np.arange(len(starts))))
+        from_start = last_told < 0
+        begin = before + np.where(from_start, at, begin[last_told] - before[last_told])
+    steps = np.diff(begin, prepend=at) & WORD_MASK
     offsets: NDArray[np.int64] = at + np.cumsum(steps)
     return offsets
 
