@@ -84,9 +84,13 @@ def test_full_metadata(binlog_server: MysqlServer) -> None:
     assert (columns["s"].type, columns["s"].labels) == (tm.SET, (b"a", b"b"))
     assert (columns["p"].geometry, columns["geo"].geometry) == (POINT, GEOMETRY)
     with binlog_server.connect() as session, session.cursor() as cursor:
+        names = "COLLATIONS", "collation_name"
+        if binlog_server.flavor == "mariadb":
+            # A collation may belong to several character sets, and has a number in each.
+            names = "COLLATION_CHARACTER_SET_APPLICABILITY", "full_collation_name"
         cursor.execute(
-            "SELECT column_name, id FROM information_schema.columns c JOIN information_schema.collations k "
-            "ON k.collation_name = c.collation_name WHERE table_schema = 'full_metadata'"
+            f"SELECT column_name, id FROM information_schema.columns c JOIN information_schema.{names[0]} k "
+            f"ON k.{names[1]} = c.collation_name WHERE table_schema = 'full_metadata'"
         )
         collations = dict(cursor.fetchall())
     if binlog_server.flavor == "mariadb":

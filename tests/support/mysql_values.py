@@ -261,13 +261,13 @@ OWN: dict[str, list[Sample]] = {
             ),
         ),
         Sample(
-            "varchar(5000) character set utf8mb4 compressed",
+            "varchar(5000) compressed character set utf8mb4",
             _column("varchar", 5000, charset="utf8mb4"),
             lambda rng: quoted(rng.choice(["", "short", "long text " * 100])),
         ),
         Sample("blob compressed", _column("blob"), lambda rng: f"x'{rng.choice(['', '00', '00ff' * 500])}'"),
         Sample(
-            "text character set latin1 compressed",
+            "text compressed character set latin1",
             _column("text", charset="latin1"),
             lambda rng: quoted("é" * rng.randint(0, 300)),
         ),

@@ -95,3 +95,7 @@ CREATE TABLE tablesample_ (manual_ INT, parallel INT, s3 INT, url INT, generate 
 CREATE TABLE named_check (a INT, b INT CONSTRAINT positive CHECK (b > 0), KEY k (b));
 
 DROP INDEX `k` ON `named_check` ALGORITHM=INPLACE LOCK=NONE;
+
+CREATE TABLE keyword_vector (vector INT, sequence INT);
+
+CREATE TABLE local_time (f DATETIME DEFAULT LOCALTIME, g DATETIME DEFAULT LOCALTIME());

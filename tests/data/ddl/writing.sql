@@ -41,7 +41,7 @@ CREATE TABLE
 )
 ;
 
-CREATE TABLE keywords_unquoted (name INT, type INT, date DATE, time TIME, timestamp TIMESTAMP NULL, status INT, level INT, value INT, comment INT, data INT, action INT, user INT, password INT, role INT, host INT, engine INT, version INT, hash INT, url INT, temporary INT, truncate INT, begin INT, end INT, open INT, close INT, start INT, `desc` INT, enabled INT, visible INT, storage INT, srid INT, period INT, vector INT, sequence INT);
+CREATE TABLE keywords_unquoted (name INT, type INT, date DATE, time TIME, timestamp TIMESTAMP NULL, status INT, level INT, value INT, comment INT, data INT, action INT, user INT, password INT, role INT, host INT, engine INT, version INT, hash INT, url INT, temporary INT, truncate INT, begin INT, end INT, open INT, close INT, start INT, `desc` INT, enabled INT, visible INT, storage INT, srid INT, period INT, sequence INT);
 
 CREATE TABLE string_traps (a VARCHAR(50) DEFAULT 'a), b INT', b VARCHAR(50) COMMENT '/* not a comment */ -- nor this', c VARCHAR(9) DEFAULT '\\', d VARCHAR(9) DEFAULT '''', e VARCHAR(9) DEFAULT "\"", f VARCHAR(9) DEFAULT '`', g INT COMMENT 'semi;colon');
 
