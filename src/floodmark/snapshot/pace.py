@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections import deque
 from dataclasses import dataclass
 
 FIRST_CHUNKS = 8
-REMEMBERED = 3
-MARGIN = 0.95
+MARGIN = 0.9
 FIXED_SHARE = 0.7
 MOST_FIXED = 0.5
 GROWTH = 3.0
@@ -48,23 +45,19 @@ class BatchRows:
         self._began_at: float | None = None
         self._planned = False
         self._shortest_s = float("inf")
-        self._last: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
 
     def begin(self) -> None:
         """Take the time that the last micro-batch took, before any work is done for the next one.
 
-        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much. What a row
-        costs is the median of the last micro-batches, since single ones are held up by other things.
+        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
         """
         now = time.monotonic()
         if self._began_at is not None and self._planned:
             took = max(now - self._began_at, 0.001)
             self._shortest_s = min(self._shortest_s, took)
-            self._last.append((took, self.number))
             fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
-            row_s = statistics.median((took - fixed) / rows for took, rows in self._last)
-            wanted = min(max((self._target_s - fixed) / row_s, self.number / 2), GROWTH * self.number)
-            self.number = int(min(max(wanted, self._least), self._most))
+            factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
+            self.number = int(min(max(self.number * factor, self._least), self._most))
         self._began_at, self._planned = now, False
 
     def planned(self) -> None:
