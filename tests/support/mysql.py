@@ -26,7 +26,7 @@ from tests.support.maven import CACHE
 
 Flavor = Literal["mysql", "mariadb"]
 
-PLUGINS = "usr/lib/mysql/plugin/*.so"
+SHARED_FILES = ("usr/lib/mysql/plugin/*.so", "usr/share/mysql/**/*")
 OLDER_SUITE = "bookworm"
 MARIADB_SUITE = os.environ.get("FLOODMARK_MARIADB_SUITE", OLDER_SUITE)
 PACKAGES = {
@@ -35,7 +35,7 @@ PACKAGES = {
         suite="sid",
         wanted=("mysql-server-core", "mysql-client-core"),
         alone=(),
-        kept=("usr/sbin/mysqld", "usr/bin/mysqlbinlog", "usr/bin/mysql", "usr/share/mysql/**/*", PLUGINS),
+        kept=("usr/sbin/mysqld", "usr/bin/mysqlbinlog", "usr/bin/mysql", *SHARED_FILES),
     ),
     "mariadb": Packages(
         name="mariadb" if MARIADB_SUITE == OLDER_SUITE else f"mariadb-{MARIADB_SUITE}",
@@ -46,9 +46,8 @@ PACKAGES = {
             "usr/sbin/mariadbd",
             "usr/bin/mariadb",
             "usr/bin/mariadb-binlog",
-            "usr/share/mysql/**/*",
             "usr/share/mariadb/**/*",
-            PLUGINS,
+            *SHARED_FILES,
         ),
     ),
 }
@@ -265,12 +264,13 @@ def _shared(found: Programs) -> Path:
 
 
 def _daemon(flavor: Flavor, found: Programs, data: Path) -> list[str]:
+    shared = _shared(found)
     folders = {
         "basedir": found.tree / "usr",
         "datadir": data,
         "plugin-dir": found.tree / "usr/lib/mysql/plugin",
-        "lc-messages-dir": _shared(found),
-        "character-sets-dir": _shared(found) / "charsets",
+        "lc-messages-dir": shared,
+        "character-sets-dir": shared / "charsets",
     }
     return found.command(DAEMONS[flavor], "--no-defaults", *(f"--{name}={path}" for name, path in folders.items()))
 
@@ -303,7 +303,8 @@ def _initialise(flavor: Flavor, found: Programs, data: Path) -> None:
         command += ["--innodb-doublewrite=0", "--innodb-redo-log-capacity=32M"]
     else:
         command += ["--bootstrap", "--enforce-storage-engine=", "--innodb-use-native-aio=0"]
-        scripts = [next(_shared(found).glob(name)).read_text(encoding="utf-8") for name in BOOTSTRAP]
+        shared = _shared(found)
+        scripts = [next(shared.glob(name)).read_text(encoding="utf-8") for name in BOOTSTRAP]
         begin = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"
         text = "".join([begin, *scripts, "FLUSH PRIVILEGES;\n", users.read_text()])
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False, cwd=data.parent, **identity())

@@ -7,7 +7,7 @@ is imported where it is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from floodmark.config.common import CommonOptions
+    from floodmark.spark.offsets import Offset
     from floodmark.spark.planner import Planner
 
 
@@ -36,15 +37,13 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     """
 
     def __init__(self, options: Mapping[str, str], schema: pa.Schema) -> None:
-        self._given = dict(options)
+        self._given = tuple(options.items())
         self._schema = schema
         self._planner: Planner | None = None
 
-    @cached_property
+    @property
     def _options(self) -> CommonOptions:
-        from floodmark.config.load import load_options
-
-        return load_options(self._given)
+        return _loaded(self._given)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first micro-batch; nothing happens at the source."""
@@ -62,12 +61,10 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return where the next micro-batch ends."""
-        from floodmark.spark.offsets import Offset
-
         rows = None if isinstance(limit, ReadAllAvailable) else self._options.max_batch_rows
         if isinstance(limit, ReadMaxRows):
             rows = limit.max_rows
-        return self._plan().latest_offset(Offset.from_json(start), rows).to_json()
+        return self._plan().latest_offset(_offset(start), rows).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the end of the source's log and the lag."""
@@ -75,11 +72,9 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch."""
-        from floodmark.spark.offsets import Offset
-
         if start == end:
             return []
-        return self._plan().partitions(Offset.from_json(start), Offset.from_json(end))
+        return self._plan().partitions(_offset(start), _offset(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return a partition's events; runs in an executor."""
@@ -89,9 +84,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
-        from floodmark.spark.offsets import Offset
-
-        self._plan().commit(Offset.from_json(end))
+        self._plan().commit(_offset(end))
 
     def stop(self) -> None:
         """End capture and close all connections."""
@@ -105,3 +98,17 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
             self._planner = make_planner(self._options)
         return self._planner
+
+
+@lru_cache(maxsize=8)
+def _loaded(options: tuple[tuple[str, str], ...]) -> CommonOptions:
+    """Return a source's options; a worker process runs many tasks of the same query."""
+    from floodmark.config.load import load_options
+
+    return load_options(dict(options))
+
+
+def _offset(data: dict[str, Any]) -> Offset:
+    from floodmark.spark.offsets import Offset
+
+    return Offset.from_json(data)

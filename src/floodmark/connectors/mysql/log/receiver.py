@@ -297,7 +297,7 @@ class Receiver:
         return f"{self.base or 'binlog'}.{self.file:06d}"
 
     def _damaged(self, starts: Indices) -> DecodeError:
-        """Return the error of the last one of the next events."""
+        """Return the error for the last of these events, which are the next ones."""
         offset = int(offsets_of(self.buffer, starts, self.offset)[-1])
         return DecodeError(
             f"The event at offset {offset} of {self._name} is damaged: its CRC32 is wrong.",

@@ -96,9 +96,9 @@ class Snapshots:
         """Return the rows of a chunk as a view shows them, as text of MySQL's protocol."""
         assert isinstance(window, MysqlReadPoint)
         size = self._options.snapshot_chunk_bytes
-        return chunk_rows(
-            window, chunk, size if chunk.get("to_end") else min(size, WINDOW_PIECE_BYTES), self._tables.find
-        )
+        if not chunk.get("to_end"):
+            size = min(size, WINDOW_PIECE_BYTES)
+        return chunk_rows(window, chunk, size, self._tables.find)
 
     def close_window(self, window: Window) -> None:
         """Let go of a window's view; with marks, mark its end in the signal table."""
