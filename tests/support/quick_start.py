@@ -30,7 +30,8 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from tests.support.debian import locked
 from tests.support.maven import CACHE
 
-FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=warning:stderr"
+"""A JVM's warnings belong to where Spark's go; by default they are lines of what the program prints."""
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """What Spark's scripts give to the JVM of a session."""
 LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
@@ -84,7 +85,9 @@ def _home() -> Path:
 
 
 def _archive(home: Path) -> Path:
-    return home / "classes.jsa"
+    """Return the place of the archive; a JVM takes it only while Spark's jars are the very files it was made from."""
+    jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (INSTALLED / "jars").glob("*.jar"))
+    return home / f"classes-{hashlib.sha256(repr(jars).encode()).hexdigest()[:12]}.jsa"
 
 
 def _copy_spark(home: Path) -> None:
