@@ -30,6 +30,8 @@ class Guard:
     def release(self) -> None:
         """Run the command now."""
         if self._held is not None:
+            # A line, as the end of the pipe comes only when processes that were forked meanwhile have ended too.
+            os.write(self._held, b"\n")
             os.close(self._held)
             self._held = None
             self._shell.wait()
