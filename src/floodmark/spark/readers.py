@@ -31,6 +31,7 @@ from floodmark.spark.partitions import (
     WarmPartition,
     WindowPartition,
 )
+from floodmark.spark.worker_memory import keep_modules
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter, InputPartition
@@ -69,6 +70,7 @@ def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
 
 def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a task of a streaming query."""
+    keep_modules()
     if isinstance(partition, LogPartition):
         return read_log(options, schema, partition)
     if isinstance(partition, WindowPartition):
@@ -237,4 +239,5 @@ def read_table_chunk(
     """Return the rows of a batch read's chunk; a source that is away fails the task, which Spark tries again."""
     from floodmark.connectors.postgres import batch
 
+    keep_modules()
     return batch.read(options, schema, chunk)
