@@ -488,11 +488,13 @@ def test_wide_rows_are_read_in_smaller_windows(source: Source, monkeypatch: pyte
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, repeat('x', 1500) FROM generate_series(1, 400) g")
     sizes: list[int] = []
+    before: set[str] = set()
     close = PostgresConnector.close_window
 
     def closing(self: PostgresConnector, *args: Any) -> None:
-        files = Path(source.options["state.dir"]).glob("*/*/rows-*")
-        sizes.append(sum(file.stat().st_size for file in files))
+        files = {file.name: file.stat().st_size for file in Path(source.options["state.dir"]).glob("*/*/rows-*")}
+        sizes.append(sum(size for name, size in files.items() if name not in before))
+        before.update(files)
         close(self, *args)
 
     monkeypatch.setattr(PostgresConnector, "close_window", closing)

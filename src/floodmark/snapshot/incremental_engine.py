@@ -84,8 +84,10 @@ class IncrementalEngine:
         state = copy.deepcopy(state)
         if state.runs:
             self._settle(state, reports)
-        if self._settled or not state.active:
+        if not state.active:
             self.release()
+        elif self._settled:
+            self._let_go()
         return state
 
     def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
@@ -161,12 +163,25 @@ class IncrementalEngine:
         self._rows.begin()
         state.position = self._point.position
         state.token = self._point.token
-        for notification in self._fill(state):
+        for notification in self._fill(state, self._point, self._isolate):
             self._tell(notification)
-        self._rows.planned()
+        self._rows.planned(self._rows.number)
         return True
 
-    def _fill(self, state: IncrementalState) -> list[Notification]:
+    def read_ahead(self, state: IncrementalState, after: str) -> None:
+        """Read what the next micro-batch needs while the tasks of the last one run, if this process reads.
+
+        Until ``wait`` returns, nobody else may use the connector.
+
+        Args:
+            state: with the last micro-batch's chunks.
+            after: where its log ends.
+        """
+
+    def wait(self) -> None:
+        """Wait until what is read ahead has been read."""
+
+    def _fill(self, state: IncrementalState, point: ReadPoint, isolate: bool) -> list[Notification]:
         """Put the next chunks into the state's batch; return what is to be told of them."""
         told: list[Notification] = []
         rows = self._rows.number
@@ -176,9 +191,9 @@ class IncrementalEngine:
             if run.finished:
                 continue
             try:
-                rows -= self._take(state, index, run, rows)
+                rows -= self._take(state, index, run, rows, point)
             except SourceStateError as exc:
-                if not self._isolate:
+                if not isolate:
                     raise
                 self._set_aside(run, str(exc))
             else:
@@ -227,7 +242,11 @@ class IncrementalEngine:
         }
 
     def release(self) -> None:
-        """Let go of the read point."""
+        """Let go of all read points."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Let go of the read point of the last micro-batch."""
         if self._point is not None:
             self._point.release()
             self._point = None
@@ -237,10 +256,9 @@ class IncrementalEngine:
         """Forget when the last micro-batch began: now there is nothing to read."""
         self._rows.idle()
 
-    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
+    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
         """Hand out up to about ``rows`` rows of a table; return how many."""
-        assert self._point is not None
-        ranges = self._connector.key_ranges(self._point, run.oid, run.key, run.condition)
+        ranges = self._connector.key_ranges(point, run.oid, run.key, run.condition)
         if not run.begun:
             run.top = ranges.last()
             run.begun = True

@@ -10,6 +10,7 @@ MARGIN = 0.9
 FIXED_SHARE = 0.7
 MOST_FIXED = 0.5
 GROWTH = 3.0
+STEP = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class BatchRows:
         self._most = max(pace.most, pace.least)
         self.number = min(FIRST_CHUNKS * pace.least * pace.tasks, self._most)
         self._began_at: float | None = None
-        self._planned = False
+        self._planned = 0
         self._shortest_s = float("inf")
 
     def begin(self) -> None:
@@ -52,17 +53,25 @@ class BatchRows:
         Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
         """
         now = time.monotonic()
-        if self._began_at is not None and self._planned:
+        if self._began_at is not None and self._planned > 0:
             took = max(now - self._began_at, 0.001)
             self._shortest_s = min(self._shortest_s, took)
             fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
             factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
-            self.number = int(min(max(self.number * factor, self._least), self._most))
-        self._began_at, self._planned = now, False
+            # The rows of the next micro-batch may have been read while this one's were delivered, so that the time is
+            # both's, and the new number counts for the one after it: a full step would overshoot, and swing.
+            wanted = factor * (self._planned + self.number) / 2
+            number = self.number + STEP * (wanted - self.number)
+            self.number = int(min(max(number, self._least), self._most))
+        self._began_at, self._planned = now, 0
 
-    def planned(self) -> None:
-        """Say that the micro-batch has its rows; until then it may begin again."""
-        self._planned = True
+    def planned(self, number: int) -> None:
+        """Say that the micro-batch has its rows; until then it may begin again.
+
+        Args:
+            number: what ``number`` was when they were read, maybe before the last micro-batch ended.
+        """
+        self._planned = number
 
     def idle(self) -> None:
         """Say that there is nothing to read, so that the time until there is tells nothing."""

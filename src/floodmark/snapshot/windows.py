@@ -3,22 +3,26 @@
 Where tasks can't read at a read point that the planner holds, exact read points are windows too: both marks are the
 same place, so that no change lies between them.
 
-A window is read while its micro-batch is planned: the first mark, the rows into files beside the log's segments, the
+A window is read before its micro-batch is planned: the first mark, the rows into files beside the log's segments, the
 second mark. The micro-batch that holds the rows holds all of the window's log, too, and the tasks put them together
 (``reconcile``). The rows are right at the window's end only, so they must not be read once more for the same window: a
 micro-batch whose files are gone delivers none, and its ranges are read in a window of their own.
+
+While the tasks of a micro-batch run, the next window is read, on the assumption that all they have to do goes well. If
+something else is wanted then, that window is thrown away.
 """
 
 from __future__ import annotations
 
 import copy
+import threading
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.base import Window
+from floodmark.connectors.base import ReadPoint, Window
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
@@ -58,15 +62,21 @@ class _Taken:
     Attributes:
         before: the tables' state that the plan is made for.
         planned: the state with the window's batch.
+        number: how many rows it was to have.
         told: what is to be told once the batch is planned.
         read: the ranges that were read.
+        files: that hold the rows.
+        bytes: of the rows.
     """
 
     window: Window
     before: list[TableRun]
     planned: IncrementalState
+    number: int
     told: list[Notification] = field(default_factory=list)
     read: list[_Read] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    bytes: int = 0
 
 
 class WindowEngine(IncrementalEngine):
@@ -92,10 +102,11 @@ class WindowEngine(IncrementalEngine):
         self._store = store
         self._most_bytes = most_bytes
         self._taken: _Taken | None = None
+        self._reading: _Taken | None = None
+        self._reader: threading.Thread | None = None
+        self._ahead: _Taken | None = None
         self._refusal: SourceStateError | None = None
-        self._files: list[str] = []
         self._written = 0
-        self._bytes = 0
 
     def queue(
         self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
@@ -111,7 +122,10 @@ class WindowEngine(IncrementalEngine):
         if self._taken is None:
             self.release()
             self._rows.begin()
-            self._take_window(state, after)
+            try:
+                self._use(self._read_window(state, after, self._isolate))
+            except SourceStateError as exc:
+                self._refusal = exc
         if self._taken is None:
             return after, after
         return self._taken.window.low, self._taken.window.position
@@ -128,7 +142,7 @@ class WindowEngine(IncrementalEngine):
             self.release()
             return False
         self._settled = True
-        self._rows.planned()
+        self._rows.planned(taken.number)
         state.runs, state.batch = taken.planned.runs, taken.planned.batch
         state.position, state.token = taken.window.position, taken.window.token
         for notification in taken.told:
@@ -155,13 +169,58 @@ class WindowEngine(IncrementalEngine):
             for chunk in state.batch
         ]
 
+    def read_ahead(self, state: IncrementalState, after: str) -> None:
+        """Read the next window while the tasks of the last one run."""
+        if self._reader is not None or self._ahead is not None or not self._holds(state):
+            return
+        following = copy.deepcopy(state)
+        self._settle_batch(following, TaskReports())
+        following.runs = [run for run in following.runs if not run.finished]
+        if following.active:
+            self._reader = threading.Thread(target=self._read_next, args=(following, after), name="window", daemon=True)
+            self._reader.start()
+
+    def _read_next(self, state: IncrementalState, after: str) -> None:
+        try:
+            self._ahead = self._read_window(state, after, isolate=False)
+        except Exception as exc:
+            # Planning meets it again, and knows what to do with it.
+            log.info("window_is_not_read_ahead", error=str(exc))
+
+    def wait(self) -> None:
+        """Wait until the next window has been read."""
+        if self._reader is not None:
+            self._reader.join()
+            self._reader = None
+
     def release(self) -> None:
-        """Let go of the window and remove its files."""
-        super().release()
-        self._taken = None
-        for name in self._files:
+        """Let go of all windows and remove their files."""
+        reading = self._reading
+        if reading is not None:
+            reading.window.release()
+        self.wait()
+        if self._ahead is not None:
+            self._drop(self._ahead)
+            self._ahead = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        if self._taken is not None:
+            self._drop(self._taken)
+        self._use(self._ahead)
+        self._ahead = None
+        if self._taken is not None:
+            self._rows.begin()
+
+    def _use(self, taken: _Taken | None) -> None:
+        self._taken = taken
+        self._point = None if taken is None else taken.window
+
+    def _drop(self, taken: _Taken) -> None:
+        taken.window.release()
+        for name in taken.files:
             self._store.remove_file(name)
-        self._files = []
 
     def _check_key(self, run: TableRun) -> None:
         if run.surrogate is not None and not run.outcome and self._connector.key_of(run.oid, None) is None:
@@ -177,31 +236,27 @@ class WindowEngine(IncrementalEngine):
         delivered: dict[tuple[int, ...], int] = {(number,): 0 for number, read in enumerate(reads) if read.complete}
         return state.settle_batch(reports.with_complete("incremental", delivered))
 
-    def _take_window(self, state: IncrementalState, after: str) -> None:
+    def _read_window(self, state: IncrementalState, after: str, isolate: bool) -> _Taken | None:
         """Open, read and close a window, with fewer rows if it has too many bytes."""
         while True:
+            window = self._connector.open_window(after)
+            if window is None:
+                return None
+            taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state), self._rows.number)
+            self._reading = taken
             try:
-                self._read_window(state, after)
-                return
+                taken.told = self._fill(taken.planned, window, isolate)
+                self._connector.close_window(window)
             except _TooMuchError:
-                self.release()
+                self._drop(taken)
                 self._rows.halve()
-            except SourceStateError as exc:
-                self.release()
-                self._refusal = exc
-                return
             except BaseException:
-                self.release()
+                self._drop(taken)
                 raise
-
-    def _read_window(self, state: IncrementalState, after: str) -> None:
-        window = self._connector.open_window(after)
-        if window is None:
-            return
-        self._point, self._bytes = window, 0
-        self._taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state))
-        self._taken.told = self._fill(self._taken.planned)
-        self._connector.close_window(window)
+            else:
+                return taken
+            finally:
+                self._reading = None
 
     def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
         """Go on without rows: no mark can be written."""
@@ -213,22 +268,23 @@ class WindowEngine(IncrementalEngine):
                 self._set_aside(run, str(error))
         return True
 
-    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int) -> int:
+    def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
         """Hand out up to about ``rows`` rows of a table, and read them."""
-        assert self._taken is not None
-        first, read, kept = len(state.batch), len(self._taken.read), copy.deepcopy(run)
+        reading = self._reading
+        assert reading is not None
+        first, read, kept = len(state.batch), len(reading.read), copy.deepcopy(run)
         try:
-            taken = super()._take(state, index, run, rows)
+            taken = super()._take(state, index, run, rows, point)
             for chunk in state.batch[first:]:
-                self._taken.read.append(self._read(self._taken.window, run, chunk.range))
+                reading.read.append(self._read(reading, run, chunk.range))
         except SourceStateError:
             # The other tables go on, so this one must look as if nothing had been tried.
             vars(run).update(vars(kept))
-            del state.batch[first:], self._taken.read[read:]
+            del state.batch[first:], reading.read[read:]
             raise
         return taken
 
-    def _read(self, window: Window, run: TableRun, span: KeyRange) -> _Read:
+    def _read(self, reading: _Taken, run: TableRun, span: KeyRange) -> _Read:
         """Read a range into files, shared out among the tasks."""
         read = _Read(run.oid, span)
         table = self._connector.describe([run.oid]).get(run.oid)
@@ -236,19 +292,19 @@ class WindowEngine(IncrementalEngine):
             return read
         described = self._described(run, span, table)
         files: list[str] = []
-        with closing(self._connector.window_rows(window, described)) as pieces:
+        with closing(self._connector.window_rows(reading.window, described)) as pieces:
             while True:
                 try:
                     data = next(pieces)
                 except StopIteration as end:
                     read.complete = end.value == "complete"
                     break
-                self._bytes += len(data.payload)
-                if self._bytes > self._most_bytes and self._rows.number > self._least:
+                reading.bytes += len(data.payload)
+                if reading.bytes > self._most_bytes and self._rows.number > self._least:
                     raise _TooMuchError
                 self._written += 1
                 files.append(f"rows-{self._written:08d}.seg")
-                self._files.append(files[-1])
+                reading.files.append(files[-1])
                 self._store.write(files[-1], data)
         read.parts = [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
         return read

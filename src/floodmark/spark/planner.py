@@ -119,6 +119,7 @@ class Planner:
             start: where it begins.
             rows: most log records in it; None: all there is.
         """
+        self._incremental.wait()
         if start.new:
             end = self._first_offset(rows is None)
         elif not self._opened:
@@ -228,18 +229,24 @@ class Planner:
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
+        self._incremental.wait()
         self._open(end if start.new or end.gap else start)
         if self._log_is_gone:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
-        return self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
+        tasks = self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
+        if end.incremental is not None and end.incremental.batch and end.lane is None and not end.blocking:
+            self._incremental.read_ahead(end.incremental, end.log)
+        return tasks
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""
+        self._incremental.wait()
         self._log.confirm(end.oldest)
 
     def report(self) -> dict[str, Any] | None:
         """Return where the source's log ends and how far the query is behind it; None if the source is away."""
+        self._incremental.wait()
         reached, commit_s = self._log.reached
         try:
             end = self._connector.current_position()
@@ -259,10 +266,10 @@ class Planner:
         """Release everything."""
         for channel in self._channels:
             channel.close()
-        self._log.stop()
         self._engine.release()
         self._lane.release()
         self._incremental.release()
+        self._log.stop()
         self._connector.stop()
 
     def _first_offset(self, everything: bool) -> Offset:

@@ -262,16 +262,13 @@ class Debezium:
         self._wait(lambda: self._count() >= count, timeout_s, f"deliver {count} records")
         return self.sampler.usage()
 
-    def wait_for(self, text: str, timeout_s: float) -> None:
-        """Wait until a record's value contains a text; needs an output file."""
+    def wait_for(self, text: str, timeout_s: float, times: int = 1) -> None:
+        """Wait until the values of so many records contain a text; needs an output file."""
         deadline = time.monotonic() + timeout_s
-        seen = 0
         while True:
             count = self.count
-            records = self.records()
-            if any(record.value is not None and text in record.value for record in records[seen:]):
+            if sum(record.value is not None and text in record.value for record in self.records()) >= times:
                 return
-            seen = len(records)
             remaining = deadline - time.monotonic()
             self._wait(partial(self._more_than, count), remaining, f"deliver {text!r}")
 
