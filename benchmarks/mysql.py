@@ -12,7 +12,7 @@ from tests.support.mysql import ADMIN, ADMIN_PASSWORD, Flavor, MysqlServer
 from benchmarks import reference
 from benchmarks.common import Leg, Result, Scale, wait_until
 from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, measure, run_halves
-from benchmarks.incremental import Asked, debezium_reads, floodmark_reads, signal_data
+from benchmarks.incremental import Asked, add_ratios, debezium_reads, floodmark_reads, signal_data
 from benchmarks.latency import RATE, Writer
 from benchmarks.mysql_workload import (
     SIGNAL_TABLE,
@@ -117,16 +117,14 @@ def incremental(scale: Scale, flavor: Flavor) -> Result:
             for chunk in (None, 10_000):
                 with Writer(session(server, update)), Watch(server) as watch:
                     asked = Asked(rows, ask, watch.streams)
-                    result.legs.append(debezium_reads(_debezium_options(server) | signals, asked, chunk))
+                    result.legs += debezium_reads(_debezium_options(server) | signals, asked, chunk)
         for name, own in INCREMENTAL.items():
             scratch = Path(directory) / name
             scratch.mkdir()
             with Writer(session(server, update)), Watch(server) as watch:
                 options = source_options(server, scratch / "state") | signals | own
-                leg = floodmark_reads(options, Asked(rows, ask, watch.streams), scratch, changing=True)
-            leg.name = name
-            result.legs.append(leg)
-    result.add_ratio("rows/s", "x Debezium", f"{reference.DEBEZIUM}, default")
+                result.legs += floodmark_reads(options, Asked(rows, ask, watch.streams), scratch, name)
+    add_ratios(result)
     return result
 
 

@@ -18,7 +18,7 @@ def run(scale: Scale, postgres: int) -> Result:
         with database(postgres) as (server, connection):
             names = [f"t{number:03}" for number in range(tables)]
             _create(connection, names, rows)
-            leg = floodmark(server, connection, names, tables * rows)
+            (leg,) = floodmark(server, connection, names, tables * rows)
         leg.name = f"{tables} x {rows:,} rows"
         result.legs.append(leg)
     return result
