@@ -20,10 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from floodmark.spark.pipeline import LOCAL_CHECKPOINTS
+
 SPARK_CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.log.level": "ERROR",
+    **LOCAL_CHECKPOINTS,
 }
 WARM_UP_BATCHES = 3
 

@@ -8,18 +8,18 @@ import pyspark
 import pytest
 
 from floodmark.config.pipeline import parse_pipeline
-from floodmark.spark.pipeline import spark_properties
+from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, spark_properties
 from tests.support.options import REQUIRED
 
 KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
-def properties(sink: str = "noop", **spark: str) -> dict[str, str]:
+def properties(sink: str = "noop", checkpoint: str = "/c", **spark: str) -> dict[str, str]:
     sinks: dict[str, Any] = {
         "noop": {"type": "noop"},
         "kafka": {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
     }
-    content = {"source": REQUIRED, "sink": sinks[sink], "checkpoint": "/c", "spark": spark}
+    content = {"source": REQUIRED, "sink": sinks[sink], "checkpoint": checkpoint, "spark": spark}
     return spark_properties(parse_pipeline(content, {}))
 
 
@@ -29,6 +29,13 @@ def test_defaults_and_what_overrides_them() -> None:
     assert "spark.jars.packages" not in properties()
     changed = {"spark.master": "local[2]", "spark.sql.session.timeZone": "Asia/Tokyo"}
     assert properties(**changed) | changed == properties(**changed)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "local"), [("/c", True), ("file:///c", True), ("s3a://bucket/c", False), ("hdfs://name/c", False)]
+)
+def test_checkpoints_on_a_local_disk_are_written_without_a_shell(checkpoint: str, local: bool) -> None:
+    assert (properties(checkpoint=checkpoint).items() >= LOCAL_CHECKPOINTS.items()) is local
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,12 @@ from floodmark.config.columns import in_small_letters
 from floodmark.config.pipeline import DEFAULT_MASTER, Pipeline
 from floodmark.spark.ordering import order_by_key
 
+LOCAL_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""Without Hadoop's native library Spark's default runs some twenty programs of the shell with each micro-batch."""
 KAFKA_CONNECTOR = "spark-sql-kafka-0-10"
 KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
@@ -29,11 +36,16 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.unsupportedOperationCheck": "false",
         # How often an idle query reports its lag.
         "spark.sql.streaming.noDataProgressEventInterval": "2000",
+        **(LOCAL_CHECKPOINTS if _is_local(pipeline.checkpoint) else {}),
         **pipeline.spark,
     }
     if pipeline.sink.type == "kafka":
         properties["spark.jars.packages"] = _with_kafka(properties)
     return {name: value for name, value in properties.items() if value}
+
+
+def _is_local(path: str) -> bool:
+    return urlsplit(path).scheme in ("", "file")
 
 
 def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
