@@ -20,13 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from floodmark.spark.pipeline import LOCAL_CHECKPOINTS
+from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.log.level": "ERROR",
     **LOCAL_CHECKPOINTS,
+    **LOCAL_SOCKETS,
 }
 WARM_UP_BATCHES = 3
 

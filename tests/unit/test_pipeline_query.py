@@ -8,7 +8,7 @@ import pyspark
 import pytest
 
 from floodmark.config.pipeline import parse_pipeline
-from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, spark_properties
+from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, spark_properties
 from tests.support.options import REQUIRED
 
 KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -26,6 +26,7 @@ def properties(sink: str = "noop", checkpoint: str = "/c", **spark: str) -> dict
 def test_defaults_and_what_overrides_them() -> None:
     assert properties()["spark.master"] == "local[*]"
     assert properties()["spark.app.name"] == "shop"
+    assert properties().items() >= LOCAL_SOCKETS.items()
     assert "spark.jars.packages" not in properties()
     changed = {"spark.master": "local[2]", "spark.sql.session.timeZone": "Asia/Tokyo"}
     assert properties(**changed) | changed == properties(**changed)

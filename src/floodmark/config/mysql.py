@@ -12,6 +12,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.config.debezium import accept_mysql
 from floodmark.config.kafka_clients import refuse_java_names
 from floodmark.config.model import OWN, Patterns, SecretFamily, matches, option, statements
+from floodmark.config.snapshot import MIB
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _MARIADB_TLS = {
@@ -33,6 +34,9 @@ class BinlogOptions(CommonOptions):
         "database.user", ..., "Account to log in as; it needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."
     )
     password: SecretStr | None = option("database.password", None, "The account's password.")
+    snapshot_chunk_bytes: int = option(
+        "snapshot.chunk.bytes", 4 * MIB, "Size of table data that one snapshot task decodes.", OWN, ge=8192
+    )
     ssl_keystore: str | None = option(
         "database.ssl.keystore",
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ LOCAL_CHECKPOINTS = {
     )
 }
 """Without Hadoop's native library Spark's default runs some twenty programs of the shell with each micro-batch."""
+LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
+"""With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
 KAFKA_CONNECTOR = "spark-sql-kafka-0-10"
 KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
@@ -36,6 +39,7 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.unsupportedOperationCheck": "false",
         # How often an idle query reports its lag.
         "spark.sql.streaming.noDataProgressEventInterval": "2000",
+        **(LOCAL_SOCKETS if os.name == "posix" else {}),
         **(LOCAL_CHECKPOINTS if _is_local(pipeline.checkpoint) else {}),
         **pipeline.spark,
     }

@@ -21,8 +21,6 @@ from floodmark.snapshot.modes import make_query
 from floodmark.snapshot.read_ahead import reading_threads
 
 UNITS = 1
-WINDOW_PIECE_BYTES = 4 << 20
-"""A window is small, and its pieces are shared out among the tasks."""
 
 
 class Snapshots:
@@ -95,10 +93,7 @@ class Snapshots:
     def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as a view shows them, as text of MySQL's protocol."""
         assert isinstance(window, MysqlReadPoint)
-        size = self._options.snapshot_chunk_bytes
-        if not chunk.get("to_end"):
-            size = min(size, WINDOW_PIECE_BYTES)
-        return chunk_rows(window, chunk, size, self._tables.find)
+        return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes, self._tables.find)
 
     def close_window(self, window: Window) -> None:
         """Let go of a window's view; with marks, mark its end in the signal table."""
