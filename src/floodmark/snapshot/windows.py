@@ -39,6 +39,10 @@ class _TooMuchError(Exception):
     """A range has more bytes than a micro-batch may hold."""
 
 
+class _UnwantedError(Exception):
+    """Nobody wants the window any more."""
+
+
 @dataclass
 class _Read:
     """A range that was read.
@@ -105,6 +109,7 @@ class WindowEngine(IncrementalEngine):
         self._reading: _Taken | None = None
         self._reader: threading.Thread | None = None
         self._ahead: _Taken | None = None
+        self._unwanted = False
         self._refusal: SourceStateError | None = None
         self._written = 0
 
@@ -183,6 +188,8 @@ class WindowEngine(IncrementalEngine):
     def _read_next(self, state: IncrementalState, after: str) -> None:
         try:
             self._ahead = self._read_window(state, after, isolate=False)
+        except _UnwantedError:
+            return
         except Exception as exc:
             # Planning meets it again, and knows what to do with it.
             log.info("window_is_not_read_ahead", error=str(exc))
@@ -195,10 +202,9 @@ class WindowEngine(IncrementalEngine):
 
     def release(self) -> None:
         """Let go of all windows and remove their files."""
-        reading = self._reading
-        if reading is not None:
-            reading.window.release()
+        self._unwanted = True
         self.wait()
+        self._unwanted = False
         if self._ahead is not None:
             self._drop(self._ahead)
             self._ahead = None
@@ -299,6 +305,8 @@ class WindowEngine(IncrementalEngine):
                 except StopIteration as end:
                     read.complete = end.value == "complete"
                     break
+                if self._unwanted:
+                    raise _UnwantedError
                 reading.bytes += len(data.payload)
                 if reading.bytes > self._most_bytes and self._rows.number > self._least:
                     raise _TooMuchError
