@@ -10,7 +10,7 @@ MARGIN = 0.9
 FIXED_SHARE = 0.7
 MOST_FIXED = 0.5
 GROWTH = 3.0
-STEP = 0.5
+STEP_AHEAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ class BatchRows:
             fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
             factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
             # The rows of the next micro-batch may have been read while this one's were delivered, so that the time is
-            # both's, and the new number counts for the one after it: a full step would overshoot, and swing.
+            # both's, and the new number counts for the one after it: a full step up would overshoot, and swing.
             wanted = factor * (self._planned + self.number) / 2
-            number = self.number + STEP * (wanted - self.number)
+            step = STEP_AHEAD if wanted > self.number != self._planned else 1
+            number = self.number + step * (wanted - self.number)
             self.number = int(min(max(number, self._least), self._most))
         self._began_at, self._planned = now, 0
 
