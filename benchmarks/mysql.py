@@ -94,6 +94,8 @@ def snapshot(scale: Scale, flavor: Flavor) -> Result:
                     result.legs.append(measure(query, name, watch.reads, Amount("rows/s", rows, rows)))
     for name, base in (("x SELECT", SELECT), ("x Debezium", reference.DEBEZIUM)):
         result.add_ratio("rows/s", name, base)
+    # Both from their first batch on.
+    result.add_ratio("steady /s", "steady x Debezium", reference.DEBEZIUM)
     return result
 
 

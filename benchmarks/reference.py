@@ -111,7 +111,9 @@ def debezium_reads(options: dict[str, str], rows: int) -> Leg:
         usage = debezium.sampler.usage(since=begun)
         wall = debezium.progress[-1][0] - first
         start_up = first - debezium.started_at
-    return _debezium_leg(Amount("rows/s", rows, rows), wall, usage, start_up)
+    leg = _debezium_leg(Amount("rows/s", rows, rows), wall, usage, start_up)
+    leg.figures["steady /s"] = leg.figures["rows/s"]
+    return leg
 
 
 def _debezium_leg(amount: Amount, wall: float, usage: Usage, start_up: float) -> Leg:
