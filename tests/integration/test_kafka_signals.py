@@ -247,7 +247,7 @@ def test_a_broker_that_comes_later(
     try:
         broker.start()
         send(broker, options)
-        rows = until(query, taken(1), 40)
+        rows = until(query, taken(1), 120)
     finally:
         query.stop()
         broker.kill()
