@@ -244,8 +244,7 @@ def make_snapshot_engine(
     isolate = options.errors_tables == "isolate"
     bytes_ahead = options.max_batch_bytes
     # While one half is delivered, the other is read; a larger micro-batch would wait for its rows.
-    chunks = max(chunks // 2, 1)
-    return ReadAheadEngine(around, notifications, part, target_s, chunks, store, threads, bytes_ahead, isolate)
+    return ReadAheadEngine(around, notifications, part, target_s, chunks // 2, store, threads, bytes_ahead, isolate)
 
 
 def reading_threads(options: CommonOptions) -> int:
