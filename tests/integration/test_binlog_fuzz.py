@@ -27,8 +27,10 @@ from floodmark.config.load import load_options
 from floodmark.connectors.base import LogDecoder, TableFailure
 from floodmark.connectors.find import connector_module
 from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log.segments import places
+from floodmark.connectors.mysql.log.compressed import payload_events
+from floodmark.connectors.mysql.log.segments import event_at, places
 from floodmark.connectors.mysql.log.table_map import table_name
+from floodmark.connectors.mysql.log.tables import TABLE_ID_BYTES
 from floodmark.connectors.mysql.position import Position
 from floodmark.errors import FloodmarkError
 from floodmark.spark.readers import make_decoder, output_schema
@@ -156,19 +158,37 @@ def mutate(chance: random.Random, base: Base, event: int) -> SegmentData:
     return SegmentData(payload, base.data.starts, base.data.header)
 
 
-def may_differ(base: Base, event: int) -> Callable[[Position, str], bool]:
+def table_maps(kind: int, event: bytes) -> list[bytes]:
+    """Return the TABLE_MAP events that an event is, or holds."""
+    if kind == types.TABLE_MAP:
+        return [event]
+    if kind != types.TRANSACTION_PAYLOAD:
+        return []
+    plain, starts = payload_events(event[types.HEADER_BYTES :])
+    inner = [one.tobytes() for one in np.split(plain, starts[1:])]
+    return [one for one in inner if one[types.TYPE] == types.TABLE_MAP]
+
+
+def may_differ(base: Base, event: int, changed: SegmentData) -> Callable[[Position, str], bool]:
     """Return what tells whether the output at a position, of a table, may be another if an event is changed."""
     starts = base.data.starts.astype(np.int64)
     kinds = base.data.payload[starts + types.AT_TYPE].tolist()
-    offsets = places(base.data).offset.tolist()
+    place = places(base.data)
+    offsets = place.offset.tolist()
     if kinds[event] in types.ROWS:
         return lambda position, _: position.event == offsets[event]
-    if kinds[event] == types.TABLE_MAP:
-        # Rows name their table by a number, of which the first that says what it means is believed.
-        _, database, name = table_name(base.data.payload[int(starts[event]) + types.PACKET :].tobytes())
-        return lambda _, table: table == f"{database}.{name}"
     begun = [offset for kind, offset in zip(kinds[: event + 1], offsets, strict=False) if kind in types.GTIDS]
-    return lambda position, _: not begun or position.transaction == begun[-1]
+    # Rows name their table by a number, of which the first event that says what it means is believed.
+    now, was = (
+        table_maps(kinds[event], event_at(data.payload, int(starts[event]), int(place.checksum[event])))
+        for data in (changed, base.data)
+    )
+    known = {int(entry["table_id"]): f"{entry['database']}.{entry['table']}" for entry in base.data.header["tables"]}
+    numbers = [int.from_bytes(one[types.HEADER_BYTES :][:TABLE_ID_BYTES], "little") for one in now]
+    tables = {known.get(number) for number in numbers} | {".".join(table_name(one)[1:]) for one in was}
+    if kinds[event] == types.TABLE_MAP:
+        return lambda _, table: table in tables
+    return lambda position, table: table in tables or not begun or position.transaction == begun[-1]
 
 
 @pytest.mark.timeout(max(300, INPUTS // 5))
@@ -203,7 +223,7 @@ def test_mutated_events(binlog_server: MysqlServer, tmp_path: Path) -> None:
         finally:
             assert time.monotonic() - begun < SLOWEST_S, (number, event)
         ended["failed" if failed else "equal" if output == base.output else "other"] += 1
-        touched = may_differ(base, event)
+        touched = may_differ(base, event, changed)
         gone = {failure.table for failure in failed}
         for position, row in base.output.items():
             name = f"{row['database']}.{row['table']}"
