@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.base import ChunkOutcome, Connector
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.snapshot.aside import TablesAside
+from floodmark.snapshot.aside import RETRIES, TablesAside
 from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
-from floodmark.snapshot.read_ahead import ReadAheadEngine
+from floodmark.snapshot.read_ahead import LEAST_ROWS, ReadAheadEngine
 from floodmark.snapshot.reports import Report, TaskReports
 from floodmark.snapshot.state import UNCOUNTED, SnapshotState
 from floodmark.snapshot.surroundings import Surroundings
@@ -49,6 +52,7 @@ class Made:
         keyless: tables without a key.
         broken: tables whose reading fails.
         altered: tables that the read point does not show any more.
+        cut: tables that can be cut, whose rows are told to be many.
         lost: whether the connection is lost with the next rows.
         queries: what was asked for: table, key before the first row, and whether to the table's end.
     """
@@ -57,6 +61,7 @@ class Made:
     keyless: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
     altered: set[str] = field(default_factory=set)
+    cut: set[str] = field(default_factory=set)
     lost: bool = False
     points: int = 0
     queries: list[tuple[str, list[str] | None, bool]] = field(default_factory=list)
@@ -75,7 +80,7 @@ class Made:
                 "logged": number,
                 "file": "1",
                 "units": 1 if name in self.keyless else UNCOUNTED,
-                "rows": len(rows),
+                "rows": len(rows) + (LEAST_ROWS * 10 if name in self.cut else 0),
             }
             for number, (name, rows) in enumerate(self.tables_of.items())
         ]
@@ -88,6 +93,10 @@ class Made:
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any]:
         return {"columns": ["id"]}
+
+    def cuts(self, point: Point, oid: int, count: int) -> list[list[str]]:
+        rows = self.tables_of[list(self.tables_of)[oid]]
+        return [[str(rows[len(rows) * number // count])] for number in range(1, count)]
 
     def chunk_units(self) -> int:
         return 1
@@ -106,10 +115,9 @@ class Made:
             if name in self.altered:
                 return "nothing"
             part = rows[first : first + ROWS]
+            header = {"last": [str(part[-1])]} if chunk["in_order"] else {}
             yield SegmentData(
-                np.frombuffer(json.dumps(part).encode(), np.uint8),
-                np.zeros(len(part), np.uint32),
-                {"last": [str(part[-1])]},
+                np.frombuffer(json.dumps(part).encode(), np.uint8), np.zeros(len(part), np.uint32), header
             )
         return "complete"
 
@@ -117,8 +125,11 @@ class Made:
 class Run:
     """A snapshot that is planned, and whose tasks run here."""
 
-    def __init__(self, source: Made, directory: Path, most_bytes: int = 1 << 30, isolate: bool = True) -> None:
+    def __init__(
+        self, source: Made, directory: Path, most_bytes: int = 1 << 30, isolate: bool = True, threads: int = 2
+    ) -> None:
         self.source = source
+        self._threads = threads
         self._directory = directory
         self._most_bytes = most_bytes
         self._isolate = isolate
@@ -135,7 +146,15 @@ class Run:
         around = Surroundings(cast(Connector, self.source), self.told.append, self.aside)
         notifications = InitialSnapshotNotifications("p")
         return ReadAheadEngine(
-            around, notifications, "consistent", 0.2, chunks, self.store, 2, self._most_bytes, self._isolate
+            around,
+            notifications,
+            "consistent",
+            0.2,
+            chunks,
+            self.store,
+            self._threads,
+            self._most_bytes,
+            self._isolate,
         )
 
     @staticmethod
@@ -284,3 +303,54 @@ def test_a_table_that_cannot_be_read_is_set_aside_or_ends_the_query(tmp_path: Pa
     with pytest.raises(SourceStateError, match="broken"):
         run.plan()
     run.engine.release()
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 30, 1])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_a_large_table_is_read_in_ranges_of_its_key(tmp_path: Path, threads: int, most_bytes: int) -> None:
+    source = Made({"a": numbers(40), "b": numbers(7)}, cut={"a"})
+    run = Run(source, tmp_path, most_bytes, threads=threads)
+    rows = run.finish()
+    assert {name: sorted(read) for name, read in rows.items()} == source.tables_of
+    begun = {after[0] if after else "" for name, after, _ in source.queries if name == "a"}
+    assert begun == {"", *(str(40 * number // threads + 1) for number in range(1, threads))}
+    assert [(table.read, table.keys, table.outcome) for table in run.state.tables] == [
+        (40, {}, "SUCCEEDED"),
+        (7, {}, "SUCCEEDED"),
+    ]
+    # However many pieces there were, the offset holds a span for each range.
+    assert len(run.state.tables[0].done) <= threads
+    assert run.files() == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(["tasks", "fail", "fail all", "restart", "lose", "again"]), max_size=12).filter(
+        # With more, the table may be set aside.
+        lambda happens: sum(one.startswith("fail") for one in happens) <= RETRIES
+    ),
+    st.integers(2, 5),
+    st.sampled_from([1, 1 << 30]),
+)
+def test_ranges_survive_whatever_happens(tmp_path: Path, happens: list[str], threads: int, most_bytes: int) -> None:
+    source = Made({"a": numbers(50), "b": numbers(20)}, cut={"a", "b"})
+    run = Run(source, tmp_path / uuid.uuid4().hex, most_bytes, threads=threads)
+    for one in happens:
+        before = run.state
+        source.lost = one == "lose"
+        if not run.plan():
+            break
+        if one == "again":
+            run.state = before
+            run.plan()
+        if one == "restart":
+            run.restart()
+        run.tasks(*({"fail": (0,), "fail all": range(100)}.get(one, ())))
+    source.lost = False
+    rows = run.finish()
+    assert {name: sorted(set(read)) for name, read in rows.items()} == source.tables_of
+    if "lose" not in happens or "again" not in happens:
+        # A micro-batch that is planned anew at another read point finds nothing of what was read before.
+        assert {name: len(read) for name, read in rows.items()} == {"a": 50, "b": 20}
+    assert [table.keys for table in run.state.tables] == [{}, {}]
+    assert run.files() == []

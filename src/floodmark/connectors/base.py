@@ -244,8 +244,8 @@ class Connector(Protocol):
 
         Args:
             window: or a read point that tasks can't read at.
-            chunk: as an engine describes it. With ``to_end`` it goes from ``after`` to the table's end; then the rows
-                come in the order of ``key``, if that isn't None, and each piece's header has its ``last`` row's key.
+            chunk: as an engine describes it. With ``to_end`` it goes from ``after`` to the table's end. With
+                ``in_order`` each piece's header has its ``last`` row's key, if ``key`` isn't None.
         """
 
     def close_window(self, window: Window) -> None:
@@ -300,6 +300,17 @@ class Connector(Protocol):
             oid: the table.
             key: as ``key_of`` returned it.
             condition: on the rows; empty: all.
+        """
+
+    def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
+        """Return keys that cut a table into up to ``count`` ranges of about the same size, in their order.
+
+        Asked only where tasks can't read.
+
+        Args:
+            point: the read point.
+            oid: the table, whose rows are read in the order of its key.
+            count: how many ranges are wanted. There are fewer where that can't be told without reading the table.
         """
 
     def chunk_units(self) -> int:

@@ -10,32 +10,45 @@ from typing import Any
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import ReadPoint
-from floodmark.errors import SourceStateError
+from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.snapshot.engine import SnapshotEngine
 from floodmark.snapshot.notifications import InitialSnapshotNotifications
-from floodmark.snapshot.reading import Job, Piece, Reading
+from floodmark.snapshot.reading import Job, Piece, Reading, Rest
 from floodmark.snapshot.reports import Part, TaskReports
-from floodmark.snapshot.state import ALL, UNCOUNTED, SnapshotState, Span, TableState
+from floodmark.snapshot.state import (
+    ALL,
+    MOST_RANGES,
+    UNCOUNTED,
+    SnapshotState,
+    Span,
+    TableState,
+    cut_into_ranges,
+    is_open,
+    merge_spans,
+)
 from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
 
 THREADS = 2
 """More read faster than this process can write, unless the tables are on several disks."""
+LEAST_ROWS = 10_000
+"""In a range of a table, by the server's estimate: fewer are read before another connection is asked."""
 
 
 class ReadAheadEngine(SnapshotEngine):
     """Plans the chunks of one snapshot that this process reads itself.
 
-    A table with a key is read in its order and delivered piece by piece. When the read point is lost, the rest of it is
-    read at another one, after the log up to there has been delivered: what was read before stays right, since its
-    changes are in that log. A table without a key is delivered in one micro-batch, or else read again from its
-    beginning: nothing would tell its rows apart.
+    A table with a key is read in its order and delivered piece by piece; a large one in as many ranges of its key as
+    there are threads, and not in more: whoever wants to alter it would come in between. When the read point is lost,
+    the rest of it is read at another one, after the log up to there has been delivered: what was read before stays
+    right, since its changes are in that log. A table without a key is delivered in one micro-batch, or else read again
+    from its beginning: nothing would tell its rows apart.
 
     Args:
         store: where rows wait until the micro-batch is delivered.
-        threads: tables that are read at a time.
+        threads: tables, or ranges of one, that are read at a time.
         most_bytes: most bytes that wait for their micro-batch.
         isolate: whether a table that fails is set aside; otherwise the error is raised.
     """
@@ -61,7 +74,7 @@ class ReadAheadEngine(SnapshotEngine):
 
     def settle(self, state: SnapshotState, reports: TaskReports) -> None:
         """Take the batch as delivered, as far as this process had read it and no task failed."""
-        read = self._read(state) if self.holds(state) else []
+        read = self._read(state)
         complete: dict[tuple[int, ...], int] = {}
         for number, (first, last, piece) in enumerate(read):
             if piece is not None and reports.of(self._part, number, first).outcome != "failed":
@@ -76,8 +89,13 @@ class ReadAheadEngine(SnapshotEngine):
             table.keys = {unit: key for unit, key in table.keys.items() if unit in edges}
 
     def _read(self, state: SnapshotState) -> list[tuple[int, int, Piece | None]]:
-        """Return what was read for each chunk of the state's batch, and the chunk's units."""
+        """Return what was read for each chunk of the state's batch, and the chunk's units.
+
+        Rows that this process has read stay right when the read point is lost.
+        """
         reading = self._reading
+        if reading is not None and reading.point.token != state.token:
+            reading = None
         return [
             (first, last, None if reading is None else reading.find(index, first))
             for index, (first, last, _) in state.batch
@@ -103,8 +121,6 @@ class ReadAheadEngine(SnapshotEngine):
 
     def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
         """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
-        if not self.holds(state):
-            return []
         place = {"token": state.token, "position": state.position, "low": state.position}
         return [
             {**piece.chunk, **place, "chunk": (number, first), "files": [name]}
@@ -123,9 +139,11 @@ class ReadAheadEngine(SnapshotEngine):
     def _take(self, state: SnapshotState, everything: bool) -> None:
         assert self._point is not None
         if self._reading is None or self._reading.point is not self._point:
-            threads = min(self._threads, max(len(state.tables), 1))
-            self._reading = Reading(self._connector, self._point, self._store, self._part, threads, self._most_bytes)
+            self._reading = Reading(
+                self._connector, self._point, self._store, self._part, self._threads, self._most_bytes
+            )
         reading = self._reading
+        self._cut(state, reading)
         self._order(state, reading)
         most = None if everything else self._chunks
         # Something is delivered with each micro-batch, however long it takes to read it.
@@ -140,13 +158,31 @@ class ReadAheadEngine(SnapshotEngine):
         for index, piece in _ready(state, reading, most):
             _hand_out(state, index, piece)
 
+    def _cut(self, state: SnapshotState, reading: Reading) -> None:
+        """Have large tables read in ranges, if nothing has been read of them."""
+        for table in state.tables:
+            ranges = min(self._threads, table.rows // LEAST_ROWS, MOST_RANGES)
+            if ranges > 1 and table.pending == [(0, UNCOUNTED, ALL)] and not table.keys:
+                # A micro-batch that is planned once more must find what is being read.
+                if table.oid not in reading.cuts:
+                    reading.cuts[table.oid] = self._cuts(reading.point, table, ranges)
+                cut_into_ranges(table, reading.cuts[table.oid])
+
+    def _cuts(self, point: ReadPoint, table: TableState, ranges: int) -> list[list[str]]:
+        try:
+            return self._connector.cuts(point, table.oid, ranges)
+        except FloodmarkError as exc:
+            # Whoever reads the table meets the same, and knows what follows from it.
+            log.info("table_is_not_cut", table=table.name, error=str(exc))
+            return []
+
     def _order(self, state: SnapshotState, reading: Reading) -> None:
         """Have everything read that is pending."""
         wanted = [
             (index, span)
             for index, table in enumerate(state.tables)
             for span in table.pending
-            if not reading.covers(index, span[0], table.keys.get(span[0]))
+            if not reading.covers(_part(index, table, span))
         ]
         if not wanted:
             return
@@ -172,10 +208,11 @@ class ReadAheadEngine(SnapshotEngine):
             "after": table.keys.get(first),
             "upto": table.keys.get(last),
             "to_end": last not in table.keys,
+            "in_order": is_open(last),
             "since": None,
             "condition": "",
         }
-        return Job(index, first, table.keys.get(first), chunk, last != UNCOUNTED)
+        return Job(index, first, table.keys.get(first), chunk, not is_open(last))
 
     def _fail(self, state: SnapshotState, job: Job) -> None:
         assert job.error is not None
@@ -205,13 +242,17 @@ def _ready(state: SnapshotState, reading: Reading, most: int | None) -> list[tup
 
 
 def _following(reading: Reading, index: int, table: TableState, span: Span) -> Iterator[Piece]:
-    unit, after = span[0], table.keys.get(span[0])
-    piece = reading.piece(index, unit, after)
-    while piece is not None:
+    part = _part(index, table, span)
+    while (piece := reading.piece(part)) is not None:
         yield piece
         if piece.upto is None:
             return
-        piece = reading.piece(index, piece.unit + 1, piece.upto)
+        part = replace(part, unit=piece.unit + 1, after=piece.upto)
+
+
+def _part(index: int, table: TableState, span: Span) -> Rest:
+    first, last, _ = span
+    return Rest(index, first, table.keys.get(first), table.keys.get(last))
 
 
 def _hand_out(state: SnapshotState, index: int, piece: Piece) -> None:
@@ -220,11 +261,13 @@ def _hand_out(state: SnapshotState, index: int, piece: Piece) -> None:
     place = next(place for place, span in enumerate(table.pending) if span[0] == piece.unit)
     first, last, view = table.pending.pop(place)
     # What nobody counted ends with the first piece that nothing follows.
-    end = first + 1 if piece.upto is not None or last == UNCOUNTED else last
+    end = first + 1 if piece.upto is not None or is_open(last) else last
     if piece.upto is not None:
         table.keys[end] = piece.upto
         table.pending.insert(place, (end, last, view))
-    table.done.append((first, end, view))
+    elif last in table.keys:
+        table.keys[end] = table.keys[last]
+    table.done = merge_spans([*table.done, (first, end, view)])
     state.batch.append((index, (first, end, view)))
 
 

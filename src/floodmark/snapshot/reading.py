@@ -19,50 +19,79 @@ from floodmark.capture.store import SegmentStore
 from floodmark.connectors.base import Connector, ReadPoint
 from floodmark.errors import ConnectError
 from floodmark.log import get_logger
+from floodmark.snapshot.state import RANGE_UNITS
 
 log = get_logger(__name__)
 
 Key = list[str]
 
 
-@dataclass
-class Piece:
-    """Rows that were read into files.
+@dataclass(frozen=True)
+class Rest:
+    """What is to be read of a range of a table, or of a whole one.
 
     Attributes:
         table: index of the table in the snapshot's state.
-        unit: the number of the piece in its table.
+        unit: the number of its first piece.
         after: the key before its first row; None: it begins with the table.
-        upto: the key of its last row; None if nothing of the job's range follows. The last piece may have no rows.
-        chunk: what the connector said of the table.
+        upto: the key of its last row; None: it goes to the table's end.
     """
 
     table: int
     unit: int
     after: Key | None
     upto: Key | None
-    chunk: dict[str, Any]
-    files: list[str] = field(default_factory=list)
-    rows: int = 0
-    delivered: bool = False
 
 
 @dataclass
-class Job:
-    """A range of a table that is to be read.
+class _Part:
+    """What pieces and jobs have in common.
 
     Attributes:
         table: index of the table in the snapshot's state.
-        unit: the number that the next piece gets.
-        after: the key before the next piece's first row.
+        unit: the number of the next, or only, piece in its table.
+        after: the key before its first row; None: it begins with the table.
         chunk: as the connector takes it.
-        whole: whether all rows make one piece.
     """
 
     table: int
     unit: int
     after: Key | None
     chunk: dict[str, Any]
+
+    @property
+    def rest(self) -> Rest:
+        """The part of the table that begins here."""
+        return Rest(self.table, self.unit, self.after, self.chunk["upto"])
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The table, and the number of its range in which this is."""
+        return self.table, self.unit // RANGE_UNITS
+
+
+@dataclass
+class Piece(_Part):
+    """Rows that were read into files.
+
+    Attributes:
+        upto: the key of its last row; None if nothing of the job's part follows. The last piece may have no rows.
+    """
+
+    upto: Key | None
+    files: list[str] = field(default_factory=list)
+    rows: int = 0
+    delivered: bool = False
+
+
+@dataclass
+class Job(_Part):
+    """A part of a table that is to be read.
+
+    Attributes:
+        whole: whether all rows make one piece.
+    """
+
     whole: bool
     cancelled: bool = False
     error: Exception | None = None
@@ -76,7 +105,7 @@ class Reading:
         point: the read point; whoever opened it releases it.
         store: where the rows wait.
         name: the beginning of the files' names.
-        threads: ranges that are read at a time.
+        threads: parts of tables that are read at a time.
         most_bytes: stop for a while when so many bytes wait.
     """
 
@@ -100,39 +129,43 @@ class Reading:
         self._stopped = False
         self.lost = False
         self.stale = False
+        self.cuts: dict[int, list[Key]] = {}
         self._threads = [threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True) for i in range(threads)]
         for thread in self._threads:
             thread.start()
 
-    def covers(self, table: int, unit: int, after: Key | None) -> bool:
-        """Tell whether a range has been read, or will be."""
+    def covers(self, rest: Rest) -> bool:
+        """Tell whether a part of a table has been read, or will be."""
         with self._changed:
-            piece = self._piece(table, unit, after)
             jobs = [job for job in (*self._running, *self._queue) if not job.cancelled]
-            return piece is not None or any((job.table, job.unit, job.after) == (table, unit, after) for job in jobs)
+            return self._piece(rest) is not None or any(job.rest == rest for job in jobs)
 
     def add(self, job: Job) -> None:
-        """Read a range; whatever else is read of its table, to the table's end, is of no use any more."""
+        """Read a part of a table; what else is read to the end of the same range of it is of no use any more."""
         with self._changed:
             if not job.whole:
                 for other in (*self._running, *self._queue):
-                    other.cancelled |= other.table == job.table and not other.whole
+                    other.cancelled |= other.range == job.range and not other.whole
+                for piece in self._pieces.values():
+                    if piece.range == job.range and piece.unit >= job.unit and not piece.delivered:
+                        piece.delivered = True
+                        self._remove(piece.files)
             self._queue.append(job)
             self._changed.notify_all()
 
-    def piece(self, table: int, unit: int, after: Key | None) -> Piece | None:
-        """Return a piece that has been read; None if it hasn't been yet."""
+    def piece(self, rest: Rest) -> Piece | None:
+        """Return the first piece of a part of a table; None if it hasn't been read yet."""
         with self._changed:
-            return self._piece(table, unit, after)
+            return self._piece(rest)
 
     def find(self, table: int, unit: int) -> Piece | None:
         """Return a piece that has been read, delivered or not."""
         with self._changed:
             return self._pieces.get((table, unit))
 
-    def _piece(self, table: int, unit: int, after: Key | None) -> Piece | None:
-        piece = self._pieces.get((table, unit))
-        return piece if piece is not None and piece.after == after and not piece.delivered else None
+    def _piece(self, rest: Rest) -> Piece | None:
+        piece = self._pieces.get((rest.table, rest.unit))
+        return piece if piece is not None and piece.rest == rest and not piece.delivered else None
 
     def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
         """Wait until there is enough, nothing more comes, or the time is over."""
@@ -142,7 +175,7 @@ class Reading:
             self._changed.wait_for(lambda: enough() or self._full() or not self._busy(), timeout)
 
     def failures(self) -> list[Job]:
-        """Return the ranges that could not be read, each once."""
+        """Return what could not be read, each once."""
         with self._changed:
             failed, self._failed = self._failed, []
             return failed
@@ -208,7 +241,7 @@ class Reading:
                 self._failed.append(job)
 
     def _read(self, job: Job) -> None:
-        whole = Piece(job.table, job.unit, job.after, None, job.chunk)
+        whole = Piece(job.table, job.unit, job.after, job.chunk, None)
         with closing(self._connector.window_rows(self.point, job.chunk)) as parts:
             while not (self._stopped or job.cancelled):
                 try:
@@ -217,12 +250,12 @@ class Reading:
                     if end.value == "complete":
                         # Where the pieces are delivered one by one, this one only tells that nothing follows.
                         self._finish(
-                            job, whole if job.whole else Piece(job.table, job.unit, job.after, None, job.chunk)
+                            job, whole if job.whole else Piece(job.table, job.unit, job.after, job.chunk, None)
                         )
                         return
                     self.stale = True
                     break
-                part = whole if job.whole else Piece(job.table, job.unit, job.after, data.header["last"], job.chunk)
+                part = whole if job.whole else Piece(job.table, job.unit, job.after, job.chunk, data.header["last"])
                 self._write(part, data)
                 if not job.whole:
                     self._finish(job, part)
@@ -242,6 +275,9 @@ class Reading:
     def _finish(self, job: Job, piece: Piece) -> None:
         """Let a piece be delivered, and wait while too much waits for that."""
         with self._changed:
+            if job.cancelled:
+                self._remove(piece.files)
+                return
             known = self._pieces.get((piece.table, piece.unit))
             if known is not None:
                 self._remove(known.files)

@@ -10,6 +10,7 @@ knows how many there will be, and the keys at which the units begin are kept as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -18,6 +19,10 @@ from floodmark.snapshot.reports import Part, TaskReports
 ALL = -1
 UNCOUNTED = 1 << 40
 """The units of a table that is read in the order of its key."""
+RANGE_UNITS = 1 << 32
+"""Between the first units of its ranges, if it is read in several at a time. The last one of a range is never used, so
+that no span goes over the edge."""
+MOST_RANGES = UNCOUNTED // RANGE_UNITS
 Span = tuple[int, int, int]
 
 
@@ -162,7 +167,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
                 partly.append((index, span))
             elif report.outcome != "complete":
                 table.done = _without(table.done, span)
-                table.pending = _merge([*table.pending, span])
+                table.pending = merge_spans([*table.pending, span])
             if report.outcome == "failed":
                 failed[index] = report.error
     for index in {index for index, _ in state.batch} - set(failed):
@@ -177,7 +182,7 @@ def defer_batch(state: SnapshotState) -> None:
     for index, (first, last, _) in state.batch:
         table = state.tables[index]
         table.done = _without(table.done, (first, last, view))
-        table.pending = _merge([*table.pending, (first, last, view)])
+        table.pending = merge_spans([*table.pending, (first, last, view)])
     state.batch = []
 
 
@@ -206,7 +211,7 @@ def take_units(state: SnapshotState, units: int) -> None:
             state.batch.append((index, (first, cut, since)))
             units -= cut - first
             table.pending[:1] = [(cut, last, since)] if cut < last else []
-            table.done = _merge([*table.done, (first, cut, view)])
+            table.done = merge_spans([*table.done, (first, cut, view)])
 
 
 def rebase(
@@ -235,12 +240,31 @@ def rebase(
             tables.append(replace(table, file=file, units=units, pending=_all(units), done=[], read=0, outcome=""))
         elif table.pending or index in in_batch:
             grown = [(table.units, units, ALL)] if units > table.units else []
-            pending = _merge([*table.pending, *table.done, *grown])
+            pending = merge_spans([*table.pending, *table.done, *grown])
             size = max(units, table.units)
             tables.append(replace(table, file=file, units=size, pending=pending, done=[]))
         else:
             tables.append(table)
     return SnapshotState(position, token, [*state.views, view], tables, [], state.blocking)
+
+
+def cut_into_ranges(table: TableState, cuts: Sequence[list[str]]) -> None:
+    """Have a table of which nothing has been read, and whose units nobody counts, read in ranges of its key.
+
+    Args:
+        table: is changed.
+        cuts: the last keys of all ranges but the last one, in their order.
+    """
+    firsts = [number * RANGE_UNITS for number in range(len(cuts) + 1)]
+    lasts = [first - 1 for first in firsts[1:]]
+    table.pending = [(first, last, ALL) for first, last in zip(firsts, [*lasts, UNCOUNTED], strict=True)]
+    for first, last, key in zip(firsts[1:], lasts, cuts, strict=True):
+        table.keys |= {first: key, last: key}
+
+
+def is_open(last: int) -> bool:
+    """Tell whether a span that ends so goes on to the end of a range, or of a table, whose units nobody counts."""
+    return last % RANGE_UNITS == RANGE_UNITS - 1 or last == UNCOUNTED
 
 
 def _all(units: int) -> list[Span]:
@@ -263,7 +287,7 @@ def first_state(
     return SnapshotState(position, token, [view], states, [], blocking)
 
 
-def _merge(spans: list[Span]) -> list[Span]:
+def merge_spans(spans: list[Span]) -> list[Span]:
     """Sort spans and join neighbours of the same view."""
     result: list[Span] = []
     for span in sorted(spans):

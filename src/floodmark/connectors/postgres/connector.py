@@ -281,6 +281,11 @@ class PostgresConnector:
             raise SourceStateError(f"The table with OID {oid} does not exist any more.")
         return PostgresKeyRanges(point, rows[0][0], key, condition)
 
+    def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
+        """Return no keys: tasks read the tables, and by their pages."""
+        del point, oid, count
+        return []
+
     def chunk_units(self) -> int:
         """Return how many pages make a chunk of ``snapshot.chunk.bytes``."""
         return max(self._options.snapshot_chunk_bytes // chunks.block_size(self._ordinary()), 1)

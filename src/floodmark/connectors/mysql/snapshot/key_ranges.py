@@ -7,6 +7,7 @@ last row of a piece (``key_of_row``), alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from floodmark.connectors.mysql.schema.table import Column, Table
@@ -185,6 +186,21 @@ def forced(key: dict[str, Any] | None) -> str:
     return f" FORCE INDEX ({quote(key['index'])})" if key is not None and key["index"] is not None else ""
 
 
+_PREFIX_BYTES = 8
+
+
+def _between(kind: Sequence[str], first: str, last: str, count: int) -> list[str]:
+    """Return values that cut the range of a column evenly; none for kinds for which that can't be told."""
+    if kind[0] == "number":
+        low, high = (int(Decimal(text)) for text in (first, last))
+    elif kind[0] == "binary":
+        low, high = (int(text[: 2 * _PREFIX_BYTES].ljust(2 * _PREFIX_BYTES, "0"), 16) for text in (first, last))
+    else:
+        return []
+    values = [low + (high - low) * number // count for number in range(1, count)]
+    return [str(value) if kind[0] == "number" else f"{value:0{2 * _PREFIX_BYTES}X}" for value in values]
+
+
 class MysqlKeyRanges:
     """A ``KeyRanges``.
 
@@ -203,12 +219,36 @@ class MysqlKeyRanges:
 
     def last(self) -> list[str] | None:
         """Return the highest key."""
+        return self._end(" DESC")
+
+    def _end(self, direction: str) -> list[str] | None:
         present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key["columns"])
         rows = self._query(
             f"SELECT {_expressions(self._key)} {self._from} WHERE {present}{self._and} "
-            f"ORDER BY {ordered(self._key, ' DESC')} LIMIT 1"
+            f"ORDER BY {ordered(self._key, direction)} LIMIT 1"
         )
         return list(rows[0]) if rows else None
+
+    def cuts(self, count: int) -> list[list[str]]:
+        """Return keys that cut the table into up to ``count`` ranges, as even as the keys are between first and last.
+
+        They are found in the index, without reading rows; so there are none for kinds of keys of which nobody can tell
+        what lies between two.
+        """
+        first, last = self._end(""), self._end(" DESC")
+        if first is None or last is None:
+            return []
+        kind, name = self._key["kinds"][0], quote(self._key["columns"][0])
+        found: list[list[str]] = []
+        for value in _between(kind, first[0], last[0], count):
+            rows = self._query(
+                f"SELECT {_expressions(self._key)} {self._from} WHERE {name} >= {literal(kind, value)}{self._and} "
+                f"ORDER BY {ordered(self._key)} LIMIT 1"
+            )
+            key = list(rows[0]) if rows else last
+            if key not in (last, *found[-1:]):
+                found.append(key)
+        return found
 
     def bounds(
         self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int

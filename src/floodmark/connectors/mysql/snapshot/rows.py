@@ -49,7 +49,7 @@ def chunk_rows(
             with closing(row_pieces(conn, _query(table, chunk), f"reading {table_name(table)}", size)) as pieces:
                 for buf, starts in pieces:
                     data = SegmentData(buf, starts.astype(np.uint32))
-                    if chunk["key"] is not None and chunk.get("to_end"):
+                    if chunk["key"] is not None and chunk.get("in_order"):
                         row = buf[int(starts[-1]) :].tobytes()
                         data.header["last"] = key_of_row(row, table.columns, chunk["key"])
                     yield data

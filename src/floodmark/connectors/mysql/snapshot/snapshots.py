@@ -129,6 +129,13 @@ class Snapshots:
         assert isinstance(point, MysqlReadPoint)
         return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)
 
+    def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
+        """Return keys that cut a table into ranges."""
+        assert isinstance(point, MysqlReadPoint)
+        table = self._tables.one(oid)
+        key = key_of(table)
+        return [] if key is None else MysqlKeyRanges(point.query, table_name(table), key, "").cuts(count)
+
     def chunk_units(self) -> int:
         """Return how many units make a chunk."""
         return UNITS
