@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from floodmark.connectors.mysql.schema import history_topic
 from floodmark.connectors.mysql.schema.history_topic import BURST, TopicFiles
 from floodmark.errors import ConfigError, ConnectError
 from tests.support.inprocess import InProcess
@@ -35,6 +36,30 @@ def records_of(broker: Broker, topic: str) -> list[tuple[bytes | None, bytes | N
         found += [(message.key(), message.value()) for message in consumer.consume(end - len(found), 20)]
     consumer.close()
     return found
+
+
+class Unsettled(Consumer):
+    """Gets the answers that brokers give for a moment after a topic was made."""
+
+    answers = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
+        self._answers = list(self.answers)
+
+    def get_watermark_offsets(self, *args: Any, **kwargs: Any) -> tuple[int, int]:
+        if self._answers:
+            raise KafkaException(KafkaError(self._answers.pop()))
+        return super().get_watermark_offsets(*args, **kwargs)
+
+
+def test_a_topic_without_leader_is_waited_for(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_topic, "Consumer", Unsettled)
+    files = files_of(broker, f"files-{uuid.uuid4()}")
+    assert files.names() == []
+    monkeypatch.setattr(Unsettled, "answers", (KafkaError.TOPIC_AUTHORIZATION_FAILED,))
+    with pytest.raises(ConnectError, match="authorization"):
+        files_of(broker, f"files-{uuid.uuid4()}").names()
 
 
 def test_files_are_there_for_another_process(broker: Broker) -> None:

@@ -30,6 +30,12 @@ TOLD_S = 0.05
 WRITE_S = 30.0
 BURST = 10_000
 _QUIET = {"log_level": "0", "reconnect.backoff.ms": "500"}
+_UNSETTLED = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+)
+"""What brokers answer for a moment when a topic has just been made, or another broker becomes the leader."""
 _FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -171,7 +177,7 @@ class TopicFiles:
     def _records(self, consumer: Consumer) -> Iterator[tuple[str, bytes | None]]:
         """Yield key and value of all records that are in the topic now."""
         partition = TopicPartition(self._topic, PARTITION, OFFSET_BEGINNING)
-        first, end = consumer.get_watermark_offsets(partition, timeout=self._timeout_s)
+        first, end = self._ends(consumer, partition)
         consumer.assign([partition])
         at, until = first, time.monotonic() + self._timeout_s
         while at < end:
@@ -191,6 +197,17 @@ class TopicFiles:
             if isinstance(key, bytes):
                 value = message.value()
                 yield key.decode("utf-8", "replace"), value if isinstance(value, bytes) else None
+
+    def _ends(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+        """Return the first offset and the one behind the last, once the partition is led by someone."""
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return consumer.get_watermark_offsets(partition, timeout=self._timeout_s)
+            except KafkaException as exc:
+                if exc.args[0].code() not in _UNSETTLED or time.monotonic() > until:
+                    raise
+            time.sleep(TOLD_S)
 
     def _produce(self, records: Iterator[tuple[str, bytes | None]]) -> None:
         """Write records, and wait until all brokers that must have them do."""
