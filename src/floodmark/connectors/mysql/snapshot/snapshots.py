@@ -7,7 +7,7 @@ from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.base import ChunkOutcome, KeyRanges, ReadPoint, Window
+from floodmark.connectors.base import ChunkOutcome, ReadPoint, Window
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
@@ -124,17 +124,15 @@ class Snapshots:
         # A row with a null in one of several columns is in no range.
         return None if key is None or (key["nulls"] and len(key["columns"]) > 1) else key
 
-    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> MysqlKeyRanges:
         """Return a table as a view shows it, to be cut by its key."""
         assert isinstance(point, MysqlReadPoint)
         return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
         """Return keys that cut a table into ranges."""
-        assert isinstance(point, MysqlReadPoint)
-        table = self._tables.one(oid)
-        key = key_of(table)
-        return [] if key is None else MysqlKeyRanges(point.query, table_name(table), key, "").cuts(count)
+        key = self.key_of(oid, None)
+        return [] if key is None else self.key_ranges(point, oid, key, "").cuts(count)
 
     def chunk_units(self) -> int:
         """Return how many units make a chunk."""
