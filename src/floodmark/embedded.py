@@ -96,6 +96,10 @@ class EmbeddedPostgres:
             "database.dbname": dbname,
         }
 
+    def set(self, name: str, value: str) -> None:
+        """Change a server parameter for the next start."""
+        self._settings[name] = value
+
     def start(self) -> None:
         """Create the cluster on the first call, start the server and wait until it answers."""
         if not (self.data / "PG_VERSION").exists():

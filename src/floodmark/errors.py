@@ -4,12 +4,21 @@
 
     FloodmarkError
     ├── ConfigError            an option is missing, unknown or has a wrong value
-    ├── ConnectError           the source cannot be reached or refuses the login
+    ├── ConnectError           the source cannot be reached
+    │   ├── LoginError         it refuses the login, and would do so again
+    │   └── NotReadyError      it is there, but takes no connections for now
     ├── SourceStateError       the source is not in a state that capture needs
+    │   ├── ConditionError     a signal's condition on rows has what it must not have
     │   ├── SlotBusyError      somebody else reads the replication slot
+    │   ├── PrivilegeError     the account may not do what was asked for
+    │   ├── UnreadableLogError the server can't read its log at a place
+    │   ├── StatementTimeoutError  a statement took longer than the stream may wait
+    │   │   └── LockTimeoutError   another session held a lock all the time
     │   └── LogGoneError       the log that the checkpoint needs no longer exists
+    │       └── ForkedLogError the source's log has another history than the checkpoint's
     ├── CheckpointError        the checkpoint belongs to another source or version
     ├── StateDirError          ``state.dir`` cannot be read or written
+    │   └── DamagedFileError   a file in it is not what was written
     ├── DecodeError            a log record is not what the protocol says
     ├── DdlError               a statement of the log that changes tables cannot be understood
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
@@ -42,19 +51,54 @@ class ConfigError(FloodmarkError):
 
 
 class ConnectError(FloodmarkError):
-    """The source cannot be reached or refuses the login."""
+    """The source cannot be reached; trying again may help."""
+
+
+class LoginError(ConnectError):
+    """The source refuses the login, or the client refuses the source; trying again doesn't help."""
+
+
+class NotReadyError(ConnectError):
+    """The source is there but takes no connections for now: it starts, stops, recovers, or has too many."""
 
 
 class SourceStateError(FloodmarkError):
     """The source is not in a state that capture needs."""
 
 
+class ConditionError(SourceStateError):
+    """A signal's condition on the rows of a table is wrong, or has what it must not have."""
+
+
 class SlotBusyError(SourceStateError):
     """Another connection is reading the replication slot."""
 
 
+class PrivilegeError(SourceStateError):
+    """The account may not do what was asked for."""
+
+
+class StatementTimeoutError(SourceStateError):
+    """The source ended a statement that took longer than it may."""
+
+
+class LockTimeoutError(StatementTimeoutError):
+    """A statement waited for another session's lock all the time; it is worth trying again later."""
+
+
 class LogGoneError(SourceStateError):
     """The source no longer has the log that the checkpoint needs."""
+
+
+class UnreadableLogError(SourceStateError):
+    """The server can't read its log at the place that it was asked for: it is damaged, or another log."""
+
+
+class ForkedLogError(LogGoneError):
+    """The source lost changes that the checkpoint has, so its log is not the one that the checkpoint's position is of.
+
+    No new snapshot repairs that: what was delivered of the lost changes would stay.
+    """
 
 
 class CheckpointError(FloodmarkError):
@@ -63,6 +107,10 @@ class CheckpointError(FloodmarkError):
 
 class StateDirError(FloodmarkError):
     """``state.dir`` cannot be created, read or written."""
+
+
+class DamagedFileError(StateDirError):
+    """A file in ``state.dir`` is not what was written: changed, cut off, or under another file's name."""
 
 
 class DecodeError(FloodmarkError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from floodmark.capture.store import open_filesystem
+from floodmark.capture.files import open_filesystem
 from floodmark.errors import CheckpointError, StateDirError
 
 

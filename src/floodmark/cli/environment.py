@@ -13,11 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from floodmark.capture.store import open_filesystem
+from floodmark.capture.files import open_filesystem
 from floodmark.cli.checkpoint import Checkpoint
 from floodmark.config.pipeline import Pipeline
 from floodmark.errors import CheckpointError, StateDirError
 from floodmark.findings import Finding
+from floodmark.redact import shown_uri, without_uri_secrets
 
 MIN_JAVA = 17
 PYSPARK = (4, 3)
@@ -119,12 +120,12 @@ def _writable(check: str, uri: str) -> Finding:
     """Create the directory if need be, and write, read and remove a file in it."""
     fix = "Make it writable for the user that runs the query, or choose another one."
     try:
-        filesystem, path = open_filesystem(uri)
+        filesystem, path = open_filesystem(uri, private=check == "state.dir")
     except StateDirError as exc:
         if check == "state.dir":
             return Finding(check, "error", exc.what, exc.cure)
         # Spark may know filesystems that PyArrow doesn't.
-        return Finding(check, "warning", f"{uri} cannot be checked from here.")
+        return Finding(check, "warning", f"{shown_uri(uri)} cannot be checked from here.")
     probe = f"{path.rstrip('/')}/.floodmark-check-{os.getpid()}"
     try:
         filesystem.create_dir(path, recursive=True)
@@ -132,8 +133,9 @@ def _writable(check: str, uri: str) -> Finding:
             out.write(b"probe")
         filesystem.delete_file(probe)
     except OSError as exc:
-        return Finding(check, "error", f"{uri} cannot be written: {' '.join(str(exc).split())}", fix)
-    return Finding(check, "ok", f"{uri} can be written")
+        reason = without_uri_secrets(uri, " ".join(str(exc).split()))
+        return Finding(check, "error", f"{shown_uri(uri)} cannot be written: {reason}", fix)
+    return Finding(check, "ok", f"{shown_uri(uri)} can be written")
 
 
 def _shared(check: str, uri: str, pipeline: Pipeline) -> list[Finding]:

@@ -7,6 +7,8 @@ import sys
 
 import structlog
 
+from floodmark.cli.output import printable
+
 
 def configure_logs() -> None:
     """Set up structlog for this process."""
@@ -32,4 +34,4 @@ def readable(line: str) -> str:
     except (ValueError, KeyError):
         return line
     entry.pop("timestamp", None)
-    return " ".join([*head, *(f"{name}={value}" for name, value in entry.items())])
+    return printable(" ".join([*head, *(f"{name}={value}" for name, value in entry.items())]))

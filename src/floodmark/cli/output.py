@@ -15,6 +15,13 @@ def output_console() -> Console:
     return console
 
 
+def printable(text: str) -> str:
+    """Return a text on one line, in which nothing controls the terminal: names and signals can hold anything."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 def human_bytes(count: float) -> str:
     """Return a number of bytes for people, in binary units."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from floodmark.capture.gaps import Gap
 from floodmark.cli.tables import TableProgress, table_progress
 from floodmark.snapshot.aside import AsideTable
 from floodmark.spark.offsets import Offset
@@ -71,6 +72,7 @@ class Standing:
         tables: those of running snapshots.
         aside: the tables that are set aside.
         pace: of all these tables together.
+        gaps: the accepted gaps that the offsets announced, those of the newest micro-batches.
     """
 
     phase: Phase
@@ -81,6 +83,7 @@ class Standing:
     tables: tuple[PacedTable, ...] = ()
     pace: Pace = Pace()
     aside: tuple[AsideTable, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at: float | None, now: float) -> Standing:
@@ -102,8 +105,10 @@ def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at
     offset = Offset.from_json(dict(newest.data))
     history = [(item.written, _by_name(item)) for item in offsets]
     tables = tuple(_paced(table, history) for table in table_progress(newest.data))
+    # A gap stays in several offsets.
+    gaps = tuple(dict.fromkeys(Gap.from_json(gap) for item in offsets for gap in item.data.get("gaps", ())))
     return Standing(
-        phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside
+        phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
     )
 
 
@@ -120,7 +125,7 @@ def phase_of(offset: Mapping[str, Any]) -> Phase:
         return "streaming + parallel snapshot"
     if incremental.get("paused"):
         return "paused"
-    return "streaming + incremental snapshot" if incremental.get("runs") else "streaming"
+    return "streaming + incremental snapshot" if incremental.get("runs") or "packed" in incremental else "streaming"
 
 
 _Named = dict[tuple[str, str], TableProgress]

@@ -12,10 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from floodmark.cli.output import human_bytes, human_time
+from floodmark.cli.output import human_bytes, human_time, printable
 from floodmark.cli.standing import Pace, PacedTable, Standing
 from floodmark.log_status import LogStatus
-from floodmark.snapshot.aside import AsideTable
+from floodmark.snapshot.aside import NO_KEY, AsideTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
@@ -42,6 +42,7 @@ def as_json_data(name: str, file: str, found: Standing, log: LogStatus) -> dict[
             {**asdict(item.progress), "share": _rounded(item.progress.share, 4), **_pace_data(item.pace)}
             for item in found.tables
         ],
+        "gaps": [gap.to_json() for gap in found.gaps],
         "set_aside": [
             {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
             for table in found.aside
@@ -68,6 +69,10 @@ def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
     parts: list[RenderableType] = [lines]
     if found.tables:
         parts += [Text(), _tables(found.tables)]
+    for gap in found.gaps:
+        parts.append(
+            Text(f"\nChanges between {gap.after} and {gap.upto} were left out ({gap.option}): {gap.reason}", "bold red")
+        )
     for table in found.aside:
         left_out = "changes" if table.what == "log" else f"{table.what} snapshot"
         parts += [
@@ -84,7 +89,8 @@ def resume_command(file: str, table: AsideTable) -> str:
         file: the pipeline file.
         table: a table that is set aside.
     """
-    return f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
+    command = f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
+    return f"{command} --blocking" if table.error == NO_KEY else command
 
 
 def _lag(log: LogStatus) -> Text:
@@ -120,7 +126,7 @@ def _tables(tables: tuple[PacedTable, ...]) -> Table:
         table, pace = item.progress, item.pace
         state = f"{table.state}: {table.outcome}" if table.outcome else table.state
         grid.add_row(
-            Text(table.name),
+            Text(printable(table.name)),
             Text(state, style=STATE_STYLES.get(table.state, "")),
             "" if table.share is None else f"{table.share:.0%}",
             _rows(table.rows, table.estimate),

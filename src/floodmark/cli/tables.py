@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from floodmark.snapshot.incremental import TableRun
+from floodmark.snapshot.incremental import TableRun, runs_of
+from floodmark.snapshot.state import SnapshotState
 
 Kind = Literal["initial", "blocking", "incremental", "parallel"]
 State = Literal["waiting", "reading", "paused", "read", "set aside"]
@@ -59,16 +60,23 @@ def table_progress(offset: Mapping[str, Any]) -> tuple[TableProgress, ...]:
     kind: Kind = "blocking" if snapshot.get("blocking") else "initial"
     paused = bool(incremental.get("paused"))
     return (
-        *(_by_units(table, kind) for table in snapshot.get("progress") or []),
-        *(_by_units(table, "parallel") for table in lane.get("progress") or []),
-        *(_by_keys(TableRun.from_json(run), paused) for run in incremental.get("runs") or []),
+        *(_by_units(table, kind) for table in _progress(snapshot)),
+        *(_by_units(table, "parallel") for table in _progress(lane)),
+        *(_by_keys(run, paused) for run in (runs_of(incremental) if incremental else ())),
     )
+
+
+def _progress(snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what has been read of each table; of many tables it is not in the offset as such."""
+    if "packed" in snapshot:
+        return SnapshotState.from_json(dict(snapshot)).progress()
+    return snapshot.get("progress") or []
 
 
 def _by_units(table: Mapping[str, Any], kind: Kind) -> TableProgress:
     done, units = int(table["done"]), int(table["units"])
     outcome, estimate = table.get("outcome", ""), _known(int(table["rows"]))
-    failed = outcome == "SQL_EXCEPTION"
+    failed = outcome in ("SQL_EXCEPTION", "SKIPPED")
     share = done / units if units else 1.0
     state: State = "set aside" if failed else "read" if done >= units else "reading" if done else "waiting"
     return TableProgress(

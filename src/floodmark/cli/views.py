@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floodmark.cli.logs import readable
-from floodmark.cli.output import human_bytes
+from floodmark.cli.output import human_bytes, printable
 from floodmark.cli.progress import QueryProgress
 from floodmark.cli.tables import TableProgress
 
@@ -128,7 +128,7 @@ class LiveView:
 
     def say(self, event: str, **details: Any) -> None:
         """Print a line above the display."""
-        self._console.print(Text(" ".join([event, *(f"{name}={value}" for name, value in details.items())])))
+        self._console.print(Text(printable(" ".join([event, *(f"{name}={value}" for name, value in details.items())]))))
 
     def line(self, text: str) -> None:
         """Print the line above the display."""
@@ -154,7 +154,7 @@ def render(name: str, progress: QueryProgress) -> Group:
     for table in reading[:SHOWN_TABLES]:
         share = table.share or 0.0
         bar = ProgressBar(total=1.0, completed=share, width=BAR_WIDTH)
-        grid.add_row(Text(table.name), bar, "" if table.share is None else f"{share:4.0%}", _amount(table))
+        grid.add_row(Text(printable(table.name)), bar, "" if table.share is None else f"{share:4.0%}", _amount(table))
     finished = len(progress.tables) - len(reading)
     counts = f"{finished} of {len(progress.tables)} tables done"
     waiting = len(reading) - SHOWN_TABLES

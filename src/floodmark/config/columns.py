@@ -20,6 +20,7 @@ from floodmark.config.model import (
     option,
     patterns_in,
 )
+from floodmark.config.patterns import Pattern, PatternError
 
 SALT = "column.mask.salt.<name>"
 CONVERTER_OPTIONS = "<converter>.<option>"
@@ -39,6 +40,7 @@ _ALGORITHMS = {
 """Java's names of the algorithms, in small letters, and Python's."""
 
 _HASH = re.compile(r"(column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.)(.+)", re.IGNORECASE)
+_REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}")
 _KEY_RULE = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 
@@ -47,7 +49,7 @@ class LengthRule:
     """Columns and the length that their values are cut to, or masked with."""
 
     length: int
-    columns: tuple[re.Pattern[str], ...]
+    columns: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class HashRule:
     algorithm: str
     salt: SecretStr
     exact: bool
-    columns: tuple[re.Pattern[str], ...]
+    columns: tuple[Pattern, ...]
 
 
 def _as_lengths(value: object) -> object:
@@ -96,7 +98,7 @@ def _as_hashes(value: object) -> object:
 def _as_keys(value: object) -> object:
     if not isinstance(value, str):
         return value
-    rules: list[re.Pattern[str]] = []
+    rules: list[Pattern] = []
     for item in value.split(";"):
         parts = _KEY_RULE.fullmatch(item)
         if parts is None:
@@ -108,7 +110,7 @@ def _as_keys(value: object) -> object:
 
 Lengths = Annotated[tuple[LengthRule, ...], BeforeValidator(_as_lengths)]
 Hashes = Annotated[tuple[HashRule, ...], BeforeValidator(_as_hashes)]
-KeyColumns = Annotated[tuple[re.Pattern[str], ...], BeforeValidator(_as_keys)]
+KeyColumns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_keys)]
 """Regular expressions of columns, in the order of the keys."""
 
 
@@ -266,8 +268,8 @@ class ColumnOptions(Options):
                 raise ValueError(f"Option '{replacement}' is required with '{regex}'.")
             by = getattr(self, replacement.replace(".", "_")) or ""
             try:
-                re.compile(python_regex(given or "")).sub(python_replacement(by), "")
-            except (re.error, IndexError) as exc:
+                java_replacement(java_pattern(given or ""), by)
+            except PatternError as exc:
                 raise ValueError(f"Options '{regex}' ({given}) and '{replacement}' ({by}) are wrong: {exc}.") from None
         if "Regex" in self.topic_naming_strategy and not self.topic_regex:
             raise ValueError("Option 'topic.regex' is required with this 'topic.naming.strategy'.")
@@ -322,17 +324,25 @@ def in_small_letters(given: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def python_regex(java: str) -> str:
-    """Return a regular expression with Java's way to name groups in Python's."""
-    return re.sub(r"\(\?<(?![=!])", "(?P<", java)
+def java_pattern(text: str) -> Pattern:
+    """Return a regular expression that names groups as Java does.
+
+    Raises:
+        PatternError: it is wrong, or can't be matched in linear time.
+    """
+    return Pattern(re.sub(r"\(\?<(?![=!])", "(?P<", text))
 
 
-def python_replacement(java: str) -> str:
-    """Return a replacement text with Java's ``$1``, ``${name}`` and escapes in Python's way."""
-    return re.sub(r"\\(.)|\$(\d)|\$\{(\w+)\}", _reference, java)
+def java_replacement(pattern: Pattern, text: str) -> list[str | int]:
+    """Return a replacement with Java's ``$1``, ``${name}`` and escapes as ``Pattern.replace_first`` takes it.
 
-
-def _reference(found: re.Match[str]) -> str:
-    if found[1]:
-        return "\\\\" if found[1] == "\\" else found[1]
-    return rf"\g<{found[2] or found[3]}>"
+    Raises:
+        PatternError: it names a group that the pattern doesn't have.
+    """
+    parts: list[str | int] = []
+    end = 0
+    for found in _REFERENCE.finditer(text):
+        escaped, number, name = found.groups()
+        parts += [text[end : found.start()], escaped if escaped is not None else pattern.group(number or name)]
+        end = found.end()
+    return [*parts, text[end:]]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from floodmark.config.patterns import Pattern, PatternError
 from floodmark.errors import ConfigError
 
 SAME = "same"
@@ -39,19 +40,25 @@ def split_list(value: str) -> list[str]:
     return [item.strip().replace("\\,", ",") for item in items if item.strip()]
 
 
-def patterns_in(value: str) -> tuple[re.Pattern[str], ...]:
+def patterns_in(value: str) -> tuple[Pattern, ...]:
     """Return the regular expressions of a comma-separated list; they ignore case.
 
     Raises:
         ValueError: one is wrong.
     """
-    patterns = []
-    for item in split_list(value):
-        try:
-            patterns.append(re.compile(item, re.IGNORECASE))
-        except re.error as exc:
-            raise ValueError(f"'{item}' is not a regular expression: {exc}") from None
-    return tuple(patterns)
+    return tuple(pattern_in(item) for item in split_list(value))
+
+
+def pattern_in(text: str) -> Pattern:
+    """Return a regular expression of an option; it ignores case.
+
+    Raises:
+        ValueError: it is wrong, or can't be matched in linear time.
+    """
+    try:
+        return Pattern(text, ignore_case=True)
+    except PatternError as exc:
+        raise ValueError(f"'{text}' is not a regular expression that can be used: {exc}") from None
 
 
 def _as_patterns(value: object) -> object:
@@ -62,7 +69,7 @@ def _as_words(value: object) -> object:
     return tuple(split_list(value)) if isinstance(value, str) else value
 
 
-Patterns = Annotated[tuple[re.Pattern[str], ...], BeforeValidator(_as_patterns)]
+Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_patterns)]
 """A comma-separated list of regular expressions, each matched against a whole name, ignoring case."""
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_as_words)]
@@ -90,7 +97,7 @@ def statements(text: str) -> list[str]:
     return [part.replace(";;", ";").strip() for part in parts if part.strip()]
 
 
-def matches(patterns: tuple[re.Pattern[str], ...], name: str) -> bool:
+def matches(patterns: tuple[Pattern, ...], name: str) -> bool:
     """Tell whether any pattern matches the whole name."""
     return any(pattern.fullmatch(name) for pattern in patterns)
 

@@ -68,6 +68,7 @@ class BinlogOptions(CommonOptions):
         "",
         "Statements to run at the beginning of each session, separated by `;` (`;;` is a semicolon). Only for settings "
         "of the session; `sql_mode` and `time_zone` are set afterwards.",
+        secret=True,
     )
     server_id: int | None = option(
         "database.server.id",
@@ -158,15 +159,17 @@ class BinlogOptions(CommonOptions):
     inconsistent_schema_handling_mode: Literal["fail", "warn", "skip"] = option(
         "inconsistent.schema.handling.mode",
         "fail",
-        "A change of a captured table whose structure is not known, or has another number of columns. `fail`: as "
-        "`errors.tables` says. `skip` and `warn`: it is left out, with `warn` with a line of the log.",
+        "A change of a captured table whose structure is not known, or has another number of columns, or that the log "
+        "has only as a statement's text, or whose rows it lacks (`EXCHANGE PARTITION`). `fail`: as `errors.tables` "
+        "says. `skip` and `warn`: it is left out, with `warn` with a line of the log.",
         "same; `fail` ends the connector",
     )
     event_deserialization_failure_handling_mode: Literal["fail", "warn", "skip"] = option(
         "event.deserialization.failure.handling.mode",
         "fail",
         "A record of rows that cannot be split into them. `fail`: as `errors.tables` says. `skip` and `warn`: it is "
-        "left out, with `warn` with a line of the log. Other damage to the log is always an error.",
+        "left out, with `warn` with a line of the log; so are the changes of an XA transaction whose rows are in no "
+        "log any more, as a gap that consumers see. Other damage to the log is always an error.",
         "same; `fail` ends the connector",
     )
     history: Literal[

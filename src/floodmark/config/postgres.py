@@ -10,7 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, SecretStr, model_validator
 
 from floodmark.config.debezium import accept
-from floodmark.config.model import OWN, option
+from floodmark.config.model import OWN, option, pattern_in
+from floodmark.config.patterns import Pattern
 from floodmark.config.replication import ReplicationOptions
 
 _IDENTITY = re.compile(r"\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX\s+(\S+))\s*", re.IGNORECASE)
@@ -26,7 +27,7 @@ class IdentityRule:
         index: the index's name, if that is the identity.
     """
 
-    tables: re.Pattern[str]
+    tables: Pattern
     identity: str
     index: str | None = None
 
@@ -39,11 +40,7 @@ def _as_identities(value: object) -> object:
         parts = _IDENTITY.fullmatch(item)
         if parts is None:
             raise ValueError(f"'{item}' is not of the form <table>:DEFAULT, FULL, NOTHING or INDEX <name>")
-        try:
-            tables = re.compile(parts[1], re.IGNORECASE)
-        except re.error as exc:
-            raise ValueError(f"'{parts[1]}' is not a regular expression: {exc}") from None
-        rules.append(IdentityRule(tables, parts[2][0].lower(), parts[3]))
+        rules.append(IdentityRule(pattern_in(parts[1]), parts[2][0].lower(), parts[3]))
     return tuple(rules)
 
 

@@ -55,8 +55,9 @@ class ReplicationOptions(CommonOptions):
     offset_mismatch_strategy: Literal["no_validation", "trust_offset", "trust_slot", "trust_greater_lsn"] = option(
         "offset.mismatch.strategy",
         "no_validation",
-        "When the slot is beyond the checkpoint: `trust_slot` and `trust_greater_lsn` go on where the slot is, with a "
-        "warning; otherwise the query ends with an error, since changes were lost.",
+        "When the slot is beyond the checkpoint, or the publication was altered since: `trust_slot` and "
+        "`trust_greater_lsn` go on, and record a gap; otherwise the query ends with an error, since changes were lost "
+        "or may have been.",
         "same; its `no_validation` goes on without a warning",
     )
     xmin_fetch_interval_ms: int = option(
@@ -70,6 +71,7 @@ class ReplicationOptions(CommonOptions):
         "",
         "Statements to run at the beginning of each session, except the replication stream's, separated by `;` (`;;` "
         "is a semicolon). Only for settings of the session.",
+        secret=True,
     )
     query_timeout_ms: int = option(
         "database.query.timeout.ms",

@@ -124,6 +124,15 @@ class SnapshotOptions(Options):
         ge=1,
     )
 
+    snapshot_statement_timeout_ms: int = option(
+        "snapshot.statement.timeout.ms",
+        5000,
+        "While the log is streamed: how long planning waits for one statement at the source, and a task for a chunk of "
+        "an incremental snapshot. What takes longer is tried again later, in smaller pieces, while the stream goes on.",
+        OWN,
+        ge=100,
+    )
+
     @model_validator(mode="after")
     def _check_custom_names(self) -> Self:
         for mode in ("snapshot.mode", "snapshot.query.mode", "snapshot.locking.mode"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from floodmark.config.model import option
+from floodmark.config.model import OWN, option
 from floodmark.config.snapshot import SnapshotOptions
 
 TOPIC_NAME = r"^[A-Za-z0-9._\-]{1,249}$"
@@ -28,6 +28,13 @@ class StreamOptions(SnapshotOptions):
     )
     topic_transaction: str = option(
         "topic.transaction", "transaction", "Last part of the transaction topic's name.", pattern=TOPIC_NAME
+    )
+    topic_gap: str = option(
+        "topic.gap",
+        "gap",
+        "Last part of the name of the topic that says where changes were left out because an option accepts that.",
+        debezium=OWN,
+        pattern=TOPIC_NAME,
     )
     heartbeat_interval_ms: int = option(
         "heartbeat.interval.ms",
@@ -65,6 +72,11 @@ class StreamOptions(SnapshotOptions):
     def transaction_topic(self) -> str:
         """The topic that tells where transactions begin and end."""
         return self.topic_delimiter.join((self.topic_prefix, self.topic_transaction))
+
+    @property
+    def gap_topic(self) -> str:
+        """The topic that says where changes were left out."""
+        return self.topic_delimiter.join((self.topic_prefix, self.topic_gap))
 
     @property
     def heartbeat_topic(self) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from floodmark.errors import FloodmarkError
 from floodmark.log import get_logger
+from floodmark.redact import shown_statement
 
 log = get_logger(__name__)
 
@@ -49,7 +50,7 @@ class SideStatements:
     def run(self, statement: str) -> None:
         """Begin to run a statement; leave it out if the one before still runs."""
         if self._thread is not None and self._thread.is_alive():
-            log.warning("heartbeat_action_is_slow", statement=statement, next="left out")
+            log.warning("heartbeat_action_is_slow", statement=shown_statement(statement), next="left out")
             return
         self._thread = threading.Thread(target=self._execute, args=(statement,), name="floodmark-aside", daemon=True)
         self._thread.start()
@@ -60,7 +61,7 @@ class SideStatements:
                 self._session = self._connect()
             self._session.run(statement)
         except FloodmarkError as exc:
-            log.warning("heartbeat_action_failed", statement=statement, error=str(exc))
+            log.warning("heartbeat_action_failed", statement=shown_statement(statement), error=str(exc))
 
     def stop(self) -> None:
         """Cancel what runs, and close the connection."""

@@ -102,15 +102,18 @@ def read_columns(
 
 def codec_of(structure: Structure, column: int, options: CommonOptions) -> Codec:
     """Return the codec of a column, a converter's if one takes it."""
-    if options.converters:
-        kind, one = structure.source_type(column), structure.columns[column]
-        described = SourceColumn(
-            structure.schema, structure.table, one.name, kind.name, kind.length, kind.scale, one.optional
-        )
-        codec = converted(described, load_converters(options), options.unavailable_value_placeholder)
-        if codec is not None:
-            return codec
-    return structure.codec(column, options)
+    return _converted(structure, column, options) or structure.codec(column, options)
+
+
+def _converted(structure: Structure, column: int, options: CommonOptions) -> Codec | None:
+    """Return the codec of the converter that takes a column."""
+    if not options.converters:
+        return None
+    kind, one = structure.source_type(column), structure.columns[column]
+    described = SourceColumn(
+        structure.schema, structure.table, one.name, kind.name, kind.length, kind.scale, one.optional
+    )
+    return converted(described, load_converters(options), options.unavailable_value_placeholder)
 
 
 def shown_codec(structure: Structure, column: int, options: CommonOptions) -> Codec:
@@ -134,6 +137,28 @@ def shows_as_stored(structure: Structure, column: int, options: CommonOptions) -
     if options.converters:
         return False
     return not _transforms(options) or _transform(structure, column, options) is None
+
+
+def hidden_columns(structure: Structure, names: Collection[str], options: CommonOptions) -> frozenset[str]:
+    """Return the columns of a table whose values its events leave out, mask, cut or convert.
+
+    Args:
+        structure: the columns that are known as such; all others are hidden if the options hide any.
+        names: of all columns.
+        options: the source's options.
+    """
+    if options.has_all_columns and not _transforms(options) and not options.converters:
+        return frozenset()
+    listed = [column.name for column in structure.columns]
+    key = event_key(structure.schema, structure.table, listed, structure.key, options)
+    shown = {
+        name
+        for index, name in enumerate(listed)
+        if (name in key or options.has_column(_full_name(structure, name)))
+        and isinstance(_transform(structure, index, options), Told | None)
+        and _converted(structure, index, options) is None
+    }
+    return frozenset(names) - shown
 
 
 def _key_field(structure: Structure, index: int, options: CommonOptions, shown: bool) -> Field:

@@ -93,6 +93,16 @@ class Isolation:
         for index in np.unique(relation).tolist():
             self._set_aside(index, error)
 
+    def fail_table(self, relation: Structure, error: Exception) -> None:
+        """Leave out a table from here on, which may be none of the relations."""
+        if self._failed is None:
+            raise error
+        number = relation.number
+        if number not in self.numbers:
+            self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", number, describe(error)))
+        self.numbers.add(number)
+        self.aside |= np.array([other.number in self.numbers for other in self._relations], np.bool_)
+
     def _letter(self, change: Changes, error: Exception) -> DeadLetter:
         relation = self._relations[int(change.relation[0])]
         return DeadLetter(
@@ -104,14 +114,7 @@ class Isolation:
         )
 
     def _set_aside(self, index: int, error: Exception) -> None:
-        relation = self._relations[index]
-        if self._failed is None:
-            raise error
-        number = relation.number
-        if number not in self.numbers:
-            self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", number, describe(error)))
-        self.numbers.add(number)
-        self.aside |= [other.number in self.numbers for other in self._relations]
+        self.fail_table(self._relations[index], error)
 
 
 def _located(make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C], error: Exception) -> DecodeError:

@@ -1,0 +1,21 @@
+"""What is said of a condition that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from floodmark.errors import ConditionError
+
+SHOWN = 120
+CURE = "What conditions may have is in the documentation of signals, under 'Conditions'."
+
+
+@contextmanager
+def locating(table: str, text: str) -> Iterator[None]:
+    """Say of a refusal which condition is meant, and on which table."""
+    try:
+        yield
+    except ConditionError as exc:
+        shown = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+        raise ConditionError(f"The condition {shown!r} on {table} cannot be used: {exc.what}.", CURE) from None

@@ -1,0 +1,45 @@
+"""What may be shown of texts that can hold passwords: statements, URIs, and what servers say of them."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+HIDDEN = "…"
+_SHORTEST = 4
+
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.{0,1000}?\*/)*([A-Za-z]+)", re.DOTALL)
+_QUOTED = re.compile(r"[\"'`\u201c\u00ab].*[\"'`\u201d\u00bb]", re.DOTALL)
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
+_PARAMETERS = re.compile(r"\?.*", re.DOTALL)
+
+
+def shown_statement(statement: str) -> str:
+    """Return the first keyword of a statement, the only part that holds no secret."""
+    found = _FIRST_WORD.match(statement)
+    return f"{found[1].upper()} {HIDDEN}" if found is not None else HIDDEN
+
+
+def shown_reason(reason: str) -> str:
+    """Return what a server says of a statement, without what it quotes of it."""
+    return _QUOTED.sub(HIDDEN, " ".join(reason.split())).rstrip(".")
+
+
+def shown_uri(uri: str) -> str:
+    """Return a URI without the credentials before its host and the parameters at its end; a path as it is."""
+    return _PARAMETERS.sub(f"?{HIDDEN}", _CREDENTIALS.sub(f"{HIDDEN}@", uri)) if "://" in uri else uri
+
+
+def without_uri_secrets(uri: str, text: str) -> str:
+    """Return a text in which a URI may stand, or parts of it, without what ``shown_uri`` hides."""
+    text = text.replace(uri, shown_uri(uri))
+    if "://" not in uri:
+        return text
+    rest = uri.split("://", 1)[1]
+    place, _, parameters = rest.partition("?")
+    login = place.split("/", 1)[0].rpartition("@")[0]
+    parts = [login, *login.split(":"), *(item.partition("=")[2] for item in parameters.split("&"))]
+    for part in sorted({*parts, *map(unquote, parts)}, key=len, reverse=True):
+        if len(part) >= _SHORTEST:
+            text = text.replace(part, HIDDEN)
+    return text

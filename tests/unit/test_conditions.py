@@ -1,0 +1,327 @@
+"""Signals' conditions: what is allowed is rendered from a tree, all else is refused by name."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from floodmark.connectors.mysql.snapshot.row_filters import MYSQL, query_sql, sql
+from floodmark.connectors.postgres.snapshot.row_filters import POSTGRES, PostgresRenderer
+from floodmark.connectors.predicates.dialect import Dialect
+from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
+from floodmark.connectors.predicates.tokens import MOST_CHARACTERS, MOST_TOKENS
+from floodmark.errors import ConditionError
+from tests.support.conditions import generated_condition, hostile_condition
+
+INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))
+ORDERS = TableColumns(
+    (("public", "orders"), ("parts", "orders_1")),
+    ("id", "status", "created_at", "Color", "user", "order", "secret", "date", "a`b", 'a"b'),
+    {"secret"},
+)
+POSTGRES_WRITER = PostgresRenderer({"Color": "my schema"})
+
+
+def written(text: str, dialect: Dialect, table: TableColumns = ORDERS) -> str:
+    """Return a condition as it is sent to the server."""
+    tree = parse_condition(text, table, dialect)
+    return POSTGRES_WRITER.sql(tree) if dialect is POSTGRES else sql(tree)
+
+
+@pytest.mark.parametrize(
+    ("text", "postgres", "mysql"),
+    [
+        (
+            "id > 5 AND status = 'x'",
+            """(("id" OPERATOR("pg_catalog".>) 5) AND ("status" OPERATOR("pg_catalog".=) 'x'))""",
+            "((`id` > 5) AND (`status` = _utf8mb4 X'78'))",
+        ),
+        ("Id != -1", '("id" OPERATOR("pg_catalog".<>) (-1))', "(`id` <> (- 1))"),
+        (
+            "public.orders.id = 1 or not orders.id in (2, 3)",
+            '(("id" OPERATOR("pg_catalog".=) 1) OR (NOT ("id" OPERATOR("pg_catalog".=) ANY (ARRAY[2, 3]))))',
+            "((`id` = 1) OR (NOT (`id` IN (2, 3))))",
+        ),
+        (
+            "status not in ('a', 'b')",
+            """(NOT ("status" OPERATOR("pg_catalog".=) ANY ('{"a","b"}')))""",
+            "(`status` NOT IN (_utf8mb4 X'61', _utf8mb4 X'62'))",
+        ),
+        (
+            "id between 1 and 2 and status is not null",
+            '((("id" OPERATOR("pg_catalog".>=) 1) AND ("id" OPERATOR("pg_catalog".<=) 2)) AND ("status" IS NOT NULL))',
+            "((`id` BETWEEN 1 AND 2) AND (`status` IS NOT NULL))",
+        ),
+        (
+            "status like 'a!%' escape '!' -- done",
+            """("status" OPERATOR("pg_catalog".~~) pg_catalog.like_escape('a!%', '!'))""",
+            "(`status` LIKE _utf8mb4 X'612125' ESCAPE _utf8mb4 X'21')",
+        ),
+        (
+            "lower(status) = 'it''s' /* so */;",
+            """(pg_catalog.lower("status") OPERATOR("pg_catalog".=) 'it''s')""",
+            "(LOWER(`status`) = _utf8mb4 X'69742773')",
+        ),
+        (
+            "id % 10 + 2 * 3 < 4",
+            '((("id" OPERATOR("pg_catalog".%) 10) OPERATOR("pg_catalog".+) (2 OPERATOR("pg_catalog".*) 3)) '
+            'OPERATOR("pg_catalog".<) 4)',
+            "(((`id` % 10) + (2 * 3)) < 4)",
+        ),
+        (
+            "created_at > current_timestamp and date >= date '2026-01-01'",
+            '(("created_at" OPERATOR("pg_catalog".>) CURRENT_TIMESTAMP) AND '
+            """("date" OPERATOR("pg_catalog".>=) ('2026-01-01'::pg_catalog.date)))""",
+            "((`created_at` > CURRENT_TIMESTAMP()) AND (`date` >= CAST(_utf8mb4 X'323032362d30312d3031' AS DATE)))",
+        ),
+    ],
+)
+def test_what_is_allowed(text: str, postgres: str, mysql: str) -> None:
+    assert written(text, POSTGRES) == postgres
+    assert written(text, MYSQL) == mysql
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "created_at > now() - interval '1 day'",
+            '("created_at" OPERATOR("pg_catalog".>) '
+            """(pg_catalog.now() OPERATOR("pg_catalog".-) ('1 day'::pg_catalog.interval)))""",
+        ),
+        ("\"Color\" = 'x'", """("Color" OPERATOR("my schema".=) 'x')"""),
+        ("\"user\" = 'a\\b'", """("user" OPERATOR("pg_catalog".=) E'a\\\\b')"""),
+        ('"a""b" is null', '("a""b" IS NULL)'),
+        ("id::text ilike 'x%'", """(CAST("id" AS pg_catalog.text) OPERATOR("pg_catalog".~~*) 'x%')"""),
+        (
+            "cast(id as numeric(10, 2)) = 1.5",
+            '(CAST("id" AS pg_catalog.numeric(10, 2)) OPERATOR("pg_catalog".=) 1.5)',
+        ),
+        (
+            "id is not distinct from 5",
+            'COALESCE(("id" OPERATOR("pg_catalog".=) 5), ("id" IS NULL AND 5 IS NULL))',
+        ),
+        ("substring(status, 1, 2) = 'x'", """(pg_catalog.substr("status", 1, 2) OPERATOR("pg_catalog".=) 'x')"""),
+        ("id /* a /* b */ c */ = 1", '("id" OPERATOR("pg_catalog".=) 1)'),
+        ("status in ('a\"', 'b\\')", """("status" OPERATOR("pg_catalog".=) ANY (E'{"a\\\\"","b\\\\\\\\"}'))"""),
+    ],
+)
+def test_what_is_postgresql_s_own(text: str, expected: str) -> None:
+    assert written(text, POSTGRES) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("created_at > now() - interval 1 day", "(`created_at` > (NOW() - INTERVAL 1 DAY))"),
+        ('COLOR = "x"', "(`Color` = _utf8mb4 X'78')"),
+        (r"status = 'a\'b\\'", "(`status` = _utf8mb4 X'6127625c')"),
+        ("`a``b` <=> null", "(`a``b` <=> NULL)"),
+        ("id div 2 = 1 xor id mod 3 = 1 # odd", "(((`id` DIV 2) = 1) XOR ((`id` MOD 3) = 1))"),
+        ("id = 5--1", "(`id` = (5 - (- 1)))"),
+        ("id = x'0a' or id = 0xF", "((`id` = X'0a') OR (`id` = X'0F'))"),
+        ("date_sub(created_at, interval 2 hour) < now()", "(DATE_SUB(`created_at`, INTERVAL 2 HOUR) < NOW())"),
+        # In GBK the backslash would be half of a letter, and end the text before the comment.
+        ("status = '縗\\' -- '", "(`status` = _utf8mb4 X'e7b89727202d2d20')"),
+    ],
+)
+def test_what_is_mysql_s_own(text: str, expected: str) -> None:
+    assert written(text, MYSQL) == expected
+
+
+BOTH, ONLY_POSTGRES, ONLY_MYSQL = (POSTGRES, MYSQL), (POSTGRES,), (MYSQL,)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "dialects"),
+    [
+        ("1=1) UNION SELECT password FROM secrets --", "closing bracket", BOTH),
+        ("id=1; DROP TABLE orders", "more than one statement", BOTH),
+        ("id IN (SELECT id FROM secrets)", "subquery", BOTH),
+        ("EXISTS (SELECT 1 FROM secrets)", "subquery", BOTH),
+        ("id = (TABLE secrets)", "subquery", BOTH),
+        ("(id, status) = (1, 'a')", "row of several values", BOTH),
+        ("pg_sleep(10) IS NULL", "function 'pg_sleep'", BOTH),
+        ("pg_read_file('/etc/passwd') = 'x'", "function 'pg_read_file'", BOTH),
+        ("set_config('role', 'x', false) = 'x'", "function 'set_config'", BOTH),
+        ("nextval('s') > 0", "function 'nextval'", BOTH),
+        ("dblink('', '') IS NULL", "function 'dblink'", BOTH),
+        ("pg_catalog.pg_sleep(1) IS NULL", "its own table", BOTH),
+        ("orders.lower(status) = 'x'", "function 'orders.lower'", BOTH),
+        ("sleep(10) = 0", "function 'sleep'", BOTH),
+        ("benchmark(1000000000, md5('x')) = 0", "function 'benchmark'", BOTH),
+        ("load_file('/etc/passwd') = 'x'", "function 'load_file'", BOTH),
+        ("get_lock('x', 1) = 1", "function 'get_lock'", BOTH),
+        ("repeat('x', 1000000000) = ''", "function 'repeat'", BOTH),
+        ("@x := 1", "'@'", BOTH),
+        ("@@version = ''", "'@@'", BOTH),
+        ("id = 1 INTO OUTFILE '/tmp/x'", "'INTO'", BOTH),
+        ("id = 1 FOR UPDATE", "'FOR'", BOTH),
+        ("id = 1 LIMIT 1", "'LIMIT'", BOTH),
+        ("id = 1 PROCEDURE ANALYSE()", "'PROCEDURE'", BOTH),
+        ("id = 1 UNION SELECT 1", "'UNION'", BOTH),
+        ("status ~ '(a+)+$'", "'~'", BOTH),
+        ("status SIMILAR TO 'x'", "'SIMILAR'", BOTH),
+        ("status REGEXP 'x'", "'REGEXP'", BOTH),
+        ("status || 'x' = 'y'", r"'\|\|'", BOTH),
+        ("status -> 'x' = 'y'", "'->'", BOTH),
+        ("id OPERATOR(public.=) 1", "'OPERATOR'", BOTH),
+        ("status COLLATE evil = 'x'", "'COLLATE'", BOTH),
+        ("CASE WHEN id = 1 THEN true END", "'CASE'", BOTH),
+        ("id = ANY (ARRAY[1])", r"'\['", BOTH),
+        ("status = E'x\\'' OR true --'", "prefix 'E'", BOTH),
+        ("status = U&'\\0027'", "prefix 'U'", BOTH),
+        ("status = N'x'", "prefix 'N'", BOTH),
+        ("status = _latin1'x'", "prefix '_latin1'", BOTH),
+        ("status = $$x$$", "dollar", BOTH),
+        ("status = $1", "dollar", BOTH),
+        ("status = 'x", "doesn't end", BOTH),
+        ("id = 1 /* x", "doesn't end", BOTH),
+        ("id /*! + 1 */ = 1", "comment that the server reads", ONLY_MYSQL),
+        ("id /*M! + 1 */ = 1", "comment that the server reads", ONLY_MYSQL),
+        ("id /*+ x */ = 1", "comment that the server reads", ONLY_MYSQL),
+        ("id = 1\0", "NUL", BOTH),
+        ("status = 'a\\0'", "NUL", ONLY_MYSQL),
+        ("status = '\ud800'", "surrogate", BOTH),
+        ("secret = 'x'", "column 'secret'", BOTH),
+        ("orders = '(1)'", "no column 'orders'", BOTH),
+        ("ctid = '(0,1)'", "no column 'ctid'", BOTH),
+        ("others.id = 1", "its own table", BOTH),
+        ("user = 'postgres'", "'user'", ONLY_POSTGRES),
+        ("current_user = 'postgres'", "'current_user'", BOTH),
+        ("id::regclass = 'x'", "cast to 'regclass'", ONLY_POSTGRES),
+        ("id::public.evil = 'x'", "cast to 'public'", ONLY_POSTGRES),
+        ("CAST(id AS json) = 'x'", "cast to 'json'", BOTH),
+        ("id = 1 = true", "after another comparison", BOTH),
+        ("id = 0x1", "blank between", ONLY_POSTGRES),
+        ("id = 1e5x", "blank between", BOTH),
+        ("id =", "ends where", BOTH),
+        ("", "ends where", BOTH),
+        ("(" * 1000 + "id = 1" + ")" * 1000, "nested", BOTH),
+        ("NOT " * 100_000 + "true", "longer than", BOTH),
+        ("- " * 15_000 + "id = 1" + " OR id = 1" * 3000, "more than", BOTH),
+        ("id" + " + 1" * 1000 + " = 1", "in a row", BOTH),
+        ("x" * (MOST_CHARACTERS + 1), "longer than", BOTH),
+    ],
+)
+def test_what_is_refused_and_how(text: str, reason: str, dialects: tuple[Dialect, ...]) -> None:
+    for dialect in dialects:
+        with pytest.raises(ConditionError, match=reason):
+            parse_condition(text, ORDERS, dialect)
+
+
+@pytest.mark.parametrize(
+    ("text", "postgres", "mysql"),
+    [
+        ("SELECT * FROM orders", "SELECT * FROM ONLY t", "SELECT * FROM t"),
+        (
+            "select id, o.status from public.orders as o where o.id < 5 order by id desc, status limit 7; -- end",
+            'SELECT * FROM ONLY t WHERE ("id" OPERATOR("pg_catalog".<) 5) ORDER BY "id" DESC, "status" LIMIT 7',
+            "SELECT * FROM t WHERE (`id` < 5) ORDER BY `id` DESC, `status` LIMIT 7",
+        ),
+        ("id < 5", 'SELECT * FROM ONLY t WHERE ("id" OPERATOR("pg_catalog".<) 5)', "SELECT * FROM t WHERE (`id` < 5)"),
+    ],
+)
+def test_statements_of_blocking_snapshots(text: str, postgres: str, mysql: str) -> None:
+    assert POSTGRES_WRITER.query(parse_query(text, ORDERS, POSTGRES), "t") == postgres
+    assert query_sql(parse_query(text, ORDERS, MYSQL), "t") == mysql
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT * FROM secrets", "table 'secrets'"),
+        ("SELECT * FROM other.orders", "table 'other.orders'"),
+        ("SELECT * FROM orders, secrets", "','"),
+        ("SELECT * FROM orders JOIN secrets ON true", "'JOIN'"),
+        ("SELECT * FROM orders UNION SELECT * FROM secrets", "'UNION'"),
+        ("SELECT * FROM (SELECT 1) AS orders", "a name"),
+        ("SELECT * INTO x FROM orders", "'INTO'"),
+        ("SELECT pg_sleep(1) FROM orders", "FROM"),
+        ("SELECT secret AS id FROM orders", "FROM"),
+        ("SELECT * FROM orders o WHERE orders.id = 1", "its own table"),
+        ("SELECT * FROM orders ORDER BY secret", "column 'secret'"),
+        ("SELECT * FROM orders ORDER BY (SELECT 1)", "a name"),
+        ("SELECT * FROM orders LIMIT (SELECT 1)", "LIMIT"),
+        ("SELECT * FROM orders FOR UPDATE", "'FOR'"),
+        ("SELECT * FROM orders; DROP TABLE orders", "more than one statement"),
+        ("SELECT * FROM orders TABLESAMPLE SYSTEM (1)", "AND, OR or the end"),
+        ("WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x", "subquery"),
+        ("DELETE FROM orders", "no column 'DELETE'"),
+    ],
+)
+def test_statements_that_are_refused(text: str, reason: str) -> None:
+    for dialect in BOTH:
+        with pytest.raises(ConditionError, match=f"(?i){reason}"):
+            parse_query(text, ORDERS, dialect)
+
+
+@pytest.mark.parametrize("dialect", BOTH, ids=["postgres", "mysql"])
+def test_generated_conditions_are_accepted_and_keep_nothing_of_their_text(dialect: Dialect) -> None:
+    random_ = random.Random(7)
+    for _ in range(INPUTS):
+        text = generated_condition(random_, dialect, ORDERS)
+        found = written(text, dialect)
+        assert_one_condition(found, dialect)
+
+
+@pytest.mark.parametrize("dialect", BOTH, ids=["postgres", "mysql"])
+def test_hostile_conditions_are_refused_or_harmless(dialect: Dialect) -> None:
+    random_ = random.Random(11)
+    accepted = 0
+    for _ in range(INPUTS):
+        text = hostile_condition(random_, dialect, ORDERS)
+        try:
+            found = written(text, dialect)
+        except ConditionError:
+            continue
+        accepted += 1
+        assert_one_condition(found, dialect)
+    assert INPUTS // 50 < accepted < INPUTS
+
+
+def assert_one_condition(text: str, dialect: Dialect) -> None:
+    """Prove that rendered SQL has no more than what the renderers write: balanced, and of known words."""
+    depth, at, words = 0, 0, []
+    while at < len(text):
+        letter = text[at]
+        if letter in "'\"`":
+            # Within quotes: ends at the next one that isn't doubled; a backslash is doubled after E.
+            end = at + 1
+            escapes = letter == "'" and text[at - 1 : at] == "E"
+            while text[end] != letter or text[end + 1 : end + 2] == letter:
+                end += 2 if text[end] == letter or (escapes and text[end] == "\\") else 1
+            at = end + 1
+            continue
+        assert letter not in ";#$@\\\0", text
+        assert text[at : at + 2] not in ("--", "/*"), text
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        assert depth >= 0, text
+        end = at
+        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+            end += 1
+        if end > at:
+            words.append(text[at:end].upper())
+        at = max(end, at + 1)
+    assert depth == 0, text
+    bad = {
+        "SELECT",
+        "FROM",
+        "UNION",
+        "INTO",
+        "TABLE",
+        "FOR",
+        "PROCEDURE",
+        "PG_SLEEP",
+        "SLEEP",
+        "BENCHMARK",
+        "LOAD_FILE",
+    }
+    assert not bad.intersection(words) - ({"FROM"} if "EXTRACT" in words else set()), text
+
+
+def test_limits() -> None:
+    many = ", ".join(["1"] * (MOST_TOKENS // 2 - 10))
+    assert written(f"id IN ({many})", POSTGRES).count("1") == MOST_TOKENS // 2 - 10
