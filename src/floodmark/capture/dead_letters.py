@@ -6,9 +6,9 @@ import base64
 import json
 from collections.abc import Sequence
 
-from floodmark.capture.store import DEAD_LETTERS, open_filesystem
+from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
+from floodmark.capture.store import DEAD_LETTERS
 from floodmark.connectors.base import DeadLetter
-from floodmark.errors import StateDirError
 
 
 def keep_dead_letters(uri: str, owner: str, name: str, letters: Sequence[DeadLetter]) -> None:
@@ -38,11 +38,12 @@ def keep_dead_letters(uri: str, owner: str, name: str, letters: Sequence[DeadLet
         for one in letters
     ]
     try:
-        filesystem.create_dir(directory, recursive=True)
-        with filesystem.open_output_stream(f"{directory}/{name}.jsonl") as out:
-            out.write(("\n".join(lines) + "\n").encode())
+        # The sink gets nothing of these records, so this is all that is left of them.
+        write_durably(filesystem, f"{directory}/{name}.jsonl", [("\n".join(lines) + "\n").encode()])
     except OSError as exc:
-        raise StateDirError(
-            f"Option 'state.dir' is '{uri}', where a task cannot write: {exc}.",
+        raise state_dir_error(
+            uri,
+            "where a task cannot write",
+            exc,
             "It must be a directory that the driver and all executors share and may write, with some space left.",
         ) from None

@@ -19,6 +19,7 @@ class Cut:
         rows: how many records it holds.
         last_commit_s: when its last transaction was committed, seconds since the epoch.
         signals: rows inserted into the signal table, each with its position.
+        inflated: bytes that the records have more when they are decompressed.
     """
 
     data: SegmentData
@@ -27,6 +28,7 @@ class Cut:
     rows: int
     last_commit_s: float
     signals: Sequence[tuple[str, dict[str, str]]]
+    inflated: int = 0
 
 
 class LogStream(Protocol):
@@ -51,6 +53,10 @@ class LogStream(Protocol):
     @property
     def full(self) -> bool:
         """Whether a segment's worth of records has been received."""
+
+    @property
+    def spooled_bytes(self) -> int:
+        """How many bytes of state transactions take that aren't decided yet."""
 
     @property
     def received(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from floodmark.config.common import CommonOptions
-from floodmark.errors import CaptureError, ConnectError
+from floodmark.errors import CaptureError, ConnectError, LoginError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -60,12 +60,13 @@ class RetryPolicy:
         """Tell whether that many failures in a row are too many."""
         return 0 <= self.max_retries < failures
 
-    def run(self, action: Callable[[], T], doing: str) -> T:
+    def run(self, action: Callable[[], T], doing: str, is_final: Callable[[ConnectError], bool] = lambda _: False) -> T:
         """Return what an action returns, repeating it while the source is away.
 
         Args:
             action: may be repeated from its beginning.
             doing: for the log and the error.
+            is_final: which errors trying again doesn't help; they are raised at once.
 
         Raises:
             CaptureError: the source stayed away.
@@ -74,7 +75,11 @@ class RetryPolicy:
         while True:
             try:
                 return action()
+            except LoginError:
+                raise
             except ConnectError as exc:
+                if is_final(exc):
+                    raise
                 failures += 1
                 if self.gave_up(failures):
                     raise CaptureError(f"Gave up {doing} after {self.max_retries} retries. Last error: {exc}") from None

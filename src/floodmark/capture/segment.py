@@ -1,23 +1,26 @@
 """Segments: immutable files of consecutive raw log records with a self-contained header.
 
-Layout: ``FMSEG001``, the header's length (little-endian uint32), the header (JSON in UTF-8), the payload,
-and the index: one little-endian uint32 a record, its start in the payload.
+Layout: ``FMSEG002``, a checksum (little-endian uint32), the header's length (little-endian uint32), the header (JSON in
+UTF-8), the payload, and the index: one little-endian uint32 a record, its start in the payload. The checksum is the
+CRC-32 of the file's name and of all that follows it, so it also finds a file that lies under another one's name.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.errors import DecodeError
+from floodmark.errors import DamagedFileError
 
-MAGIC = b"FMSEG001"
-_LENGTH = struct.Struct("<I")
+MAGIC = b"FMSEG002"
+_WORD = struct.Struct("<I")
+_AT_HEADER = len(MAGIC) + 2 * _WORD.size
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Segment:
         after: position just before its first record.
         upto: position of its last record.
         rows: how many records it holds.
-        size: bytes of its payload.
+        size: bytes of its payload, decompressed.
         last_commit_s: when its last transaction was committed, seconds since the epoch; 0 if unknown.
         signals: rows inserted into the signal table, each with its position: ``id``, ``type``, ``data``.
     """
@@ -57,35 +60,50 @@ class SegmentData:
     starts: NDArray[np.uint32]
     header: dict[str, Any] = field(default_factory=dict)
 
-    def to_parts(self) -> list[bytes | memoryview]:
-        """Return the file's content as consecutive pieces."""
+    def to_parts(self, name: str) -> list[bytes | memoryview]:
+        """Return the file's content as consecutive pieces.
+
+        Args:
+            name: under which the file will be read.
+        """
         header = json.dumps({**self.header, "payload_bytes": len(self.payload)}).encode()
-        return [
-            MAGIC,
-            _LENGTH.pack(len(header)),
+        parts: list[bytes | memoryview] = [
+            _WORD.pack(len(header)),
             header,
             np.ascontiguousarray(self.payload).data,
             np.ascontiguousarray(self.starts, dtype="<u4").data.cast("B"),
         ]
+        checksum = zlib.crc32(name.encode())
+        for part in parts:
+            checksum = zlib.crc32(part, checksum)
+        return [MAGIC, _WORD.pack(checksum), *parts]
 
     @classmethod
     def from_buffer(cls, data: memoryview, name: str) -> SegmentData:
         """Read a file's content without copying the payload.
 
+        Args:
+            data: the content.
+            name: the one that the file was written under.
+
         Raises:
-            DecodeError: the content is not a whole segment.
+            DamagedFileError: the content is not what was written under that name.
         """
-        if bytes(data[:8]) != MAGIC:
-            raise DecodeError(f"'{name}' is not a log segment.")
+        if bytes(data[: len(MAGIC)]) != MAGIC:
+            raise DamagedFileError(f"'{name}' is not a log segment.")
+        if len(data) < _AT_HEADER:
+            raise DamagedFileError(f"The log segment '{name}' is cut off.")
+        checksum, length = _WORD.unpack(data[8:12])[0], _WORD.unpack(data[12:_AT_HEADER])[0]
+        if zlib.crc32(data[12:], zlib.crc32(name.encode())) != checksum:
+            raise DamagedFileError(f"The log segment '{name}' is damaged: its checksum is wrong.")
+        begin = _AT_HEADER + length
         try:
-            (length,) = _LENGTH.unpack(data[8:12])
-            header = json.loads(bytes(data[12 : 12 + length]))
+            header = json.loads(bytes(data[_AT_HEADER:begin]))
             size = header["payload_bytes"]
-        except (struct.error, ValueError, LookupError, TypeError, RecursionError):
-            raise DecodeError(f"The header of the log segment '{name}' cannot be read.") from None
-        begin = 12 + length
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise DamagedFileError(f"The header of the log segment '{name}' cannot be read.") from None
         if not isinstance(size, int) or not 0 <= size <= len(data) - begin or (len(data) - begin - size) % 4:
-            raise DecodeError(f"The log segment '{name}' is cut off.")
+            raise DamagedFileError(f"The log segment '{name}' is cut off.")
         end = begin + size
         raw = np.frombuffer(data, np.uint8)
         return cls(raw[begin:end], np.frombuffer(data[end:], "<u4"), header)

@@ -10,7 +10,7 @@ from floodmark.capture.log_stream import Cut, LogStream
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import Segment
 from floodmark.capture.store import SegmentStore
-from floodmark.errors import CaptureError, ConnectError, FloodmarkError, SlotBusyError
+from floodmark.errors import CaptureError, ConnectError, FloodmarkError, LoginError, SlotBusyError, UnreadableLogError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -155,6 +155,7 @@ class Capture:
 
     def _run(self) -> None:
         failures = busy = 0
+        unreadable_at: str | None = None
         while not self._stopping:
             try:
                 self._stream = self._open_stream()
@@ -168,6 +169,15 @@ class Capture:
             except SlotBusyError as exc:
                 busy += 1
                 self._give_up_or_wait(exc, busy, self._retry.busy_retries, self._retry.busy_wait_s)
+            except LoginError as exc:
+                self._fail(exc)
+            except UnreadableLogError as exc:
+                # The log may have been replaced while it was read, which is found when it is opened again.
+                if self._upto == unreadable_at:
+                    self._fail(exc)
+                else:
+                    unreadable_at = self._upto
+                    log.warning("capture_reconnects", error=str(exc))
             except ConnectError as exc:
                 failures += 1
                 self._give_up_or_wait(exc, failures, self._retry.max_retries, self._retry.delay_s(failures))
@@ -178,7 +188,8 @@ class Capture:
 
     def _step(self, stream: LogStream) -> bool:
         """Read once and cut if it is time to; return whether anything came."""
-        if self._bytes > self._max_bytes:
+        # What isn't decided makes room only when more is read, so it never keeps capture waiting by itself.
+        if self._bytes and self._bytes + stream.spooled_bytes > self._max_bytes:
             self._pause(stream)
             return False
         got = stream.read(IDLE_WAIT_S)
@@ -204,9 +215,8 @@ class Capture:
             return
         self._count += 1
         name = f"{self._count:08d}.seg"
-        segment = Segment(
-            name, cut.after, cut.upto, cut.rows, len(cut.data.payload), cut.last_commit_s, tuple(cut.signals)
-        )
+        size = len(cut.data.payload) + cut.inflated
+        segment = Segment(name, cut.after, cut.upto, cut.rows, size, cut.last_commit_s, tuple(cut.signals))
         self._store.write(name, cut.data)
         with self._changed:
             self._segments.append(segment)
@@ -222,7 +232,7 @@ class Capture:
         stream.tend()
         with self._changed:
             self._changed.wait(PAUSE_WAIT_S)
-        if self._bytes <= self._max_bytes:
+        if not self._bytes or self._bytes + stream.spooled_bytes <= self._max_bytes:
             self._paused = False
             log.info("capture_resumed", waiting_bytes=self._bytes)
 

@@ -1,0 +1,52 @@
+"""Gaps: changes that were left out of the log because an option accepts that."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Changes of the log that are not delivered, with the user's consent.
+
+    Attributes:
+        after: the last log position that was delivered before the gap.
+        upto: the log position from which on changes are delivered again.
+        reason: what changed at the source; a sentence.
+        option: the option and value that accept the gap, such as ``offset.mismatch.strategy=trust_slot``.
+    """
+
+    after: str
+    upto: str
+    reason: str
+    option: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the gap as JSON data, for the offset."""
+        return {"after": self.after, "upto": self.upto, "reason": self.reason, "option": self.option}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the gap that ``to_json`` described."""
+        return cls(data["after"], data["upto"], data["reason"], data["option"])
+
+
+class AcceptedGaps:
+    """The gaps that a connector met since it was made; capture adds to them, the planner reads them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._gaps: list[Gap] = []
+
+    def add(self, gap: Gap) -> None:
+        """Record a gap; one that is known already is ignored."""
+        with self._lock:
+            if gap not in self._gaps:
+                self._gaps.append(gap)
+
+    def all(self) -> tuple[Gap, ...]:
+        """Return the gaps in the order in which they were met."""
+        with self._lock:
+            return tuple(self._gaps)
