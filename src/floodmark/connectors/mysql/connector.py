@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from floodmark.capture.files import open_scratch
+from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import LogStream
+from floodmark.capture.spool import TransactionSpool, Undecided
+from floodmark.capture.spool_files import SpoolFiles
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import Connector, ReadPoint
-from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, Taken, parse_gtids, source_filter
+from floodmark.connectors.mysql.gtid import parse_gtids
+from floodmark.connectors.mysql.log.continuity import (
+    Accepted,
+    KnownPlace,
+    Start,
+    probe,
+    read_mark,
+)
 from floodmark.connectors.mysql.log.decode import BinlogDecoder
+from floodmark.connectors.mysql.log.marks import refuse_an_earlier_end
 from floodmark.connectors.mysql.log.places import Places
+from floodmark.connectors.mysql.log.rereading import Past, beginning, restored
+from floodmark.connectors.mysql.log.search import SEE_THEM, UNSEEN, BranchSearch, listed_branches, names_of
 from floodmark.connectors.mysql.log.signal_rows import SignalRows
-from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
 from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.log.undecided import UndecidedPlaces, undecided_json, undecided_of
+from floodmark.connectors.mysql.log.xa import branch_name
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.catalog import read_collations, read_schema, read_server
 from floodmark.connectors.mysql.schema.follower import SchemaFollower
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes, log_end
-from floodmark.connectors.mysql.server.connection import Connection, close, connect, limit_statements, run
+from floodmark.connectors.mysql.server.connection import (
+    Connection,
+    close,
+    connect,
+    limit_locks,
+    limit_statements,
+    run,
+)
+from floodmark.connectors.mysql.server.identity import ServerIdentity, server_identity
 from floodmark.connectors.mysql.server.preflight import obstacles
 from floodmark.connectors.mysql.server.side_session import BinlogSideSession
 from floodmark.connectors.mysql.snapshot.announcements import announcements
+from floodmark.connectors.mysql.snapshot.definitions import Announced, Definitions
+from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.side_statements import SideStatements
-from floodmark.errors import CheckpointError, ConnectError, SchemaHistoryError, SourceStateError
+from floodmark.errors import ConnectError, LogGoneError, SchemaHistoryError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
 from floodmark.rows.table_version import EventVersions
@@ -35,6 +61,10 @@ from floodmark.snapshot.modes import make_snapshotter
 log = get_logger(__name__)
 
 SCHEMA_TRIES = 20
+BRANCH_CURE = (
+    "Ways out: restore the missing binlog files; set event.deserialization.failure.handling.mode=warn, which leaves "
+    "its changes out, and read its tables again (execute-snapshot); or start with a new checkpoint."
+)
 
 
 class BinlogConnector(Snapshots):
@@ -43,81 +73,197 @@ class BinlogConnector(Snapshots):
     tasks_read = False
 
     def __init__(self, options: BinlogOptions) -> None:
-        super().__init__(options, lambda: connect(options), self._ordinary, self._described, self._position_of)
+        super().__init__(
+            options, self._beside, self._ordinary, self._described, self._position_of, self._reached, self._moved_since
+        )
         load_converters(options)
         self._conn: Connection | None = None
         self._known: Server | None = None
-        self._at = ""
-        self._left = ""
+        self._at: ServerIdentity | None = None
+        self._epoch = 0
+        self.gaps = AcceptedGaps()
         self._places = Places()
-        self._taken = source_filter(options)
-        self._schema = SchemaFollower(options)
+        self._undecided = UndecidedPlaces()
+        self._spool = TransactionSpool(SpoolFiles(options.state_dir, options.owner))
+        self._accepted = Accepted.from_options(options)
+        self._schema = SchemaFollower(options, self.gaps)
+        self._streams = self._limited = False
         self._aside = SideStatements(lambda: BinlogSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the kind of the server; which one it is may change, and ``prepare`` proves that it may go on there."""
+        self._ordinary()
         return {"connector": self._options.connector}
 
     def prepare(
-        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+        self,
+        snapshot: bool,
+        position: str | None,
+        bookmark: dict[str, Any] | None = None,
+        known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
         """Prove that the server writes the log that is needed, and know the tables at the place to start from."""
+        del known
         conn = self._ordinary()
         self._schema.know(self._described(), read_collations(conn))
-        for finding in obstacles(conn, self._described(), self._options):
-            raise SourceStateError(finding.finding, finding.fix)
         self.check()
         if position is not None:
+            self._tables.begun = True
             self._go_on(conn, position, bookmark)
             return position, None
-        point = self.read_point() if snapshot else None
+        listed = listed_branches(conn, self._options.connector)
+        point = super().read_point(begins=True) if snapshot else None
         schema, end = self._settled_schema(conn) if point is None else (point.schema, point.place)
         start = self._position_of(end)
-        self._places.add(start, KnownPlace(server_identity(conn, self._options.connector), end.gtids))
+        self._places.add(start, self._place_of(end))
         self._schema.begin(start, schema)
+        if point is not None:
+            self._keep_announced(point)
+        self._know_prepared(listed, start)
         return start, point
+
+    def _place_of(self, end: LogEnd) -> KnownPlace:
+        assert self._at is not None
+        mark = read_mark(self._beside, self._options.connector, end.position(self._epoch), end.name)
+        # Without GTIDs MySQL has none to tell.
+        gtids = end.gtids if end.gtids or self._described().mariadb else None
+        return KnownPlace(self._at.server, gtids, self._at.host, mark)
+
+    def read_point(self, begins: bool = False) -> MysqlReadPoint:
+        """Open a read point at the end of the log; keep what is announced, if a snapshot begins with it."""
+        point = super().read_point(begins)
+        self._keep_announced(point)
+        return point
+
+    def _keep_announced(self, point: MysqlReadPoint) -> None:
+        if point.announced is not None:
+            self._schema.announce(point.position, point.announced.to_lines())
+            point.announced = None
+
+    def _know_prepared(self, listed: list[bytes] | None, start: str) -> None:
+        """Let the log be read from where the oldest XA transaction was prepared that isn't decided at the start.
+
+        Args:
+            listed: those that were prepared before the start; None: the account may not know. What is not found here
+                is looked for when it is committed, if the server still has that part of the log then.
+            start: position from which on changes are delivered.
+        """
+        if listed is None:
+            log.warning("prepared_transactions_are_unknown", position=start, reason=UNSEEN, next=SEE_THEM)
+        undecided = None
+        if listed:
+            search = self._branch_search(self._beside)
+            places = search.places(listed, Position.parse(start))
+            missing = set(listed) - places.keys()
+            if missing:
+                log.warning("prepared_transactions_are_not_in_the_log", transactions=names_of(missing))
+            begun = {key: place for key, place in places.items() if place is not None}
+            if begun:
+                key, oldest = min(begun.items(), key=lambda one: one[1])
+                # Another server finds the place by the transactions before it.
+                undecided = Undecided(str(oldest), search.gtids_before(oldest), oldest=branch_name(key))
+        self._undecided.add(start, undecided)
 
     def _position_of(self, place: LogEnd) -> str:
         return str(place.position(self._epoch))
 
-    @property
-    def _epoch(self) -> int:
-        """The epoch of positions on the server that the connection leads to."""
+    def _reached(self) -> str:
+        """Return a place that the log has reached, in the numbering of files that the connection counts with."""
         newest = self._places.newest()
-        if newest is None:
-            return 0
-        position, place = newest
-        return Position.parse(position).epoch + (place.server != self._at)
+        return "" if newest is None or Position.parse(newest[0]).epoch != self._epoch else newest[0]
+
+    def _moved_since(self, position: str) -> bool:
+        """Return whether the log has gone on at another server: what lay before a position may come after it there."""
+        newest = self._places.newest()
+        return newest is not None and Position.parse(newest[0]).epoch > Position.parse(position).epoch
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
-        """Return the server and the transactions before a position."""
-        return self._places.to_json(position)
+        """Return what is known of a position.
+
+        That is the server, the transactions before it, what proves its file, the last history entry there, and where
+        the log tells of the XA transactions that are prepared there.
+        """
+        known = self._places.to_json(position)
+        if known is None:
+            return None
+        return {**known, "history": self._schema.newest(position), **undecided_json(self._undecided.at(position))}
+
+    def prove_complete(self, position: str, ends: bool = False) -> None:
+        """Do nothing: what a server leaves out of its binlog is asked at each connection."""
+        del position, ends
 
     def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Any] | None) -> None:
-        place = Position.parse(position)
-        known = None if bookmark is None else KnownPlace(bookmark["server"], bookmark["gtids"])
-        flavor = self._options.connector
-        if known is not None:
-            server = server_identity(conn, flavor)
-            if self._options.gtid_ignore_on_recovery:
-                known = replace(known, server=server)
-            self._places.add(position, known)
-            moved = known.server != server and bool(known.gtids)
-            executed = log_end(conn, flavor, self._described().version).gtids if moved else ""
-            if moved and not _holds(flavor, executed, known.gtids, self._taken):
-                raise CheckpointError(
-                    "This server lacks transactions that the query has delivered: it is another source, or a "
-                    "replica that was promoted before it had received everything.",
-                    "Connect to a server that has them, or start with a new checkpoint and write to a new target.",
-                )
-        find_start(conn, flavor, place, known, self._taken)
+        known = None if bookmark is None else KnownPlace.from_json(bookmark)
         try:
-            self._schema.rewind(position)
+            start = self._proven(position, known)
+            undecided = undecided_of(bookmark)
+            place = Position.parse(position)
+            if undecided is not None and not restored(self._spool, undecided, place, start):
+                assert self._at is not None
+                past = Past(self._options.connector, place, known, undecided, start, self._at)
+                beginning(conn, past, self._accepted)
+        except LogGoneError:
+            self._begin_another_log(position)
+            raise
+        self._epoch = start.epoch
+        if known is not None:
+            self._places.add(position, known)
+        gtids = None if known is None else known.gtids
+        self._undecided.add(position, undecided, gtids or "")
+        try:
+            self._schema.rewind(position, None if bookmark is None else bookmark.get("history"))
         except SchemaHistoryError as exc:
             if not make_snapshotter(self._options).should_snapshot_on_schema_error():
                 raise
             log.warning("schema_history_is_rebuilt", error=exc.what, position=position)
             self._schema.begin(position, self._settled_schema(conn)[0])
+
+    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+        """Prove that the log still reaches to where a micro-batch ends that an earlier process planned.
+
+        Raises:
+            LogGoneError: it doesn't.
+            SourceStateError: it is another server's by now, whose log counts otherwise.
+        """
+        known = None if bookmark is None else KnownPlace.from_json(bookmark)
+        try:
+            epoch = self._prove(position, known)
+        except LogGoneError:
+            self._begin_another_log(position)
+            raise
+        if epoch == Position.parse(position).epoch:
+            return
+        start = self._places.at(position)
+        if known is not None and start is not None and self._same_transactions(start, known):
+            return  # nothing of the log is in it
+        raise SourceStateError(
+            "A micro-batch with changes was planned from another server's log, and its end was not recorded: whether "
+            "the sink has it isn't known, and this server's log counts its changes otherwise.",
+            "Connect to the former server until the micro-batch is committed. If the sink doesn't have it, remove the "
+            "newest file of the checkpoint's directory 'offsets': the changes then come from this server.",
+        )
+
+    def _same_transactions(self, one: KnownPlace, other: KnownPlace) -> bool:
+        flavor = self._options.connector
+        return parse_gtids(flavor, one.gtids or "") == parse_gtids(flavor, other.gtids or "")
+
+    def _begin_another_log(self, position: str) -> None:
+        """Let a snapshot that is taken instead of a lost log come after what was delivered: files may count anew."""
+        self._places.clear()
+        self._undecided.clear()
+        self._epoch = Position.parse(position).epoch + 1
+
+    def _prove(self, position: str, known: KnownPlace | None) -> int:
+        """Prove that the server has the log that a position belongs to; return the epoch of positions there."""
+        return self._proven(position, known).epoch
+
+    def _proven(self, position: str, known: KnownPlace | None) -> Start:
+        """Prove that the server has the log that a position belongs to; return where a stream would begin."""
+        options = self._options
+        start = probe(self._beside, options.connector, Position.parse(position), known, self._accepted)
+        if start.gap is not None:
+            self.gaps.add(start.gap)
+        return start
 
     def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
         """Return the structures of the tables, and a place in the log where they are so."""
@@ -136,24 +282,43 @@ class BinlogConnector(Snapshots):
     def delivered(self, position: str) -> None:
         """Forget what lies before."""
         self._places.forget(position)
+        self._undecided.forget(position)
+        self._spool.forget(position)
         self._schema.forget(position)
 
     def current_position(self) -> str:
         """Return the end of the binlog."""
-        server = self._described()
-        end = log_end(self._ordinary(), server.flavor, server.version)
-        return self._position_of(end)
+        conn, server = self._ordinary(), self._described()
+        reached = self._reached()
+        position = self._position_of(log_end(conn, server.flavor, server.version))
+        refuse_an_earlier_end(position, reached)
+        return position
 
     def lag_bytes(self, position: str) -> int:
         """Return how many bytes of binlog lie between a position and its end."""
-        return lag_bytes(binlogs(self._ordinary()), Position.parse(position))
+        place = Position.parse(position)
+        # Of another server's files only that which follows can be counted.
+        return lag_bytes(binlogs(self._ordinary()), place) if place.epoch == self._epoch else 0
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what the schema change topic tells when a snapshot begins."""
-        return announcements(self._ordinary(), self._options, self._schema.schema, position, token)
+        if not self._options.include_schema_changes:
+            return []
+        lines = self._schema.announced(position)
+        if lines is None:
+            # The schema history was rebuilt, or an earlier version planned it: what the server tells now must do.
+            log.warning("tables_are_announced_as_they_are_now", position=position)
+            definitions, schema = Definitions(self._options), self._schema.schema
+            definitions.read(self._ordinary(), schema)
+            announced = definitions.announced(self._ordinary(), schema)
+        else:
+            announced = Announced.from_lines(lines)
+        return announcements(self._options, announced, position, token)
 
-    def follow_tables(self) -> None:
-        """Do nothing: the binlog holds all tables."""
+    def follow_tables(self, known: Collection[str]) -> frozenset[str]:
+        """Return nothing: the binlog holds all tables."""
+        del known
+        return frozenset()
 
     def oldest_transaction(self) -> int | None:
         """Return nothing: there is no such thing in MySQL's source block."""
@@ -166,25 +331,58 @@ class BinlogConnector(Snapshots):
     def log_stream(self) -> LogStream:
         """Return a new stream of the binlog."""
         options = self._options
+        self._streams = True
         settings = CaptureSettings(
             options.connector,
             options.replica_id,
             options.segment_bytes,
             options.binlog_heartbeat_ms / 1000,
-            taken=self._taken,
+            accepted=self._accepted,
+            gaps=self.gaps,
         )
         count = None
         if options.provide_transaction_metadata:
             count = BinlogDecoder(options, EventVersions(options)).open_events
         return MysqlStream(
-            lambda: connect(options),
+            self._logging,
             settings,
             self._schema,
             self._places.at,
             SignalRows(options),
             self._places.add,
             count,
+            self._places.reads_from,
+            lambda: open_scratch(options.state_dir, options.owner),
+            self._spool,
+            self._undecided,
+            self._search,
         )
+
+    def _search(self, key: bytes, before: Position) -> bool:
+        """Look for an XA transaction that capture hasn't seen being prepared, and is committed now.
+
+        Raises:
+            LogGoneError: it is not in the log any more, and its changes may not be left out.
+        """
+        if self._branch_search(self._of_the_log).keep(key, before):
+            return True
+        mode = self._options.event_deserialization_failure_handling_mode
+        what = (
+            f"The XA transaction {branch_name(key)} is committed at {before}, but the server's log doesn't hold its "
+            "changes: it was prepared before the oldest binlog file, or with sql_log_bin=0."
+        )
+        if mode == "fail":
+            raise LogGoneError(what, BRANCH_CURE)
+        if mode == "warn":
+            log.warning("prepared_transaction_is_left_out", transaction=branch_name(key), position=str(before))
+        option = f"event.deserialization.failure.handling.mode={mode}"
+        self.gaps.add(Gap(str(before), str(replace(before, event=1)), what, option))
+        return False
+
+    def _branch_search(self, connecting: Callable[[], Connection]) -> BranchSearch:
+        options = self._options
+        scratch = lambda: open_scratch(options.state_dir, options.owner)  # noqa: E731
+        return BranchSearch(connecting, options.connector, options.segment_bytes, self._spool, scratch)
 
     def discard_lost_log(self) -> None:
         """Do nothing: a lost binlog leaves nothing behind."""
@@ -201,38 +399,106 @@ class BinlogConnector(Snapshots):
             self._known = read_server(self._ordinary())
         return self._known
 
+    def _logging(self) -> Connection:
+        """Open a connection to a server that logs all that is wanted."""
+        conn = connect(self._options)
+        try:
+            for finding in obstacles(conn, read_server(conn), self._options):
+                raise SourceStateError(finding.finding, finding.fix)
+        except BaseException:
+            close(conn)
+            raise
+        return conn
+
+    def _beside(self) -> Connection:
+        """Open a connection to the server that the one for questions leads to."""
+        return self._connection_to(self._at)
+
+    def _of_the_log(self) -> Connection:
+        """Open a connection to the server that capture reads the log from."""
+        return self._connection_to(self._places.reader[1])
+
+    def _connection_to(self, server: ServerIdentity | None) -> Connection:
+        conn = connect(self._options)
+        try:
+            at = server_identity(conn, self._options.connector)
+            if at != server:
+                raise ConnectError(f"The address leads to another server by now: {at.host} ({at.server}).")
+        except BaseException:
+            close(conn)
+            raise
+        return conn
+
     def _ordinary(self) -> Connection:
-        """Return the connection for questions; a lost one, or one to a server that capture has left, is opened anew."""
-        newest = self._places.newest()
-        captured = "" if newest is None else newest[1].server
+        """Return the connection for questions; a lost one, or one to a server that capture has left, is opened again.
+
+        Raises:
+            ConnectError: it leads to another server than the one that the log comes from.
+            FloodmarkError: that server's log is not the one that was read.
+        """
+        captured, reader = self._places.reader
         if self._conn is not None:
             try:
                 run(self._conn, "SELECT 1", "looking whether the connection is alive")
-                if captured not in (self._at, self._left):
-                    raise ConnectError("The log comes from another server now.")
+                self._agree(reader)
             except ConnectError:
                 close(self._conn)
                 self._conn = None
         if self._conn is None:
-            self._conn = connect(self._options)
-            limit_statements(self._conn, self._options.connector, self._options.query_timeout_ms)
-            at = server_identity(self._conn, self._options.connector)
-            if at != self._at:
-                self._known = None
-            self._at, self._left = at, captured
+            conn = self._logging()
+            try:
+                at, before = server_identity(conn, self._options.connector), self._at
+                self._at = at
+                self._agree(reader)
+                if at != before:
+                    self._known = None
+                    if reader is None:
+                        self._take_up(captured)
+                limit_statements(conn, self._options.connector, self._options.query_timeout_ms)
+            except BaseException:
+                self._at = None
+                close(conn)
+                raise
+            self._conn = conn
+            self._limited = False
+        if self._streams and not self._limited:
+            limit_ms = self._options.snapshot_statement_timeout_ms
+            limit_ms = min(self._options.query_timeout_ms or limit_ms, limit_ms)
+            limit_statements(self._conn, self._options.connector, limit_ms)
+            if self._options.connector == "mysql":
+                # Its limit is for SELECT only.
+                limit_locks(self._conn, limit_ms // 2)
+            self._limited = True
         return self._conn
 
+    def _agree(self, reader: ServerIdentity | None) -> None:
+        """Refuse a server that is not the one that the log comes from; count as the log does if it is.
 
-def _holds(flavor: str, executed: str, known: str, taken: Taken | None) -> bool:
-    """Tell whether all transactions that are known, and count, have been executed."""
-    ours, theirs = parse_gtids(flavor, known), parse_gtids(flavor, executed)
-    if taken is not None:
-        ours = ours.filtered(taken)
-    if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
-        return ours <= theirs
-    assert isinstance(ours, MariadbGtids)
-    assert isinstance(theirs, MariadbGtids)
-    return ours <= theirs
+        Raises:
+            ConnectError: it is another one.
+        """
+        if reader is None:
+            return
+        if reader != self._at:
+            raise ConnectError(f"The log comes from another server now: {reader.host} ({reader.server}).")
+        newest = self._places.newest()
+        if newest is not None:
+            self._epoch = Position.parse(newest[0]).epoch
+
+    def _take_up(self, captured: bool) -> None:
+        """Prove that a server that has not been asked before, and that capture doesn't read from, has the known log."""
+        newest = self._places.newest()
+        if newest is None:
+            return
+        position, known = newest
+        place = Position.parse(position)
+        # Where capture had just moved to another server nothing but that is known yet.
+        epoch = self._prove(position, known) if place.file else None
+        if captured and epoch != place.epoch:
+            # Who moves first would wait for a place that the log may never come to.
+            raise ConnectError("The address leads to another server, and the log doesn't come from there yet.")
+        assert epoch is not None
+        self._epoch = epoch
 
 
 def make_connector(options: BinlogOptions) -> Connector:

@@ -234,6 +234,10 @@ class MariadbGtids:
         """Return the part whose sources count; a source is ``<domain>-<server>``."""
         return MariadbGtids({one: number for one, number in self.last.items() if taken(f"{one[0]}-{one[1]}")})
 
+    def domains(self) -> dict[int, int]:
+        """Return the last number of each domain."""
+        return {domain: number for domain, _, number in self.positions()}
+
     def positions(self) -> MariadbGtids:
         """Return one GTID a domain, its last, which is what a replica's position is."""
         chosen: dict[int, tuple[int, int]] = {}
@@ -252,6 +256,15 @@ def parse_gtids(flavor: str, text: str) -> Gtids:
         CheckpointError: the text is no such set.
     """
     return MariadbGtids.parse(text) if flavor == "mariadb" else MysqlGtids.parse(text)
+
+
+def lacking(ours: Gtids, theirs: Gtids) -> Gtids:
+    """Return what one set of a server's kind holds and another doesn't."""
+    if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
+        return ours - theirs
+    assert isinstance(ours, MariadbGtids)
+    assert isinstance(theirs, MariadbGtids)
+    return ours - theirs
 
 
 def uuid_text(data: bytes) -> str:

@@ -14,6 +14,10 @@ Three kinds of positions come up:
   are done.
 - *a row's*, ``…-T-E-R``.
 
+Rows of a compressed transaction have its offset as E, and as R their number plus the offset of their event in the
+decompressed transaction. What of R goes beyond 32 bits is added to E, where no other event begins: even the best
+compression leaves far more bytes (``within_payload``).
+
 An event's position adds ``-<sub>``, two digits that order the events made from one row.
 """
 
@@ -31,6 +35,7 @@ from floodmark.events.json_text import fixed_width, hex_digits
 
 ALL_ROWS = 0xFFFFFFFF
 """The row of a position after all rows of an event."""
+ROW_BITS = 32
 
 FILE_HEADER_BYTES = 4
 """Where the first event of a binlog file begins."""
@@ -78,6 +83,16 @@ class Position:
     def inside(self) -> bool:
         """Whether it lies inside a transaction."""
         return self.event != 0
+
+
+def within_payload(event: NDArray[np.int64], row: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the event and the row of positions whose row may have more than 32 bits.
+
+    Args:
+        event: offset of the event, shape (positions,).
+        row: shape (positions,).
+    """
+    return event + (row >> ROW_BITS), row & ALL_ROWS
 
 
 def event_places(

@@ -45,10 +45,12 @@ class Boundaries:
     Attributes:
         last_end: index of the last event that ends a transaction; -1 if there is none.
         statements: index and text of statements that may change tables or rows.
+        decisions: index and text of statements that end a prepared XA transaction.
     """
 
     last_end: int = -1
     statements: list[tuple[int, Query]] = field(default_factory=list)
+    decisions: list[tuple[int, Query]] = field(default_factory=list)
 
 
 class BoundaryFinder:
@@ -92,6 +94,8 @@ class BoundaryFinder:
                 explicit.append(index)
             elif query.ends or (not query.controls and not self._inside(index, gtids, explicit)):
                 alone.append(index)
+            if query.decides:
+                found.decisions.append((index, query))
             if not query.controls and not query.tentative:
                 found.statements.append((index, query))
         found.last_end = max([*(int(part[-1]) for part in ends if len(part)), *alone], default=-1)

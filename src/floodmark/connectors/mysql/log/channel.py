@@ -17,12 +17,15 @@ from dataclasses import dataclass
 import pymysql
 
 from floodmark.connectors.mysql.gtid import MysqlGtids
+from floodmark.connectors.mysql.server.binlogs import WAYS_OUT
 from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
-from floodmark.errors import ConnectError, FloodmarkError, LogGoneError, SourceStateError
+from floodmark.errors import ConnectError, FloodmarkError, LogGoneError, SourceStateError, UnreadableLogError
 
 COM_BINLOG_DUMP, COM_REGISTER_SLAVE, COM_BINLOG_DUMP_GTID = 0x12, 0x15, 0x1E
 SEND_ANNOTATE = 0x02
 THROUGH_GTID = 0x04
+NON_BLOCKING = 0x01
+"""The server ends the stream at the end of its log."""
 MAX_DUMP_OFFSET = 0xFFFFFFFF
 """The command has four bytes for an offset."""
 
@@ -32,12 +35,6 @@ REPLICA_NAME = b"floodmark"
 _FATAL_READ = 1236
 _NO_PRIVILEGE = (1227, 1045, 1142)
 _NOT_BINLOGGING = 1381
-
-WAYS_OUT = (
-    "Ways out: restore the missing binlog files if they were moved away; set snapshot.mode=when_needed, which reads "
-    "the tables again; or start with a new checkpoint. To keep it from happening again raise "
-    "binlog_expire_logs_seconds on the server."
-)
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,8 @@ class DumpChannel:
     Args:
         conn: an idle connection, which belongs to the channel from now on.
         flavor: ``mysql`` or ``mariadb``.
-        server_id: under which it registers; no other replica may have it.
+        server_id: under which it registers; no other replica may have it. 0: it is none, and the stream ends where
+            the log ends.
         heartbeat_s: after so long without an event the server sends a heartbeat.
     """
 
@@ -81,7 +79,8 @@ class DumpChannel:
         """
         try:
             self._prepare(start)
-            self._register()
+            if self._server_id:
+                self._register()
             self._conn._execute_command(*self._command(start))  # type: ignore[attr-defined]
         except (pymysql.err.Error, OSError) as exc:
             raise _replica_error(exc, self._server_id) from None
@@ -151,6 +150,8 @@ class DumpChannel:
             head = struct.pack("<HII", THROUGH_GTID, self._server_id, 0)
             return COM_BINLOG_DUMP_GTID, head + struct.pack("<QI", 4, len(gtids)) + gtids
         flags = SEND_ANNOTATE if self._flavor == "mariadb" else 0
+        if not self._server_id:
+            flags |= NON_BLOCKING
         return COM_BINLOG_DUMP, struct.pack("<IHI", start.offset, flags, self._server_id) + file
 
 
@@ -185,15 +186,21 @@ def error_of(code: int, text: str) -> FloodmarkError:
     if any(words in low for words in _GONE):
         return LogGoneError(f"The binlog that the checkpoint needs is gone. {said}", WAYS_OUT)
     if any(words in low for words in _OTHER_LOG):
-        return SourceStateError(
+        return UnreadableLogError(
             f"The server's binlog is not the one that the checkpoint belongs to. {said}",
             "It was reset, or this is another server. " + WAYS_OUT,
         )
     if "max_allowed_packet" in low:
-        return SourceStateError(said, "Raise max_allowed_packet on the server.")
+        return UnreadableLogError(
+            said,
+            "Raise max_allowed_packet on the server if it has so large an event. If not, the place where reading was "
+            f"to go on is not in this log: it was reset, or the server is another one. {WAYS_OUT}",
+        )
     if "shutdown" in low or "being shut down" in low:
         return ConnectError(said)
-    return SourceStateError(said, "mysqlbinlog --verify-binlog-checksum shows whether the file is damaged. " + WAYS_OUT)
+    return UnreadableLogError(
+        said, "mysqlbinlog --verify-binlog-checksum shows whether the file is damaged. " + WAYS_OUT
+    )
 
 
 _GONE = (
@@ -203,6 +210,7 @@ _GONE = (
     "has purged",
     "could not find gtid state requested by slave in any binlog",
     "binlog file where the slave starts has been purged",
+    "truncated in the middle of event",
 )
 _OTHER_LOG = (
     "client requested master to start replication from",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +30,15 @@ from floodmark.connectors.mysql.schema.schema_events import (
     value_text,
 )
 from floodmark.connectors.mysql.schema.table import Table
+from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup
 from floodmark.events.connect_schema import carrying_schema
 from floodmark.rows.change_events import SUBS, ChangeEvents
 from floodmark.rows.changes import TRUNCATE, Rows
+from floodmark.rows.isolation import Isolation
 from floodmark.rows.shapes import TableNames
 from floodmark.rows.table_version import VersionMaker
+from floodmark.snapshot.packing import table_number
 
 MILLI = 1000
 
@@ -48,11 +51,15 @@ class Statement:
         record: number of its record.
         changes: what the schema change topic tells of it.
         emptied: the tables that it truncates.
+        unseen: the tables whose rows it changes without that the log has them.
+        why: what it is that changes them.
     """
 
     record: int
     changes: tuple[SchemaChange, ...]
     emptied: tuple[Table, ...]
+    unseen: tuple[Table, ...] = ()
+    why: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it for a segment's header."""
@@ -60,6 +67,8 @@ class Statement:
             "record": self.record,
             "changes": [change.to_json() for change in self.changes],
             "emptied": [table.to_json() for table in self.emptied],
+            "unseen": [table.to_json() for table in self.unseen],
+            "why": self.why,
         }
 
     @classmethod
@@ -69,6 +78,8 @@ class Statement:
             int(data["record"]),
             tuple(SchemaChange.from_json(change) for change in data["changes"]),
             tuple(Table.from_json(table) for table in data["emptied"]),
+            tuple(Table.from_json(table) for table in data.get("unseen", ())),
+            data.get("why", ""),
         )
 
 
@@ -101,7 +112,7 @@ class DdlEvents:
         }
 
     def groups(
-        self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, wants: Callable[[int], bool]
+        self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, isolation: Isolation
     ) -> Iterator[EventGroup]:
         """Yield the events of statements that are chosen binlog events from ``low`` to before ``high``.
 
@@ -110,11 +121,14 @@ class DdlEvents:
             low: index of an event.
             high: index of an event.
             source: makes source blocks.
-            wants: tells whether a table's changes are delivered.
+            isolation: which tables' changes are delivered.
         """
         for index, statement in self._statements.items():
             if not low <= index < high or not chosen[index]:
                 continue
+            for table in statement.unseen:
+                if isolation.wants(table_number(table.database, table.name)):
+                    isolation.fail_table(TableStructure(table, self._flavor), self._unseen(index, table, statement.why))
             if self._tells:
                 for sub, change in enumerate(statement.changes):
                     yield self._told(index, min(sub, SUBS - 1), change)
@@ -122,7 +136,7 @@ class DdlEvents:
                 continue
             for sub, table in enumerate(statement.emptied):
                 structure = TableStructure(table, self._flavor)
-                if wants(structure.number) and self._options.captures(table.database, table.name):
+                if isolation.wants(structure.number) and self._options.captures(table.database, table.name):
                     yield self._emptied(index, sub, structure, source)
 
     def _told(self, index: int, sub: int, change: SchemaChange) -> EventGroup:
@@ -144,6 +158,15 @@ class DdlEvents:
             **place_columns(events, np.array([index]), np.ones(1, np.int64), sub),
         }
         return EventGroup.of(np.array([(index << ROW_BITS | 1) * SUBS + sub]), columns)
+
+    def _unseen(self, index: int, table: Table, why: str) -> DecodeError:
+        return DecodeError(
+            f"Rows of {table.database}.{table.name} were changed by {why}, at offset {int(self._all.offset[index])} of "
+            f"{self._all.base}.{int(self._all.file[index]):06d}.",
+            "Let no session change captured tables so, and read this one again by a signal (execute-snapshot); rows "
+            "that are gone stay in the target until it is emptied. With inconsistent.schema.handling.mode=warn such "
+            "changes are left out.",
+        )
 
     def _emptied(self, index: int, sub: int, structure: TableStructure, source: StreamedSource) -> EventGroup:
         one = np.ones(1, np.int64)

@@ -188,7 +188,7 @@ class BinlogDecoder:
         """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
         if told is not None:
             yield from told.groups(inside, low, high)
-        yield from ddl.groups(inside, low, high, segment.source, segment.isolation.wants)
+        yield from ddl.groups(inside, low, high, segment.source, segment.isolation)
 
     def open_events(self, data: SegmentData) -> dict[str, int]:
         """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""

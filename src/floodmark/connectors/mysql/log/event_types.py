@@ -73,5 +73,6 @@ ROWS_FLAGS = 6
 STATEMENT_END = 1
 """Flag of a statement's last rows event."""
 
-STANDALONE, DDL_FLAG = 1, 32
-"""Flags of MariaDB's GTID events: the transaction is the one event that follows; it is DDL."""
+STANDALONE, DDL_FLAG, PREPARED_XA, COMPLETED_XA = 1, 32, 64, 128
+"""Flags of MariaDB's GTID events: the transaction is the one event that follows; it is DDL; it prepares an XA
+transaction; it ends a prepared one."""

@@ -8,6 +8,7 @@ Source: MySQL's documentation, "Binlog Event", "Gtid_event", "Query_event"; Mari
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,7 @@ from floodmark.connectors.mysql.log.gtid_events import gtids
 from floodmark.connectors.mysql.log.little_endian import numbers
 from floodmark.connectors.mysql.log.queries import POST_HEADER_BYTES, parse_query
 from floodmark.connectors.mysql.log.segments import OpenTransaction, Places, places
-from floodmark.connectors.mysql.position import ALL_ROWS, Position, event_places
+from floodmark.connectors.mysql.position import Position, event_places, within_payload
 from floodmark.errors import DecodeError
 
 Bytes = NDArray[np.uint8]
@@ -69,12 +70,13 @@ class Events:
         timestamp: seconds since the epoch, shape (events,).
         server: the server that made it, shape (events,).
         file: number of its file, shape (events,).
-        offset: its offset in the file, shape (events,); that of the payload for one inside of a compressed transaction.
+        offset: its offset in the file, shape (events,); that of the payload for one of a compressed transaction.
         transaction: index into ``transactions``, shape (events,).
         inner: where it begins in a decompressed transaction, shape (events,); 0 for others.
         record: number of its record in the segment, shape (events,).
         epoch: of all positions.
         base: the name of the binlog files up to their number's dot.
+        shown: first record, record behind the last, and the offset that events tell of those, if it isn't their own.
     """
 
     buf: Bytes
@@ -91,6 +93,7 @@ class Events:
     transactions: Transactions
     epoch: int
     base: str
+    shown: Sequence[tuple[int, int, int]] = ()
 
     def __len__(self) -> int:
         return len(self.at)
@@ -112,13 +115,13 @@ class Events:
 
     def _beyond(self, start: Numbers, place: Position) -> NDArray[np.bool_]:
         """Tell which events lie after a position."""
-        if place.row not in (0, ALL_ROWS):
-            raise DecodeError(f"The position {place} lies inside an event.")
         if place.epoch != self.epoch:
             return np.full(len(self), self.epoch > place.epoch)
         same = self.file == place.file
         # Where nothing of a transaction is done, its first event comes after the position, too.
-        later = (start > place.transaction) | ((start == place.transaction) & (self.offset > place.event))
+        event, row = within_payload(self.offset, self.inner + 1)
+        behind = (event > place.event) | ((event == place.event) & (row > place.row))
+        later = (start > place.transaction) | ((start == place.transaction) & behind)
         beyond: NDArray[np.bool_] = (self.file > place.file) | (same & later)
         return beyond
 
@@ -129,6 +132,17 @@ class Events:
     def body(self, index: int) -> bytes:
         """Return one event's body."""
         return self.buf[int(self.at[index]) : int(self.end[index])].tobytes()
+
+    @cached_property
+    def shown_offset(self) -> Numbers:
+        """What events tell of their offset in the file, shape (events,)."""
+        if not self.shown:
+            return self.offset
+        offset = self.offset.copy()
+        for first, after, shown in self.shown:
+            low, high = np.searchsorted(self.record, (first, after))
+            offset[low:high] = shown
+        return offset
 
     @cached_property
     def places(self) -> Bytes:
@@ -157,7 +171,9 @@ def _outer_events(data: SegmentData) -> Events:
     size = numbers(buf, starts + kinds.AT_SIZE, 4)
     place = places(data)
     ends = starts + kinds.PACKET + size
-    if (size < kinds.HEADER_BYTES + place.checksum).any() or (ends > np.append(starts[1:], len(buf))).any():
+    # What comes from a compressed transaction begins in the record before.
+    limits = np.append(starts[1:] + kinds.PACKET * place.bare[1:], len(buf))
+    if (size < kinds.HEADER_BYTES + place.checksum).any() or (ends > limits).any():
         raise DecodeError("A binlog event is longer than its record, or shorter than its header.")
     ends -= place.checksum
     kind = buf[starts + kinds.AT_TYPE]
@@ -172,11 +188,12 @@ def _outer_events(data: SegmentData) -> Events:
         place.file,
         place.offset,
         transaction,
-        np.zeros(len(starts), np.int64),
+        place.inner,
         np.arange(len(starts)),
         transactions,
         int(header["epoch"]),
         str(header["base"]),
+        header.get("shown", ()),
     )
 
 
@@ -198,7 +215,7 @@ def _transactions(
         start = begin = opened.start
         if opened.begin is not None:
             thread[0] = parse_query(opened.begin).thread
-            begin = opened.start + len(opened.gtid) + int(place.checksum[0])
+            begin = opened.start + len(opened.gtid) + kinds.CHECKSUM_BYTES * bool(header["checksum"])
     return transaction, Transactions(
         np.concatenate([[start], place.offset[begins]]),
         np.concatenate([[int(header["file"])], place.file[begins]]),
@@ -218,13 +235,23 @@ def _threads(
 ) -> Numbers:
     """Return the session of each transaction: that of its BEGIN, which statements that stand alone lack."""
     thread = np.full(count, -1, np.int64)
-    begun = np.flatnonzero(queries_of(buf, kind, at, end, b"BEGIN"))
+    begun = np.flatnonzero(begins(buf, kind, at, end))
     thread[transaction[begun]] = numbers(buf, at[begun], 4)
     return thread
 
 
-def queries_of(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, word: bytes) -> NDArray[np.bool_]:
-    """Tell which events are Query events with just this text, shape (events,).
+def begins(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers) -> NDArray[np.bool_]:
+    """Return which events are statements that begin a transaction, XA ones included, shape (events,)."""
+    plain = queries_of(buf, kind, at, end, b"BEGIN")
+    if plain.sum() == np.count_nonzero(kind == kinds.QUERY):
+        return plain
+    return plain | queries_of(buf, kind, at, end, b"XA START ", whole=False)
+
+
+def queries_of(
+    buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, word: bytes, whole: bool = True
+) -> NDArray[np.bool_]:
+    """Tell which events are Query events with just this text, or with one that begins so, shape (events,).
 
     Args:
         buf: shape (bytes,).
@@ -232,12 +259,14 @@ def queries_of(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, w
         at: where their bodies begin, shape (events,).
         end: where they end, shape (events,).
         word: the text.
+        whole: whether it is all of the text.
     """
     result: NDArray[np.bool_] = kind == kinds.QUERY
     index = np.flatnonzero(result)
     begin = at[index]
     text = begin + POST_HEADER_BYTES + numbers(buf, begin + _VARIABLES_SIZE, 2) + buf[begin + _DATABASE_SIZE] + 1
-    like = end[index] - text == len(word)
+    size = end[index] - text
+    like = size == len(word) if whole else size >= len(word)
     letters = buf[text[like, None] + np.arange(len(word))]
     like[like] = (letters == np.frombuffer(word, np.uint8)).all(axis=1)
     result[index] = like

@@ -6,7 +6,8 @@ import threading
 from bisect import bisect_right
 from typing import Any
 
-from floodmark.connectors.mysql.log.start import KnownPlace
+from floodmark.connectors.mysql.log.continuity import KnownPlace
+from floodmark.connectors.mysql.server.identity import ServerIdentity
 
 
 class Places:
@@ -16,6 +17,19 @@ class Places:
         self._lock = threading.Lock()
         self._positions: list[str] = []
         self._places: list[KnownPlace] = []
+        self._captured = False
+        self._reader: ServerIdentity | None = None
+
+    def reads_from(self, server: ServerIdentity | None) -> None:
+        """Say which server capture reads the log from; None: it has lost the connection."""
+        with self._lock:
+            self._captured, self._reader = True, server
+
+    @property
+    def reader(self) -> tuple[bool, ServerIdentity | None]:
+        """Whether there is capture, and which server it reads the log from now, if any."""
+        with self._lock:
+            return self._captured, self._reader
 
     def add(self, position: str, place: KnownPlace) -> None:
         """Remember a position; it doesn't lie before those that are known, unless the log is read again."""
@@ -42,7 +56,13 @@ class Places:
             first = max(bisect_right(self._positions, position) - 1, 0)
             del self._positions[:first], self._places[:first]
 
+    def clear(self) -> None:
+        """Forget all positions."""
+        with self._lock:
+            self._positions.clear()
+            self._places.clear()
+
     def to_json(self, position: str) -> dict[str, Any] | None:
         """Return what is known of a position, for the offset."""
         place = self.at(position)
-        return None if place is None else {"server": place.server, "gtids": place.gtids}
+        return None if place is None else place.to_json()

@@ -30,6 +30,8 @@ _CONTROL = re.compile(
     re.IGNORECASE,
 )
 
+_DECIDES = re.compile(r"\s*XA\s+(?:COMMIT|ROLLBACK)\b", re.IGNORECASE)
+
 _FLAGS2, _SQL_MODE, _CATALOG, _INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = 0, 1, 2, 3, 4, 5, 6
 _LC_TIME, _CHARSET_DATABASE, _TABLE_MAP, _MASTER_DATA, _INVOKER, _UPDATED_DBS, _MICROSECONDS = 7, 8, 9, 10, 11, 12, 13
 _COMMIT_TS, _COMMIT_TS2, _EXPLICIT_TS, _DDL_XID, _UTF8MB4, _REQUIRE_KEY, _ENCRYPTION = 14, 15, 16, 17, 18, 19, 20
@@ -89,6 +91,11 @@ class Query:
     def ends(self) -> bool:
         """Whether it ends one, whatever was before."""
         return self._is("end")
+
+    @property
+    def decides(self) -> bool:
+        """Whether it ends a prepared XA transaction."""
+        return _DECIDES.match(self.sql) is not None
 
     @property
     def controls(self) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.events import Events
-from floodmark.connectors.mysql.position import Position, positions
+from floodmark.connectors.mysql.position import Position, event_places, positions, within_payload
 from floodmark.connectors.mysql.rows import source_block
 from floodmark.connectors.mysql.rows.structure import TableStructure
 from floodmark.events.json_text import Joiner, closed, dumps, string
@@ -67,8 +67,8 @@ class RowChanges:
         """Return the position of one change."""
         events, event = self.events, int(self.event[index])
         transaction = int(events.transactions.start[events.transaction[event]])
-        row = int(events.inner[event] + self.number[index])
-        return str(Position(events.epoch, int(events.file[event]), transaction, int(events.offset[event]), row))
+        offset, row = within_payload(events.offset[[event]], events.inner[[event]] + self.number[index])
+        return str(Position(events.epoch, int(events.file[event]), transaction, int(offset[0]), int(row[0])))
 
     def raw(self, index: int) -> bytes:
         """Return the body of one change's event."""
@@ -91,8 +91,12 @@ def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> 
     """
     transaction = events.transaction[event]
     known = events.transactions
+    offset, row = within_payload(events.offset[event], events.inner[event] + number)
+    places = events.places[event]
+    if len(row) and (offset != events.offset[event]).any():
+        places = event_places(events.epoch, events.file[event], known.start[transaction], offset)
     return {
-        "position": positions(events.places[event], events.inner[event] + number, sub),
+        "position": positions(places, row, sub),
         "txid": known.gtid.take(pa.array(transaction)),
         "source_ts": pa.array(times_us(events)[event]).cast(pa.timestamp("us", tz="UTC")),
     }
@@ -139,7 +143,7 @@ class StreamedSource:
             .add(f',"file":"{base}.')
             .add(numbers)
             .add('","pos":')
-            .add(text_of(events.offset))
+            .add(text_of(events.shown_offset))
             .add(',"row":')
             .join(rows)
         )

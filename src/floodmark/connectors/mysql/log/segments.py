@@ -11,11 +11,16 @@ The header:
 - ``epoch``, ``file``, ``at``, ``checksum``: number of the file of the first record, its offset, and whether events
   end with a CRC32;
 - ``moves``: ``[record, file, offset, checksum]`` for each record that begins another file;
+- ``payloads``: ``[record, count, offset, begin]`` for each run of records that come from a compressed transaction:
+  offset of its event in the file, and where the first of them begins in the decompressed transaction. They follow
+  each other there, have no checksums, and no packet header: their starts lie in the record before;
 - ``gtids``: the GTIDs of all transactions before the segment; null if they are not known;
 - ``tables``: for each TABLE_MAP event that begins to be in force ``record``, ``table_id``, ``database``, ``table``
   and ``structure`` (null: not known, or not captured). An entry holds for rows events behind its record until
   the next entry of the same id. Tables of compressed transactions have their payload's record. Those of a
   statement that began in an earlier segment have the record -1 and ``map``, the TABLE_MAP event;
+- ``shown``: ``[record, behind, offset]`` for each run of records whose events tell another offset than their own: the
+  changes of an XA transaction, which lie where it is committed (see ``branches``);
 - ``transaction``: null, or of the transaction that is open at the begin: ``start``, the offset of its first event,
   and the events ``gtid``, ``begin`` (null if there is none) and ``statement`` (the text of the statement that goes
   on, or null). These events are in base64, from the event's header, without checksum.
@@ -81,13 +86,17 @@ class Places:
 
     Attributes:
         file: number of each record's file, shape (records,).
-        offset: in that, shape (records,).
+        offset: in that, shape (records,); that of the payload for those of a compressed transaction.
         checksum: bytes of each event's checksum, shape (records,).
+        inner: where each begins in a compressed transaction, shape (records,); 0 for others.
+        bare: which ones come from a compressed transaction, shape (records,).
     """
 
     file: NDArray[np.int64]
     offset: NDArray[np.int64]
     checksum: NDArray[np.int64]
+    inner: NDArray[np.int64]
+    bare: NDArray[np.bool_]
 
 
 def places(data: SegmentData) -> Places:
@@ -97,11 +106,41 @@ def places(data: SegmentData) -> Places:
     moves = [[0, header["file"], header["at"], header["checksum"]], *header["moves"]]
     ends = [*(move[0] for move in moves[1:]), len(starts)]
     file, offset, checksum = (np.empty(len(starts), np.int64) for _ in range(3))
+    inner, bare = np.zeros(len(starts), np.int64), np.zeros(len(starts), bool)
+    for record, count, place, begin in header["payloads"]:
+        run = slice(record, record + count)
+        sizes = le_view(data.payload, "<u4")[starts[run] + AT_SIZE].astype(np.int64)
+        inner[run] = begin + np.cumsum(sizes) - sizes
+        offset[run] = place
+        bare[run] = True
     for (record, number, at, checked), end in zip(moves, ends, strict=True):
         file[record:end] = number
-        offset[record:end] = offsets_of(data.payload, starts[record:end], at)
         checksum[record:end] = CHECKSUM_BYTES if checked else 0
-    return Places(file, offset, checksum)
+        own = record + np.flatnonzero(~bare[record:end])
+        offset[own] = offsets_of(data.payload, starts[own], at)
+    checksum[bare] = 0
+    return Places(file, offset, checksum, inner, bare)
+
+
+def payload_runs(
+    buf: NDArray[np.uint8], starts: NDArray[np.int64], offsets: NDArray[np.int64], upto: NDArray[np.int64]
+) -> list[tuple[int, int, int, int]]:
+    """Return the header's ``payloads``.
+
+    Args:
+        buf: the records.
+        starts: where the records start, shape (records,).
+        offsets: in the file, shape (records,).
+        upto: where each ends in its compressed transaction, shape (records,); negative for others.
+    """
+    found = []
+    bare = np.flatnonzero(upto >= 0)
+    for run in np.split(bare, np.flatnonzero((np.diff(bare) > 1) | (np.diff(upto[bare]) <= 0)) + 1):
+        if len(run):
+            first = int(run[0])
+            size = int(le_view(buf, "<u4")[int(starts[first]) + AT_SIZE])
+            found.append((first, len(run), int(offsets[first]), int(upto[first]) - size))
+    return found
 
 
 def offsets_of(buf: NDArray[np.uint8], starts: NDArray[np.int64], at: int) -> NDArray[np.int64]:

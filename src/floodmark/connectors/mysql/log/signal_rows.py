@@ -12,7 +12,8 @@ from floodmark.connectors.mysql.log.row_columns import image_columns
 from floodmark.connectors.mysql.log.row_events import row_events
 from floodmark.connectors.mysql.log.row_images import image_of, split_events
 from floodmark.connectors.mysql.log.tables import SegmentTables
-from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.position import Position, within_payload
+from floodmark.snapshot.signals import MOST_CHARACTERS
 
 FIELDS = ("id", "type", "data")
 
@@ -56,16 +57,22 @@ class SignalRows:
             split = split_events(one.buf, one.begin, one.end, None, image_of(layouts, one.bitmaps()[0][0]))
             assert split.after is not None
             columns = tables.relations[relation].columns
+            # MariaDB tells whole seconds.
+            micros = int(events.transactions.commit_us[events.transaction[event]])
+            millis = micros // 1000 if micros > 0 else int(events.timestamp[event]) * 1000
             rows = image_columns(one.buf, split.after, columns, layouts, len(split.number), None)
             texts = [column.values.to_pylist() for column in rows[: len(FIELDS)]]
             for number, values in zip(split.number.tolist(), zip(*texts, strict=True), strict=True):
+                offset, inner = within_payload(events.offset[[event]], events.inner[[event]] + number)
                 place = Position(
                     events.epoch,
                     int(events.file[event]),
                     int(events.transactions.start[events.transaction[event]]),
-                    int(events.offset[event]),
-                    int(events.inner[event]) + number,
+                    int(offset[0]),
+                    int(inner[0]),
                 )
-                named = {name: str(value or "") for name, value in zip(FIELDS, values, strict=True)}
-                result.append((str(place), named))
+                named = {
+                    name: str(value or "")[: MOST_CHARACTERS + 1] for name, value in zip(FIELDS, values, strict=True)
+                }
+                result.append((str(place), {**named, "millis": str(millis)}))
         return result

@@ -6,36 +6,38 @@ which tables they touch, and statements that may change tables.
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
+from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.mysql.gtid import Gtids, Taken, parse_gtids
-from floodmark.connectors.mysql.log.boundaries import type_set
-from floodmark.connectors.mysql.log.channel import DumpChannel
-from floodmark.connectors.mysql.log.event_types import AT_TIMESTAMP, CHECKSUM_BYTES, GTIDS, PACKET
-from floodmark.connectors.mysql.log.packets import le_view
-from floodmark.connectors.mysql.log.receiver import Receiver
-from floodmark.connectors.mysql.log.segments import OpenTransaction, event_at
-from floodmark.connectors.mysql.log.start import KnownPlace, find_start, server_identity
-from floodmark.connectors.mysql.log.touched import Structures, Touched, opened_at_end
-from floodmark.connectors.mysql.log.transactions import parse_gtid, with_transactions
-from floodmark.connectors.mysql.log.waiting import Bytes, Indices
-from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.capture.spool import TransactionSpool, Undecided
+from floodmark.connectors.mysql.log.branches import Branches, Search
+from floodmark.connectors.mysql.log.continuity import (
+    Accepted,
+    Dump,
+    KnownPlace,
+    open_dump,
+)
+from floodmark.connectors.mysql.log.cutting import Cutter
+from floodmark.connectors.mysql.log.executed import Executed
+from floodmark.connectors.mysql.log.inflation import Scratch
+from floodmark.connectors.mysql.log.rereading import Past, Rereading, restored
+from floodmark.connectors.mysql.log.segment_maker import SegmentMaker, Signals
+from floodmark.connectors.mysql.log.touched import Structures
+from floodmark.connectors.mysql.log.undecided import UndecidedPlaces
+from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import Connection, close
-from floodmark.errors import ConnectError, DecodeError, SourceStateError
+from floodmark.connectors.mysql.server.identity import ServerIdentity, server_identity
+from floodmark.errors import ConnectError
 
 BURST_BYTES = 64 << 10
 BURST_PAUSE_S = 0.002
 HEARTBEAT_S = 10.0
 SILENCE_S = 60.0
-
-_GTIDS = type_set(*GTIDS)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class CaptureSettings:
         segment_bytes: size at which a segment is full.
         heartbeat_s: after so long without an event the server says that it is there.
         silence_s: after so long without anything the connection counts as lost.
-        taken: which sources' GTIDs count when another server is read.
+        accepted: what the options accept when the log is another one.
+        gaps: gets what was accepted.
     """
 
     flavor: str
@@ -56,36 +59,26 @@ class CaptureSettings:
     segment_bytes: int
     heartbeat_s: float = HEARTBEAT_S
     silence_s: float = SILENCE_S
-    taken: Taken | None = None
-
-
-class Signals(Protocol):
-    """Finds signals in segments."""
-
-    def is_signal_table(self, database: str, table: str) -> bool:
-        """Tell whether signals come by rows of a table."""
-
-    def signals(self, data: SegmentData, after: str, upto: str) -> Sequence[tuple[str, dict[str, str]]]:
-        """Return the signals of a segment that touches such a table, each with its position.
-
-        Args:
-            data: the segment.
-            after: position just before it.
-            upto: position of its end.
-        """
+    accepted: Accepted = field(default_factory=Accepted)
+    gaps: AcceptedGaps = field(default_factory=AcceptedGaps)
 
 
 class MysqlStream:
     """A ``LogStream`` over one replication connection.
 
     Args:
-        connect: returns a new ordinary connection; the stream opens two and closes them.
+        connect: returns a new ordinary connection to a server that logs all that is wanted.
         settings: of capture.
         structures: of tables; follow the log with it.
         known: returns what else is known of a position; None: nothing, so it can only be found on its own server.
         signals: finds signals; None: there are none.
         told: is told what is known of each cut's end, and of where another server's positions begin.
         count: counts the events of each table in the transaction that a segment leaves open; None: nobody counts.
+        reads_from: is told which server the log comes from; None when the connection is closed.
+        scratch: opens files without a name, for large compressed transactions.
+        spool: keeps prepared XA transactions; by default in memory.
+        undecided: what the resume state says of them; is told of each cut.
+        search: finds prepared transactions in the log before a position; see ``Branches``.
     """
 
     def __init__(
@@ -97,73 +90,172 @@ class MysqlStream:
         signals: Signals | None = None,
         told: Callable[[str, KnownPlace], None] | None = None,
         count: Callable[[SegmentData], Mapping[str, int]] | None = None,
+        reads_from: Callable[[ServerIdentity | None], None] | None = None,
+        scratch: Scratch = tempfile.TemporaryFile,
+        spool: TransactionSpool | None = None,
+        undecided: UndecidedPlaces | None = None,
+        search: Search | None = None,
     ) -> None:
         self._connect = connect
         self._settings = settings
         self._structures = structures
-        self._touched = Touched(structures)
+        self._maker = SegmentMaker(settings.flavor, structures, signals, count)
         self._known = known
-        self._signals = signals
         self._told = told
-        self._count = count
-        self._channel: DumpChannel | None = None
-        self._receiver = Receiver(settings.segment_bytes, 0, 0, 0, None)
-        self._transaction: OpenTransaction | None = None
-        self._resume: Position | None = None
-        self._epoch = 0
-        self._after = ""
-        self._server = ""
-        self._gtids: Gtids | None = None
+        self._reads_from = reads_from
+        self._scratch = scratch
+        self._branches = Branches(spool or TransactionSpool(), settings.segment_bytes, search)
+        self._undecided = undecided or UndecidedPlaces()
+        self._position = ""
+        self._dump: Dump | None = None
+        self._cutter: Cutter | None = None
+        self._rereading: Rereading | None = None
         self._last_data = 0.0
 
     def open(self, position: str) -> None:
-        """Connect and let the server send what comes after a position."""
+        """Connect and let the server send what comes after a position, once it has proven that it is the same log."""
+        self._position = position
+        dump = self._proven()
+        try:
+            undecided = self._recall(position, dump)
+        except BaseException:
+            dump.close()
+            raise
+        self._last_data = time.monotonic()
+        if undecided is None:
+            self._begin(dump)
+        else:
+            dump.close()
+            self._rereading = self._read_again(dump, undecided)
+
+    def _proven(self) -> Dump:
+        """Return a connection that sends what comes after the position, and has proven that it is the same log."""
         settings = self._settings
-        place = Position.parse(position)
-        known = self._known(position)
+        return open_dump(
+            self._connect,
+            settings.flavor,
+            Position.parse(self._position),
+            self._known(self._position),
+            settings.accepted,
+            settings.server_id,
+            settings.heartbeat_s,
+            settings.segment_bytes,
+            settings.silence_s,
+            self._scratch,
+        )
+
+    def _begin(self, dump: Dump) -> None:
+        """Take what a connection sends, from the position on."""
+        settings, position, start = self._settings, self._position, dump.start
+        self._dump = dump
+        self._structures.rewind(position)
+        place, known = Position.parse(position), self._known(position)
+        # What was delivered of an open transaction comes again, since it is to be known what it is.
+        resume = place if start.continues and place.inside else None
+        dump.receiver.partial = place.inside
+        self._cutter = Cutter(
+            position,
+            start.epoch,
+            resume,
+            dump.receiver,
+            dump.server,
+            Executed(settings.flavor, None if known is None else known.gtids),
+            self._maker,
+            self._branches,
+            self._undecided,
+            self._told,
+            settings.segment_bytes,
+        )
+        if start.gap is not None:
+            settings.gaps.add(start.gap)
+        if self._told is not None and not start.continues:
+            # From here on positions count this server's files.
+            self._told(str(Position(start.epoch, 0, 0)), self._cutter.place)
+        if self._reads_from is not None:
+            self._reads_from(dump.server)
+        self._cutter.sift()
+
+    def _recall(self, position: str, dump: Dump) -> Undecided | None:
+        """Let the spool hold what is prepared at a position; return from where the log tells what it lacks, if any."""
+        self._branches.abandon()
+        spool = self._branches.spool
+        if spool.position == position:
+            return None
+        undecided = self._undecided.at(position)
+        if undecided is None:
+            spool.clear(position)
+            return None
+        if restored(spool, undecided, Position.parse(position), dump.start):
+            if undecided.at == position:
+                return None
+            undecided = replace(undecided, begin=undecided.at)
+        else:
+            spool.clear("")
+        # Nothing may take the spool for one that is up to date until the log has been read again.
+        spool.position = ""
+        return undecided
+
+    def _read_again(self, proven: Dump, undecided: Undecided) -> Rereading:
+        """Return what reads the log before the position again, on the server that was proven to have it."""
+        settings, position = self._settings, self._position
+        past = Past(
+            settings.flavor, Position.parse(position), self._known(position), undecided, proven.start, proven.server
+        )
         conn = self._connect()
         try:
-            self._server = server_identity(conn, settings.flavor)
-            start = find_start(conn, settings.flavor, place, known, settings.taken)
-        finally:
+            _refuse_others(server_identity(conn, settings.flavor), past)
+            return Rereading(
+                past,
+                conn,
+                settings.accepted,
+                self._branches,
+                settings.segment_bytes,
+                settings.server_id,
+                settings.heartbeat_s,
+                self._scratch,
+            )
+        except BaseException:
             close(conn)
-        self._structures.rewind(position)
-        self._after = position
-        self._epoch = start.epoch
-        self._gtids = parse_gtids(settings.flavor, known.gtids) if known else None
-        if self._told is not None and self.place is not None and not start.continues:
-            # From here on positions count this server's files.
-            self._told(str(Position(self._epoch, 0, 0)), self.place)
-        file = place.file if start.continues else 0
-        skips = start.continues and start.dump.offset < place.transaction
-        skip_before = place.transaction if skips else None
-        self._receiver = Receiver(settings.segment_bytes, start.epoch, file, start.dump.offset, skip_before)
-        # What was delivered of an open transaction comes again, since it is to be known what it is.
-        self._resume = place if start.continues and place.inside else None
-        self._receiver.partial = place.inside
-        self._channel = DumpChannel(self._connect(), settings.flavor, settings.server_id, settings.heartbeat_s)
-        self._channel.start(start.dump)
-        self._last_data = time.monotonic()
+            raise
 
-    @property
-    def place(self) -> KnownPlace | None:
-        """What is known of the end of the last cut besides its position; None if GTIDs are not known."""
-        return None if self._gtids is None else KnownPlace(self._server, str(self._gtids))
+    def _go_on(self, rereading: Rereading) -> None:
+        """Begin at the position, if it still lies in the log that was read again."""
+        self._rereading = None
+        rereading.close()
+        dump = self._proven()
+        try:
+            _refuse_others(dump.server, rereading.past)
+            known = self._known(self._position)
+            gtids = "" if known is None or known.gtids is None else known.gtids
+            self._undecided.add(self._position, self._branches.spool.save(self._position), gtids, stepped=True)
+        except BaseException:
+            dump.close()
+            raise
+        self._begin(dump)
 
     def read(self, timeout: float) -> int:
         """Take what has arrived and find the events in it; return its bytes."""
-        assert self._channel is not None
-        receiver = self._receiver
-        count = self._channel.read_into(receiver.space(), timeout)
+        rereading, held = self._rereading, False
+        if rereading is not None:
+            count = rereading.read(timeout)
+            if rereading.over:
+                self._go_on(rereading)
+                self.tend()
+        else:
+            assert self._dump is not None
+            assert self._cutter is not None
+            if self._cutter.delivering:
+                # What is here already comes first.
+                self.tend()
+                return 0
+            held = self._dump.receiver.holding
+            count = self._dump.receiver.receive(self._dump.channel.read_into, timeout)
+            if count:
+                self._cutter.sift()
         if count:
-            self._last_data = time.monotonic()
-            receiver.take(count)
-            self._skip_resumed()
-            if receiver.empty:
-                # What belongs to no transaction, or is skipped, must not fill the buffer.
-                receiver.drop(receiver.waiting.count)
+            self.tend()
             # Leaving the server a moment lets it write and us read in large pieces: cheaper for both.
-            if count >= BURST_BYTES:
+            if count >= BURST_BYTES and not held:
                 time.sleep(BURST_PAUSE_S)
         elif time.monotonic() - self._last_data > self._settings.silence_s:
             raise ConnectError(f"Nothing came from the server for {self._settings.silence_s:.0f} s.")
@@ -174,23 +266,34 @@ class MysqlStream:
         self._last_data = time.monotonic()
 
     @property
+    def place(self) -> KnownPlace:
+        """What is known of the end of the last cut, or of idle log behind it, besides its position."""
+        assert self._cutter is not None
+        return self._cutter.place
+
+    @property
     def full(self) -> bool:
         """Whether a segment's worth of events has been received."""
-        return self._receiver.framed >= self._settings.segment_bytes
+        return self._cutter is not None and self._cutter.full
+
+    @property
+    def spooled_bytes(self) -> int:
+        """How many bytes of transactions wait that aren't decided yet."""
+        return self._branches.spool.held_bytes
 
     @property
     def received(self) -> str:
         """Position of the last transaction end that has come."""
-        waiting = self._receiver.waiting
-        return str(waiting.cut_place) if waiting.cut_count else self._after
+        return self._position if self._cutter is None else self._cutter.received
 
     @property
     def idle_position(self) -> str | None:
         """Up to where the log holds nothing but what was cut; None if events wait."""
-        receiver = self._receiver
-        if not receiver.idle:
-            return None
-        return max(self._after, str(Position(self._epoch, receiver.file, receiver.offset)))
+        return None if self._cutter is None else self._cutter.idle_position
+
+    def cut(self, force: bool) -> Cut | None:
+        """Close what was received up to the last transaction end, or all of it if ``force`` and there is none."""
+        return None if self._cutter is None else self._cutter.cut(force)
 
     def confirm(self, position: str) -> None:
         """Do nothing: the server keeps its binlog as long as its own settings say."""
@@ -200,140 +303,21 @@ class MysqlStream:
 
     def close(self) -> None:
         """Close the connection."""
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            channel.close()
+        rereading, self._rereading = self._rereading, None
+        if rereading is not None:
+            rereading.close()
+        dump, self._dump, self._cutter = self._dump, None, None
+        if dump is not None:
+            dump.close()
+        if self._reads_from is not None:
+            self._reads_from(None)
 
-    def cut(self, force: bool) -> Cut | None:
-        """Close what was received up to the last transaction end, or all of it if ``force`` and there is none."""
-        receiver = self._receiver
-        waiting = receiver.waiting
-        if self._resume is not None:
-            return None
-        inside = not waiting.cut_count
-        if not inside:
-            count, size = waiting.cut_count, waiting.cut_bytes
-        elif force and waiting.count and receiver.inside:
-            count, size = waiting.count, receiver.framed
-        else:
-            return None
-        starts, types, offsets = waiting.arrays(count)
-        gtids = np.flatnonzero(_GTIDS[types])
-        payload = receiver.buffer[:size]
-        data = SegmentData(payload, starts.astype(np.uint32), self._header(starts, types, offsets, gtids))
-        commit_s = self._commit_s(starts, gtids)
-        if inside:
-            opened = self._opened(count)
-            if opened is None:
-                raise DecodeError("The binlog holds events outside of a transaction.")
-            if self._count is not None:
-                opened = replace(opened, events=self._count(data))
-            place = Position(self._epoch, receiver.file, opened.start, int(offsets[-1]), ALL_ROWS)
-        else:
-            opened, place = None, waiting.cut_place
-            self._add_gtids(payload, starts[gtids])
-        upto = str(place)
-        cut = Cut(data, self._after, upto, count, commit_s, self._signals_in(data, upto))
-        self._transaction = opened
-        self._after = upto
-        receiver.partial = inside
-        receiver.hand_over(count, size)
-        if self._told is not None and self.place is not None:
-            self._told(upto, self.place)
-        return cut
 
-    def _header(self, starts: Indices, types: Bytes, offsets: Indices, gtids: Indices) -> dict[str, Any]:
-        """Return the segment's header, and apply its statements to the structures."""
-        waiting = self._receiver.waiting
-        count = len(starts)
-        moves = [move for move in waiting.moves if move[0] < count]
-        statements = []
-        for record, query in waiting.statements:
-            if record < count:
-                place = self._statement_place(record, offsets, gtids)
-                statements.append((record, query, str(place)))
-        tables, told = self._touched.entries(
-            self._receiver.buffer,
-            starts,
-            types,
-            waiting.checksums(count),
-            statements,
-            [move[0] for move in moves[1:]],
-            self._transaction,
-        )
-        return {
-            "flavor": self._settings.flavor,
-            "server_version": self._receiver.version,
-            "base": self._receiver.base,
-            "epoch": self._epoch,
-            "file": moves[0][1],
-            "at": int(offsets[0]),
-            "checksum": moves[0][2],
-            "moves": [[record, file, int(offsets[record]), checked] for record, file, checked in moves[1:]],
-            "gtids": None if self._gtids is None else str(self._gtids),
-            "transaction": self._transaction.to_json() if self._transaction else None,
-            "tables": tables,
-            "statements": told,
-        }
+def _refuse_others(server: ServerIdentity, past: Past) -> None:
+    """Refuse a server that is not the one that was proven to have the log.
 
-    def _statement_place(self, record: int, offsets: Indices, gtids: Indices) -> Position:
-        before = int(np.searchsorted(gtids, record, side="right"))
-        begun = self._transaction.start if self._transaction else 0
-        begin = int(offsets[gtids[before - 1]]) if before else begun
-        return Position(self._epoch, self._receiver.waiting.file(record), begin, int(offsets[record]), 1)
-
-    def _signals_in(self, data: SegmentData, upto: str) -> Sequence[tuple[str, dict[str, str]]]:
-        finder = self._signals
-        if finder is None:
-            return []
-        tables = data.header["tables"]
-        touched = any(finder.is_signal_table(one["database"], one["table"]) for one in tables)
-        return finder.signals(data, self._after, upto) if touched else []
-
-    def _commit_s(self, starts: Indices, gtids: Indices) -> float:
-        """Return when the last transaction was committed."""
-        buffer = self._receiver.buffer
-        event = self._transaction.gtid if self._transaction is not None else None
-        if len(gtids):
-            event = event_at(buffer, int(starts[gtids[-1]]), 0)
-        commit_us = parse_gtid(event).commit_us if event is not None else 0
-        return commit_us / 1e6 if commit_us else float(le_view(buffer, "<u4")[int(starts[-1]) + AT_TIMESTAMP])
-
-    def _add_gtids(self, payload: Bytes, starts: Indices) -> None:
-        """Take the GTIDs of transactions that are whole now."""
-        if self._gtids is None:
-            return
-        if self._transaction is not None:
-            record = np.frombuffer(bytes(PACKET) + self._transaction.gtid + bytes(CHECKSUM_BYTES), np.uint8)
-            self._gtids = with_transactions(self._gtids, record, np.zeros(1, np.int64))
-        self._gtids = with_transactions(self._gtids, payload, starts)
-
-    def _opened(self, count: int) -> OpenTransaction | None:
-        """Return the transaction that is open behind the first records."""
-        receiver = self._receiver
-        starts, types, offsets = receiver.waiting.arrays(count)
-        return opened_at_end(receiver.buffer, starts, types, offsets, receiver.checksum, self._transaction)
-
-    def _skip_resumed(self) -> None:
-        """Drop the events of a transaction that were in segments before a restart; keep what they say of it."""
-        receiver, resume = self._receiver, self._resume
-        if resume is None or not receiver.waiting.count:
-            return
-        # A transaction is in one file; others may have come behind it.
-        _, types, offsets = receiver.waiting.arrays(receiver.waiting.in_file(resume.file))
-        again = int(np.searchsorted(offsets, resume.event, side="right"))
-        last = int(offsets[again - 1]) if again else 0
-        arrived = last == resume.event
-        began = self._transaction is not None or (int(offsets[0]) == resume.transaction and _GTIDS[types[0]])
-        if not began or not again or (again < len(offsets) and not arrived):
-            raise SourceStateError(
-                f"The binlog has no event at offset {resume.event} of the transaction at {resume.transaction}, where "
-                "the checkpoint goes on.",
-                "It was reset, or this is another server.",
-            )
-        if not arrived and not self.full:
-            return
-        self._transaction = self._opened(again)
-        receiver.drop(again)
-        if arrived:
-            self._resume = None
+    Raises:
+        ConnectError: it is another one, or it was started again.
+    """
+    if server != past.server:
+        raise ConnectError(f"The address leads to another server by now: {server.host} ({server.server}).")

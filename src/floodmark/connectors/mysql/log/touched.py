@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from floodmark.connectors.mysql.log.compressed import payload_events
 from floodmark.connectors.mysql.log.event_types import (
     AT_BODY,
-    AT_TYPE,
     GTIDS,
     HEADER_BYTES,
     QUERIES,
@@ -27,8 +26,10 @@ from floodmark.connectors.mysql.log.event_types import (
     TYPE,
 )
 from floodmark.connectors.mysql.log.queries import Query, parse_query
+from floodmark.connectors.mysql.log.records import Records
 from floodmark.connectors.mysql.log.segments import OpenTransaction, event_at
 from floodmark.connectors.mysql.log.table_map import table_ids, table_name
+from floodmark.errors import DecodeError
 
 
 class Structure(Protocol):
@@ -148,45 +149,41 @@ def _maps(
     return sorted(found, key=lambda one: one[0])
 
 
-def opened_at_end(
-    buf: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    types: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    checksum: int,
-    before: OpenTransaction | None,
-) -> OpenTransaction | None:
+def opened_at_end(records: Records, before: OpenTransaction | None) -> OpenTransaction | None:
     """Return the transaction that is open behind some records.
 
     Args:
-        buf: the records.
-        starts: where they start, shape (records,).
-        types: of their events, shape (records,).
-        offsets: in the file, shape (records,).
-        checksum: size of checksums.
+        records: at least one.
         before: the transaction that is open at their begin.
+
+    Raises:
+        DecodeError: an event is not what it should be.
     """
+    buf, starts, types = records.buffer, records.starts, records.types
     gtids = np.flatnonzero(np.isin(types, GTIDS))
     first = 0
     opened = before
     if len(gtids):
         first = int(gtids[-1])
-        opened = OpenTransaction(int(offsets[first]), event_at(buf, int(starts[first]), checksum))
+        opened = OpenTransaction(int(records.offsets[first]), records.event(first))
     if opened is None:
         return None
     if opened.begin is None:
         for record in (first + np.flatnonzero(np.isin(types[first:], QUERIES)))[:1].tolist():
-            event = event_at(buf, int(starts[record]), checksum)
+            event = records.event(record)
             if parse_query(event).starts:
                 opened = replace(opened, begin=event)
     rows = first + np.flatnonzero(np.isin(types[first:], ROWS))
-    finished = rows[buf[starts[rows] + AT_BODY + ROWS_FLAGS] & STATEMENT_END != 0]
+    flags = starts[rows] + AT_BODY + ROWS_FLAGS
+    if (flags >= len(buf)).any():
+        raise DecodeError("A row event in the binlog is cut off.")
+    finished = rows[buf[flags] & STATEMENT_END != 0]
     if len(finished):
         first = int(finished[-1]) + 1
         opened = opened.without_statement()
-    for start in starts[first:][np.isin(types[first:], (*STATEMENTS, TABLE_MAP))].tolist():
-        event = event_at(buf, start, checksum)
-        if buf[start + AT_TYPE] == TABLE_MAP:
+    for record in (first + np.flatnonzero(np.isin(types[first:], (*STATEMENTS, TABLE_MAP)))).tolist():
+        event = records.event(record)
+        if types[record] == TABLE_MAP:
             opened = replace(opened, maps=(*opened.maps, event))
         else:
             opened = replace(opened, statement=event)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.log import event_types as kinds
-from floodmark.connectors.mysql.log.events import Events, queries_of
+from floodmark.connectors.mysql.log.events import Events, begins, queries_of
 from floodmark.connectors.mysql.log.row_changes import ROW_BITS, place_columns, times_us
 from floodmark.connectors.mysql.log.transactions import MARIADB_FLAGS
 from floodmark.events.columns import EventGroup
@@ -37,10 +37,12 @@ class Boundaries:
     """
 
     def __init__(self, events: Events) -> None:
-        self.begin = np.flatnonzero(_is_query(events, b"BEGIN") | _is_explicit(events))
-        ended = events.kind == kinds.XID
+        begun = begins(events.buf, events.kind, events.at, events.end)
+        self.begin = np.flatnonzero(begun | _is_explicit(events))
+        ended = (events.kind == kinds.XID) | _is_one_phase(events)
         for word in _ENDS:
             ended |= _is_query(events, word)
+        ended |= queries_of(events.buf, events.kind, events.at, events.end, b"XA COMMIT ", whole=False)
         self.end = np.flatnonzero(ended)
         known = events.transactions
         offset = known.begin.copy()
@@ -56,10 +58,19 @@ def _is_query(events: Events, word: bytes) -> NDArray[np.bool_]:
 
 
 def _is_explicit(events: Events) -> NDArray[np.bool_]:
-    """Tell which events are MariaDB's GTID events of more than one event, shape (events,)."""
+    """Return which events are MariaDB's GTID events of more than one event, or of a branch's end, shape (events,)."""
     result: NDArray[np.bool_] = events.kind == kinds.MARIADB_GTID
     index = np.flatnonzero(result)
-    result[index] = events.buf[events.at[index] + MARIADB_FLAGS] & kinds.STANDALONE == 0
+    flags = events.buf[events.at[index] + MARIADB_FLAGS]
+    result[index] = (flags & kinds.STANDALONE == 0) | (flags & kinds.COMPLETED_XA != 0)
+    return result
+
+
+def _is_one_phase(events: Events) -> NDArray[np.bool_]:
+    """Return which events commit an XA transaction in one phase; others only prepare it, shape (events,)."""
+    result: NDArray[np.bool_] = events.kind == kinds.XA_PREPARE
+    index = np.flatnonzero(result)
+    result[index] = events.buf[events.at[index]] != 0
     return result
 
 

@@ -22,6 +22,7 @@ from floodmark.connectors.mysql.log.event_types import (
     GTID,
     HEADER_BYTES,
     MARIADB_GTID,
+    PREPARED_XA,
     SERVER_ID,
     STANDALONE,
     TAGGED_GTID,
@@ -51,12 +52,14 @@ class Transaction:
         commit_us: when it was committed here, microseconds since the epoch; 0 if not said.
         standalone: whether it is the one event that follows (MariaDB).
         ddl: whether it is DDL (MariaDB).
+        prepared: whether it is an XA transaction that is prepared (MariaDB).
     """
 
     gtid: str | None
     commit_us: int = 0
     standalone: bool = False
     ddl: bool = False
+    prepared: bool = False
 
 
 def parse_gtid(event: bytes) -> Transaction:
@@ -73,7 +76,8 @@ def parse_gtid(event: bytes) -> Transaction:
         if event[TYPE] == MARIADB_GTID:
             number, domain, flags = struct.unpack_from("<QIB", body)
             (server,) = struct.unpack_from("<I", event, SERVER_ID)
-            return Transaction(f"{domain}-{server}-{number}", 0, bool(flags & STANDALONE), bool(flags & DDL_FLAG))
+            gtid = f"{domain}-{server}-{number}"
+            return Transaction(gtid, 0, bool(flags & STANDALONE), bool(flags & DDL_FLAG), bool(flags & PREPARED_XA))
         if event[TYPE] == TAGGED_GTID:
             return _tagged(body)
         at = _FLAG_BYTES + _UUID_BYTES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from floodmark.connectors.mysql.types.registry import codec_for
 from floodmark.connectors.mysql.types.source_types import source_type
 from floodmark.rows.codec import Codec
 from floodmark.rows.structure import SourceType
+from floodmark.snapshot.packing import table_number
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -26,12 +26,6 @@ Flavor = Literal["mysql", "mariadb"]
 def flavor_of(options: BinlogOptions) -> Flavor:
     """Return the kind of the server."""
     return "mariadb" if options.connector == "mariadb" else "mysql"
-
-
-def table_number(database: str, table: str) -> int:
-    """Return the number that stands for a table: those in the log change with every alteration and restart."""
-    digest = hashlib.blake2b(f"{database}\0{table}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
 
 
 @dataclass(frozen=True)

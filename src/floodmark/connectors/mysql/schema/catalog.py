@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
-
-import pymysql
+from typing import Any
 
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_default
@@ -15,6 +13,8 @@ from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, par
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Column, Index, Table, effective_key
+from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.errors import SourceStateError
 
 SYSTEM_DATABASES = ("information_schema", "mysql", "performance_schema", "sys")
 
@@ -32,8 +32,6 @@ _INDEXES = """
     SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART
     FROM information_schema.STATISTICS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX
 """
-
-Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
 
 def read_server(connection: Connection) -> Server:
@@ -112,9 +110,7 @@ def _databases(connection: Connection, wanted: set[str] | None) -> dict[str, Cha
 
 
 def _rows(connection: Connection, query: str) -> Sequence[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return tuple(cursor.fetchall())
+    return run(connection, query, "reading what the server says of its tables")
 
 
 def _column(
@@ -195,6 +191,10 @@ def _in_order(
     if len(candidates) < 2 or any(index.primary for index in candidates):
         return tuple(indexes)
     database, name = (part.replace("`", "``") for part in table)
-    shown = _rows(connection, f"SHOW INDEX FROM `{name}` FROM `{database}`")
+    try:
+        shown = _rows(connection, f"SHOW INDEX FROM `{name}` FROM `{database}`")
+    except SourceStateError:
+        # It was dropped or renamed since: whoever needs all structures of one moment looks twice.
+        return tuple(indexes)
     order = {row[2]: number for number, row in enumerate(shown)}
     return tuple(sorted(indexes, key=lambda index: order.get(index.name, len(order))))

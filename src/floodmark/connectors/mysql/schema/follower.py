@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.kafka_clients import client_is_missing
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.log.queries import Query
@@ -14,7 +14,9 @@ from floodmark.connectors.mysql.schema.ddl import apply
 from floodmark.connectors.mysql.schema.history import SchemaHistory
 from floodmark.connectors.mysql.schema.history_files import HistoryFiles, StateDirFiles
 from floodmark.connectors.mysql.schema.history_records import HistoryEntry
-from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.moved_rows import MovedRows, moved_rows
+from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
+from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
 from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Table
@@ -23,7 +25,7 @@ from floodmark.log import get_logger
 
 log = get_logger(__name__)
 
-_CHANGES_ROWS = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE)
+LOGGED_AS_TEXT = "a statement that is in the log as text (the session's binlog_format was not ROW)"
 
 
 class SchemaFollower:
@@ -31,10 +33,12 @@ class SchemaFollower:
 
     Args:
         options: the source's options.
+        gaps: gets what is left out since an option accepts that.
     """
 
-    def __init__(self, options: BinlogOptions) -> None:
+    def __init__(self, options: BinlogOptions, gaps: AcceptedGaps) -> None:
         self._options = options
+        self._gaps = gaps
         self._server = Server()
         self._collations: Mapping[int, str] = {}
         self._history = SchemaHistory(_files(options), options.topic_prefix)
@@ -65,13 +69,29 @@ class SchemaFollower:
         """The structures at the place that was reached."""
         return self._schema
 
-    def rewind(self, position: str) -> None:
+    def newest(self, position: str) -> str | None:
+        """Return the place in the log of the last change of a structure up to a position; None if it isn't known."""
+        return self._history.newest(position)
+
+    def rewind(self, position: str, newest: str | None = None) -> None:
         """Be as the log has it at a position.
 
+        Args:
+            position: the place in the log.
+            newest: what ``newest`` said of it, if an earlier process asked.
+
         Raises:
-            SchemaHistoryError: nothing is known of that place.
+            SchemaHistoryError: nothing is known of that place, or the history is damaged.
         """
-        self._position, self._schema = position, self._history.load(position)
+        self._position, self._schema = position, self._history.load(position, newest)
+
+    def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what is announced of the tables at a position."""
+        self._history.announce(position, lines)
+
+    def announced(self, position: str) -> list[dict[str, Any]] | None:
+        """Return what is announced of the tables at a position; None if that isn't known."""
+        return self._history.announced(position)
 
     def forget(self, position: str) -> None:
         """Remove what is only of use before a position."""
@@ -91,13 +111,13 @@ class SchemaFollower:
             DdlError: it can't be understood, and that is not to be passed over.
         """
         text = statement_text(query, self._collations)
-        if _CHANGES_ROWS.match(text) and self._options.captures_database(query.database):
-            # Tools log some of their own statements so on purpose, and the tables are not known: no reason to stop.
-            log.warning("rows_are_changed_by_a_statement", statement=text, position=position, binlog_format="not ROW")
-            return None
+        session = session_of(query, self._collations, self._server)
+        if changes_rows(text):
+            unseen = self._unseen(changed_tables(text, session, self._server), LOGGED_AS_TEXT, text, position)
+            return {"changes": [], "emptied": [], "unseen": unseen, "why": LOGGED_AS_TEXT} if unseen else None
         before = self._schema
         try:
-            found = apply(before, text, session_of(query, self._collations, self._server), self._server)
+            found = apply(before, text, session, self._server)
         except DdlError as exc:
             if not self._options.history_skip_unparseable:
                 raise DdlError(
@@ -118,9 +138,58 @@ class SchemaFollower:
             for change in found.changes
             if change.kind == TRUNCATE and change.id in before.tables and self._options.captures(*change.id)
         ]
-        if not changes and not emptied:
+        created = {change.id for change in found.changes if change.kind == "CREATE"}
+        filled = created if created and fills_table(text, session, self._server) else set()
+        why = LOGGED_AS_TEXT
+        unseen = self._unseen(filled, why, text, position)
+        moved = None if unseen else moved_rows(text, session, self._server)
+        if moved is not None:
+            why = f"ALTER TABLE … {moved.action}, of whose rows the log has none"
+            unseen = self._moved(moved, why, text, position)
+        if not changes and not emptied and not unseen:
             return None
-        return {"changes": [one.to_json() for one in changes], "emptied": [table.to_json() for table in emptied]}
+        return {
+            "changes": [one.to_json() for one in changes],
+            "emptied": [table.to_json() for table in emptied],
+            "unseen": unseen,
+            "why": why,
+        }
+
+    def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> list[dict[str, Any]]:
+        """Return captured tables of which rows come or go without events.
+
+        Rows that only go are left in the target where truncates are left out: they are a truncate of a part.
+        """
+        if not moved.only_go or not self._options.skips("t"):
+            return self._unseen(moved.tables, why, text, position)
+        captured = [f"{database}.{name}" for database, name in moved.tables if self.table(database, name) is not None]
+        if captured:
+            log.warning(
+                "rows_go_without_events",
+                tables=captured,
+                statement=text,
+                position=position,
+                next="they stay in the target, as after a TRUNCATE, which skipped.operations leaves out",
+            )
+        return []
+
+    def _unseen(self, tables: Collection[TableId], why: str, text: str, position: str) -> list[dict[str, Any]]:
+        """Return captured tables whose rows a statement changes, so that the changes are not in the log as rows.
+
+        Tools log some statements so on purpose, for tables of their own.
+        """
+        found = [self._schema.tables[name] for name in sorted(tables) if self.table(*name) is not None]
+        mode = self._options.inconsistent_schema_handling_mode
+        if not found or mode == "fail":
+            return [table.to_json() for table in found]
+        place = Position.parse(position)
+        names = ", ".join(f"{table.database}.{table.name}" for table in found)
+        reason = f"Rows of {names} were changed by {why}."
+        before = Position(place.epoch, place.file, place.transaction)
+        self._gaps.add(Gap(str(before), position, reason, f"inconsistent.schema.handling.mode={mode}"))
+        if mode == "warn":
+            log.warning("rows_are_changed_by_a_statement", statement=text, position=position, reason=reason)
+        return []
 
     def _is_told(self, change: SchemaChange) -> bool:
         if change.table is not None and self._options.history_only_captured_tables:

@@ -8,10 +8,13 @@ from typing import Protocol
 
 from pyarrow import fs
 
-from floodmark.capture.store import SCHEMA_HISTORY, open_filesystem
-from floodmark.errors import StateDirError
+from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
+from floodmark.capture.seals import is_sealed, opened, sealed
+from floodmark.capture.store import SCHEMA_HISTORY
+from floodmark.errors import DamagedFileError
 
 _PART = ".part"
+"""The end of the names that earlier versions gave to files while they wrote them."""
 _SUM_BYTES = 9
 
 
@@ -40,7 +43,7 @@ class HistoryFiles(Protocol):
         """
 
     def write(self, name: str, lines: Sequence[bytes]) -> None:
-        """Write a file, which is there as a whole or not at all.
+        """Write a file, which is there as a whole or not at all, and stays: the offset counts on it.
 
         Raises:
             FloodmarkError: the place cannot be written.
@@ -70,16 +73,20 @@ class StateDirFiles:
     def names(self) -> list[str]:
         """Return the names of the files."""
         found = self._fs.get_file_info(fs.FileSelector(self.place, allow_not_found=True))
-        return [info.base_name for info in found if not info.base_name.endswith(_PART)]
+        return [
+            info.base_name
+            for info in found
+            if not info.base_name.endswith(_PART) and not info.base_name.startswith(".")
+        ]
 
     def read(self, name: str) -> list[bytes]:
         """Return a file's lines."""
         with self._fs.open_input_file(f"{self.place}/{name}") as file:
-            content = file.read()
-        text: bytes = content[:-_SUM_BYTES]
-        if b"%08x\n" % zlib.crc32(text) != content[-_SUM_BYTES:]:
-            raise ValueError("its checksum is wrong")
-        return text.splitlines()
+            content: bytes = file.read()
+        try:
+            return _text(name, content).splitlines()
+        except DamagedFileError as exc:
+            raise ValueError(exc.what) from None
 
     def write(self, name: str, lines: Sequence[bytes]) -> None:
         """Write a file.
@@ -88,16 +95,15 @@ class StateDirFiles:
             StateDirError: the directory cannot be written.
         """
         text = b"".join(line + b"\n" for line in lines)
-        path = f"{self.place}/{name}"
         try:
-            self._fs.create_dir(self.place, recursive=True)
-            with self._fs.open_output_stream(path + _PART) as out:
-                out.write(text + b"%08x\n" % zlib.crc32(text))
-            self._fs.move(path + _PART, path)
+            write_durably(self._fs, f"{self.place}/{name}", [sealed(name, text)])
         except OSError as exc:
-            raise StateDirError(
-                f"Option 'state.dir' is '{self._uri}', where the schema history cannot be written: {exc}.",
-                "Make the directory writable for the user that runs the query, or free some space.",
+            raise state_dir_error(
+                self._uri,
+                "where the schema history cannot be written",
+                exc,
+                "Make the directory writable for the user that runs the query, or free some space. If a file was "
+                "removed while it was written, restart the query, and let nothing else change the directory.",
             ) from None
 
     def remove(self, names: Sequence[str]) -> None:
@@ -107,3 +113,15 @@ class StateDirFiles:
                 self._fs.delete_file(f"{self.place}/{name}")
             except OSError:
                 continue  # it is gone already, or goes the next time
+
+
+def _text(name: str, content: bytes) -> bytes:
+    """Return the lines of a file without its checksum, also of one that an earlier version wrote.
+
+    Raises:
+        DamagedFileError: the content is not what was written.
+    """
+    text = content[:-_SUM_BYTES]
+    if not is_sealed(content) and b"%08x\n" % zlib.crc32(text) == content[-_SUM_BYTES:]:
+        return text
+    return opened(name, content)

@@ -1,7 +1,9 @@
-"""The server's binlog files: which there are, where they end, and whether a position is among them."""
+"""The server's binlog files: which there are, and where they end."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.position import FILE_HEADER_BYTES, Position
@@ -18,6 +20,20 @@ WAYS_OUT = (
 )
 NO_BINLOG = "Switch the binlog on (log_bin, server_id, binlog_format=ROW) and restart the server."
 CLIENT_PRIVILEGE = "GRANT REPLICATION CLIENT ON *.* to the account (MariaDB: BINLOG MONITOR)."
+_NAME = re.compile(r"(.+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class BinlogFile:
+    """A binlog file.
+
+    Attributes:
+        name: its name.
+        size: its size in bytes.
+    """
+
+    name: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -29,12 +45,16 @@ class LogEnd:
         file: number of the last file.
         offset: its size.
         gtids: the GTIDs that have been executed, as text; empty without GTIDs.
+        do: the databases that alone are logged (``binlog_do_db``), separated by commas; empty: all.
+        ignore: the databases that are not logged (``binlog_ignore_db``), separated by commas.
     """
 
     base: str
     file: int
     offset: int
     gtids: str
+    do: str = ""
+    ignore: str = ""
 
     @property
     def name(self) -> str:
@@ -52,9 +72,15 @@ def file_name(base: str, number: int) -> str:
 
 
 def split_name(name: str) -> tuple[str, int]:
-    """Return what a binlog file's name begins with, and its number."""
-    base, _, number = name.rpartition(".")
-    return base, int(number)
+    """Return what a binlog file's name begins with, and its number.
+
+    Raises:
+        SourceStateError: the name has no number.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise SourceStateError(f"The server names a binlog file '{name}', which has no number.")
+    return found[1], int(found[2])
 
 
 def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
@@ -72,52 +98,70 @@ def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
     rows = run(conn, f"SHOW {'BINARY LOG' if new else 'MASTER'} STATUS", "the end of the binlog", CLIENT_PRIVILEGE)
     if not rows:
         raise SourceStateError("The server writes no binlog.", NO_BINLOG)
-    name, offset, _, _, *executed = rows[0]
+    name, offset, do, ignore, *executed = rows[0]
     if flavor == "mariadb":
         gtids = str(run(conn, "SELECT @@GLOBAL.gtid_binlog_state", "the GTIDs in the binlog")[0][0] or "")
     else:
         gtids = str(executed[0]).replace("\n", "") if executed and executed[0] else ""
     base, number = split_name(name)
-    return LogEnd(base, number, int(offset), gtids)
+    return LogEnd(base, number, int(offset), gtids, str(do or ""), str(ignore or ""))
 
 
-def binlogs(conn: Connection) -> dict[int, int]:
-    """Return the sizes of the binlog files by their numbers.
+def binlogs(conn: Connection) -> dict[int, BinlogFile]:
+    """Return the binlog files by their numbers.
 
     Raises:
         SourceStateError: the account may not ask, or there is no binlog.
     """
     rows = run(conn, "SHOW BINARY LOGS", "the list of binlog files", CLIENT_PRIVILEGE)
-    return {split_name(row[0])[1]: int(row[1]) for row in rows}
+    return {split_name(row[0])[1]: BinlogFile(row[0], int(row[1])) for row in rows}
 
 
-def check_position(conn: Connection, position: Position) -> None:
-    """Prove that the log from a position on is there.
+def file_of(files: Mapping[int, BinlogFile], position: Position, end: int = 0) -> BinlogFile:
+    """Return the binlog file that a position lies in.
+
+    Args:
+        files: those of the server.
+        position: a log position.
+        end: offset up to which the file is known to have been read; 0: not known.
 
     Raises:
-        LogGoneError: it isn't.
+        LogGoneError: the server doesn't have the file, or it ends before what was read of it.
     """
-    files = binlogs(conn)
+    held = f"The server has {_span(files)}." if files else "The server has no binlog files."
     if position.file not in files:
-        oldest = min(files, default=0)
-        what = "has been purged" if position.file < oldest else "does not exist on this server"
+        if files and position.file > max(files):
+            raise LogGoneError(
+                f"The server has no binlog file number {position.file}, which the checkpoint needs. {held}",
+                "It was reset, or this is another server. " + WAYS_OUT,
+            )
         raise LogGoneError(
-            f"The binlog file number {position.file}, which the checkpoint needs from offset {position.transaction} "
-            f"on, {what}; the oldest one is number {oldest}.",
+            f"The server no longer has the binlog file number {position.file}, which the checkpoint needs: it was "
+            f"purged or removed. {held}",
             WAYS_OUT,
         )
-    if max(position.transaction, position.event, FILE_HEADER_BYTES) > files[position.file]:
+    found = files[position.file]
+    # The event of a position inside of a transaction may lie elsewhere (XA), and is looked for when it comes.
+    needed = max(position.transaction, end, FILE_HEADER_BYTES)
+    if not found.size:
+        raise LogGoneError(f"The server's binlog file {found.name}, which the checkpoint needs, is missing.", WAYS_OUT)
+    if needed > found.size:
         raise LogGoneError(
-            f"The binlog file number {position.file} ends at {files[position.file]}, before the checkpoint's offset "
-            f"{position.transaction}: the server was reset, restored from a backup, or is another one.",
-            WAYS_OUT,
+            f"The checkpoint needs {found.name} from offset {needed} on, but the file ends at {found.size}.",
+            "It was reset, restored from a backup, lost its end in a crash, or this is another server. " + WAYS_OUT,
         )
+    return found
 
 
-def lag_bytes(files: dict[int, int], position: Position) -> int:
+def lag_bytes(files: Mapping[int, BinlogFile], position: Position) -> int:
     """Return how many bytes of binlog lie behind a position."""
     return sum(
-        size if number > position.file else max(size - position.transaction, 0)
-        for number, size in files.items()
+        file.size if number > position.file else max(file.size - position.transaction, 0)
+        for number, file in files.items()
         if number >= position.file
     )
+
+
+def _span(files: Mapping[int, BinlogFile]) -> str:
+    first, last = files[min(files)].name, files[max(files)].name
+    return first if first == last else f"{first} to {last}"

@@ -17,7 +17,17 @@ from pydantic import SecretStr
 from pymysql.constants import CR, ER
 
 from floodmark.connectors.mysql.server.tls import tls_context
-from floodmark.errors import ConnectError, FloodmarkError, SourceStateError
+from floodmark.errors import (
+    ConnectError,
+    FloodmarkError,
+    LockTimeoutError,
+    LoginError,
+    NotReadyError,
+    PrivilegeError,
+    SourceStateError,
+    StatementTimeoutError,
+)
+from floodmark.redact import shown_reason, shown_statement
 
 PROGRAM_NAME = "floodmark"
 
@@ -28,19 +38,27 @@ SESSION_SETTINGS = (
 )
 
 _LOST = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_CONN_HOST_ERROR, CR.CR_CONNECTION_ERROR)
-_NO_LONGER = 1053, 1927, 3169, 4031
-"""Shutdown in progress; connection killed; session killed; disconnected because of inactivity."""
+_NO_LONGER = 1053, 1927, 3169, 4031, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1226, 1317, 3032, 3168
+"""Shutdown in progress; connection killed; session killed; disconnected because of inactivity; shutting down; aborted
+connections and errors of the network; too many statements an hour; interrupted; offline; not ready yet."""
 _NO_PRIVILEGE = (
     ER.SPECIFIC_ACCESS_DENIED_ERROR,
     ER.ACCESS_DENIED_ERROR,
     ER.DBACCESS_DENIED_ERROR,
     ER.TABLEACCESS_DENIED_ERROR,
     ER.COLUMNACCESS_DENIED_ERROR,
+    # What XA RECOVER answers without XA_RECOVER_ADMIN.
+    ER.XAER_RMERR,
 )
-_WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, 3118, 1862, 1820)
+_WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.BAD_DB_ERROR, 1698, 3118, 1862, 1820)
+_NOT_NOW = (ER.CON_COUNT_ERROR, ER.SERVER_SHUTDOWN, 1203, 1226)
+"""Too many connections, of all or of the user; shutdown in progress; a resource that is used up."""
 _UNKNOWN_PLUGIN = 2059
 _TOO_LONG = 1969, 3024
 """MariaDB's and MySQL's number for a statement that the server has ended since it took too long."""
+_LEFT_OUT = ER.LOCK_WAIT_TIMEOUT, 1684
+"""Of warnings: a table was locked too long; it was locked while the session itself has locks."""
+LOCKED_CURE = "End the session that alters a table, or wait until it has."
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 
@@ -97,7 +115,8 @@ def connect(options: ConnectionOptions) -> Connection:
 
     Raises:
         ConfigError: a keystore or truststore cannot be read.
-        ConnectError: the server cannot be reached or refuses the login.
+        LoginError: the server refuses the login.
+        ConnectError: the server cannot be reached.
     """
     timeout = max(options.connect_timeout_ms / 1000, 0.001)
     try:
@@ -116,8 +135,9 @@ def connect(options: ConnectionOptions) -> Connection:
     except (pymysql.err.Error, OSError, RuntimeError) as exc:
         raise _refusal(options, exc) from None
     try:
-        for statement in options.session_statements():
-            run(conn, statement, "a statement of database.initial.statements", "Correct the option.")
+        for number, statement in enumerate(options.session_statements(), 1):
+            doing = f"statement {number} of database.initial.statements ({shown_statement(statement)})"
+            run_own(conn, statement, doing, "Correct the option.")
         run(conn, SESSION_SETTINGS, "settings of the session")
     except FloodmarkError:
         close(conn)
@@ -139,6 +159,33 @@ def limit_statements(conn: Connection, flavor: str, millis: int) -> None:
     """
     setting = f"max_statement_time = {millis / 1000}" if flavor == "mariadb" else f"max_execution_time = {millis}"
     run(conn, f"SET SESSION {setting}", "setting the statement timeout")
+
+
+def limit_locks(conn: Connection, millis: int) -> None:
+    """Let statements wait for locks only so long, in whole seconds.
+
+    Not for questions about tables: MariaDB leaves out of the answer what is locked, which ``run`` refuses.
+    """
+    seconds = max(millis // 1000, 1)
+    limiting = f"SET SESSION lock_wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = {seconds}"
+    run(conn, limiting, "setting the lock timeout")
+
+
+@contextmanager
+def without_waiting(conn: Connection) -> Iterator[None]:
+    """Let MariaDB answer at once what it can't answer in full for locks, which ``run`` refuses."""
+    run(conn, "SET SESSION lock_wait_timeout = 0", "setting the lock timeout")
+    try:
+        yield
+    finally:
+        run(conn, "SET SESSION lock_wait_timeout = DEFAULT", "setting the lock timeout")
+
+
+def limited(statement: str, flavor: str, millis: int) -> str:
+    """Return a ``SELECT`` that the server ends if it takes too long."""
+    if flavor == "mariadb":
+        return f"SET STATEMENT max_statement_time = {millis / 1000} FOR {statement}"
+    return statement.replace("SELECT", f"SELECT /*+ MAX_EXECUTION_TIME({millis}) */", 1)
 
 
 @contextmanager
@@ -169,14 +216,40 @@ def run(conn: Connection, statement: str, doing: str, cure: str = "") -> list[tu
 
     Raises:
         SourceStateError: the server refused the statement.
+        LockTimeoutError: it answered only in part, since another session has locked the rest.
         ConnectError: the connection was lost.
     """
     try:
         with conn.cursor() as cursor:
             cursor.execute(statement)
-            return list(cursor.fetchall())
+            rows = list(cursor.fetchall())
+            lacking = _lacks_locked(conn) if cursor.warning_count else ""
     except (pymysql.err.Error, OSError) as exc:
         raise statement_error(exc, doing, cure) from None
+    if lacking:
+        raise LockTimeoutError(f"The server's answer while {doing} lacks tables: {lacking}.", cure or LOCKED_CURE)
+    return rows
+
+
+def _lacks_locked(conn: Connection) -> str:
+    """Return the warning that says that an answer lacks what another session has locked (MariaDB); else nothing."""
+    warnings = conn.show_warnings()  # type: ignore[no-untyped-call]
+    return next((str(text) for _, code, text in warnings or () if code in _LEFT_OUT), "")
+
+
+def run_own(conn: Connection, statement: str, doing: str, cure: str = "") -> None:
+    """Run a statement of the user's options, which may hold passwords: neither it nor what is quoted of it is shown.
+
+    Raises:
+        SourceStateError: the server refused the statement.
+        ConnectError: the connection was lost.
+    """
+    try:
+        run(conn, statement, doing, cure)
+    except SourceStateError as exc:
+        raise SourceStateError(
+            f"The server refused {doing}: {shown_reason(exc.what.partition(': ')[2])}.", cure
+        ) from None
 
 
 def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkError:
@@ -185,13 +258,17 @@ def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkErro
     if isinstance(exc, (OSError, pymysql.err.InterfaceError)) or code in _LOST or code in _NO_LONGER:
         return ConnectError(f"Lost the connection to the server while {doing}: {text}.")
     if code in _NO_PRIVILEGE:
-        return SourceStateError(
+        return PrivilegeError(
             f"The server refused {doing}: {text}.",
             cure or "Grant the user SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE and REPLICATION CLIENT.",
         )
+    refused = f"The server refused {doing}: {text} (error {code})."
+    if code == ER.LOCK_WAIT_TIMEOUT:
+        return LockTimeoutError(refused, cure)
     if code in _TOO_LONG:
-        cure = cure or "Raise database.query.timeout.ms."
-    return SourceStateError(f"The server refused {doing}: {text} (error {code}).", cure)
+        raise_it = "Raise snapshot.statement.timeout.ms or database.query.timeout.ms."
+        return StatementTimeoutError(refused, cure or raise_it)
+    return SourceStateError(refused, cure)
 
 
 def _refusal(options: ConnectionOptions, exc: Exception) -> ConnectError:
@@ -200,7 +277,8 @@ def _refusal(options: ConnectionOptions, exc: Exception) -> ConnectError:
     place = f"Cannot connect to {options.hostname}:{options.port} as '{options.user}': "
     if isinstance(cause, ssl.SSLError):
         reason = getattr(cause, "verify_message", "") or cause.reason or "TLS failed"
-        return ConnectError(
+        made = LoginError if isinstance(cause, ssl.SSLCertVerificationError) else ConnectError
+        return made(
             f"{place}{reason}.",
             "Check database.ssl.mode, database.ssl.truststore and database.ssl.keystore, and the server's certificate.",
         )
@@ -214,12 +292,14 @@ def _refusal(options: ConnectionOptions, exc: Exception) -> ConnectError:
             f"{place}{cause.strerror or cause}.",
             "Check database.hostname and database.port, and that the server runs.",
         )
+    if code in _NOT_NOW:
+        return NotReadyError(f"{place}{text}.", "Wait, or end connections that are not needed.")
     if code in _WRONG_LOGIN:
-        return ConnectError(f"{place}{text}.", "Check database.user and database.password, and the user's host part.")
+        return LoginError(f"{place}{text}.", "Check database.user and database.password, and the user's host part.")
     if code == CR.CR_SSL_CONNECTION_ERROR:
-        return ConnectError(f"{place}the server has no TLS.", "Configure it there, or set database.ssl.mode.")
+        return LoginError(f"{place}the server has no TLS.", "Configure it there, or set database.ssl.mode.")
     if code == _UNKNOWN_PLUGIN:
-        return ConnectError(
+        return LoginError(
             f"{place}{text}.",
             "Let the user log in by caching_sha2_password, mysql_native_password or MariaDB's ed25519.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.catalog import read_server
-from floodmark.connectors.mysql.server.binlogs import binlogs, check_position, lag_bytes, log_end
+from floodmark.connectors.mysql.server.binlogs import binlogs, file_of, lag_bytes, log_end
 from floodmark.connectors.mysql.server.connection import connection
 from floodmark.errors import FloodmarkError
 from floodmark.log_status import LogStatus
@@ -29,10 +29,11 @@ def log_status(options: BinlogOptions, position: str) -> LogStatus:
             if not position:
                 return LogStatus(name, end=shown, absent=_UNTOLD)
             place = Position.parse(position)
-            lag = lag_bytes(binlogs(conn), place)
+            files = binlogs(conn)
+            lag = lag_bytes(files, place)
             problem = ""
             try:
-                check_position(conn, place)
+                file_of(files, place)
             except FloodmarkError as exc:
                 problem = exc.what
             return LogStatus(name, end=shown, lag_bytes=lag, absent=_UNTOLD, problem=problem)

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.log.continuity import Accepted, KnownPlace, probe
+from floodmark.connectors.mysql.log.search import SEE_THEM, UNSEEN, listed_branches
+from floodmark.connectors.mysql.log.xa import branch_name
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.catalog import read_schema, read_server
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.schema.table import Table
-from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, check_position, log_end
-from floodmark.connectors.mysql.server.connection import Connection, connection, run
+from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, log_end
+from floodmark.connectors.mysql.server.connection import Connection, connect, connection, run
+from floodmark.connectors.mysql.server.filters import REPLICA_VERSION, filtered, variables
 from floodmark.errors import FloodmarkError
 from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
@@ -44,15 +48,14 @@ def check_source(options: BinlogOptions, offset: Mapping[str, Any] | None = None
 
 def obstacles(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
     """Return what keeps a query from starting at all."""
-    findings = [_version(server, options), *_binlog(conn), *_privileges(conn, server), *_server_id(conn, options)]
-    return [finding for finding in findings if finding.status == "error"]
-
-
-def variables(conn: Connection, *names: str) -> dict[str, str]:
-    """Return global variables of the server; those that it doesn't have are left out."""
-    listed = ", ".join(f"'{name}'" for name in names)
-    found = run(conn, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})", "the server's settings")
-    return {str(name).lower(): str(value) for name, value in found}
+    findings = [
+        _version(server, options),
+        *_binlog(conn, server),
+        *_privileges(conn, server),
+        *_server_id(conn, options),
+    ]
+    found = [finding for finding in findings if finding.status == "error"]
+    return found or [finding for finding in filtered(conn, server, options) if finding.status == "error"]
 
 
 def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
@@ -64,12 +67,14 @@ def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str,
     snapshotter = make_snapshotter(options)
     again = snapshotter.should_snapshot_on_data_error()
     checks: list[Check] = [
-        ("binlog", lambda: _binlog(conn)),
+        ("binlog", lambda: _binlog(conn, server)),
+        ("binlog filters", lambda: filtered(conn, server, options)),
         ("privileges", lambda: _privileges(conn, server)),
         ("server id", lambda: _server_id(conn, options)),
         ("GTIDs", lambda: _gtids(conn, server)),
+        ("XA transactions", lambda: _prepared(conn, server)),
         ("log retention", lambda: _retention(conn)),
-        ("checkpoint", lambda: _checkpoint(conn, offset)),
+        ("checkpoint", lambda: _checkpoint(options, offset)),
         ("tables", lambda: _tables(conn, server, options)),
         ("converters", lambda: _converters(options)),
     ]
@@ -89,7 +94,7 @@ def _version(server: Server, options: BinlogOptions) -> Finding:
     return Finding("server version", "ok", shown)
 
 
-def _binlog(conn: Connection) -> list[Finding]:
+def _binlog(conn: Connection, server: Server) -> list[Finding]:
     found = variables(conn, "log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata", "server_id")
     if found.get("log_bin", "OFF").upper() not in ("ON", "1"):
         return [Finding("binlog", "error", "The server writes no binlog (log_bin is OFF).", NO_BINLOG)]
@@ -102,20 +107,32 @@ def _binlog(conn: Connection) -> list[Finding]:
     if image != "FULL":
         text = f"binlog_row_image is {image}: events lack the values that did not change."
         findings.append(Finding("binlog", "warning", text, "SET GLOBAL binlog_row_image = 'FULL'."))
-    findings += _replicated(conn)
+    findings += _replicated(conn, server)
     if found.get("server_id") == "0":
         findings.append(Finding("binlog", "error", "server_id is 0.", "Set a server_id on the server and restart it."))
     return findings or [Finding("binlog", "ok", f"{form}, row image {image}")]
 
 
-def _replicated(conn: Connection) -> list[Finding]:
+def _replicated(conn: Connection, server: Server) -> list[Finding]:
     found = variables(conn, "log_slave_updates", "log_replica_updates", "gtid_slave_pos")
     logs = found.get("log_replica_updates") or found.get("log_slave_updates", "ON")
-    # Without GTIDs of its own source, a MariaDB server has replicated nothing; MySQL's default is to log.
-    if logs.upper() != "OFF" or found.get("gtid_slave_pos") == "":
+    if logs.upper() != "OFF":
         return []
     text = "What this server replicates from another one is not in its binlog: log_replica_updates is OFF."
-    return [Finding("binlog", "warning", text, "Set log_slave_updates = ON in the server's file and restart it.")]
+    fix = "Set log_replica_updates = ON (MariaDB: log_slave_updates) in the server's file and restart it."
+    if _replicates(conn, server):
+        return [Finding("binlog", "error", text, fix)]
+    # Without GTIDs of its own source, a MariaDB server has replicated nothing.
+    return [Finding("binlog", "warning", text, fix)] if found.get("gtid_slave_pos") else []
+
+
+def _replicates(conn: Connection, server: Server) -> bool:
+    """Return whether a server receives the changes of another one now; MariaDB's status asks for no privilege."""
+    found = run(conn, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", "whether the server is a replica")
+    if found:
+        return int(found[0][1]) > 0
+    word = "REPLICA" if server.version >= REPLICA_VERSION else "SLAVE"
+    return bool(run(conn, f"SHOW {word} STATUS", "whether the server is a replica"))
 
 
 def _privileges(conn: Connection, server: Server) -> list[Finding]:
@@ -159,13 +176,21 @@ def _gtids(conn: Connection, server: Server) -> list[Finding]:
     return [Finding("GTIDs", "warning", text, "Turn gtid_mode and enforce_gtid_consistency on.")]
 
 
+def _prepared(conn: Connection, server: Server) -> list[Finding]:
+    listed = listed_branches(conn, server.flavor)
+    if listed is None:
+        return [Finding("XA transactions", "warning", UNSEEN, SEE_THEM)]
+    found = f"{len(listed)} prepared: {name_list(sorted(map(branch_name, listed)))}" if listed else "none prepared"
+    return [Finding("XA transactions", "ok", found)]
+
+
 def _retention(conn: Connection) -> list[Finding]:
     found = variables(conn, "binlog_expire_logs_seconds", "expire_logs_days")
     seconds = int(found.get("binlog_expire_logs_seconds", "0")) or int(
         float(found.get("expire_logs_days", "0")) * SHORT_RETENTION_S
     )
     files = binlogs(conn)
-    size = f"{len(files)} files, {sum(files.values()) >> 20:,} MiB"
+    size = f"{len(files)} files, {sum(file.size for file in files.values()) >> 20:,} MiB"
     if not seconds:
         return [Finding("log retention", "ok", f"binlog files are kept until somebody purges them; {size}")]
     text = f"binlog files are kept for {seconds / 3600:g} hours; {size}"
@@ -175,11 +200,13 @@ def _retention(conn: Connection) -> list[Finding]:
     return [Finding("log retention", "ok", text)]
 
 
-def _checkpoint(conn: Connection, offset: Mapping[str, Any] | None) -> list[Finding]:
+def _checkpoint(options: BinlogOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
     if offset is None:
         return []
-    log = str(offset.get("log"))
-    check_position(conn, Position.parse(log))
+    log, bookmark = str(offset.get("log")), offset.get("bookmark")
+    known = KnownPlace.from_json(bookmark) if bookmark else None
+    accepted = Accepted.from_options(options)
+    probe(lambda: connect(options), options.connector, Position.parse(log), known, accepted)
     return [Finding("checkpoint", "ok", f"goes on at {log}")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.server.connection import close, connect, connection, run
+from floodmark.connectors.mysql.server.connection import close, connect, connection, run, run_own
 from floodmark.errors import FloodmarkError
 
 DOING = "the heartbeat's statement"
@@ -27,7 +27,7 @@ class BinlogSideSession:
 
     def run(self, statement: str) -> None:
         """Run a statement."""
-        run(self._conn, statement, DOING)
+        run_own(self._conn, statement, DOING)
 
     def cancel(self) -> None:
         """End the statement that another thread runs."""

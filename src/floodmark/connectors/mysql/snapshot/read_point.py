@@ -18,6 +18,7 @@ from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection, close, run
+from floodmark.connectors.mysql.snapshot.definitions import Announced
 from floodmark.errors import ConnectError, FloodmarkError
 from floodmark.snapshot.marks import Mark
 
@@ -34,6 +35,9 @@ class MysqlReadPoint:
         place: where the views lie, or the place up to which a window reaches.
         position: that as a position.
         low: where a window begins; the same position if there is none.
+        announced: what is announced of the tables, if that was wanted.
+        moved: returns whether the log has gone on at another server since a position: there the views have no place.
+        brief: makes a query one that is ended if the stream would wait for too long.
         mark: the mark in the signal table that opened the window, if any.
     """
 
@@ -45,11 +49,17 @@ class MysqlReadPoint:
         place: LogEnd,
         position: str,
         low: str | None = None,
+        announced: Announced | None = None,
+        moved: Callable[[str], bool] = lambda _: False,
+        brief: Callable[[str], str] = str,
     ) -> None:
         self.position = position
         self.low = position if low is None else low
+        self._moved = moved
         self._schema = schema
+        self._brief = brief
         self.place = place
+        self.announced = announced
         self.mark: Mark | None = None
         self._closed = False
         self.token: dict[str, Any] = {
@@ -123,13 +133,13 @@ class MysqlReadPoint:
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query that sees the view."""
         with self.view() as conn:
-            return run(conn, statement, "looking for the bounds of a table's chunks")
+            return run(conn, self._brief(statement), "looking for the bounds of a table's chunks")
 
     def alive(self) -> bool:
         """Tell whether it can still be read from, as far as that can be told without waiting for who reads."""
         if self._closed:
             return True
-        if self._lost or not all(view.open for view in self._views):
+        if self._lost or self._moved(self.position) or not all(view.open for view in self._views):
             return False
         with contextlib.suppress(queue.Empty):
             conn = self._idle.get_nowait()

@@ -2,7 +2,10 @@
 
 That is found without a lock:
 
-- *MariaDB* tells the place of each view (``binlog_snapshot_position``).
+- *MariaDB* tells the place of each view (``binlog_snapshot_position``). XA COMMIT is the exception: it is in the log,
+  and before that place, a moment before it is visible. So a view counts only if no branch was prepared before it was
+  opened and no XA COMMIT began meanwhile. Else it is opened under a short global read lock, which waits for those
+  that run.
 - *MySQL with GTIDs*: a transaction owns its GTID from before it is written to the log until after it is committed in
   the engine. So when the end of the log is read, then nobody owns a GTID, then the views are opened, and then the
   log still ends there, the views show all that is in the log and nothing else.
@@ -18,17 +21,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pymysql
 from pymysql.constants import COMMAND, ER
 
+from floodmark.connectors.mysql.log.marks import refuse_an_earlier_end
 from floodmark.connectors.mysql.schema.catalog import read_schema
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
-from floodmark.connectors.mysql.server.connection import Connection, close, run, statement_error
+from floodmark.connectors.mysql.server.connection import (
+    Connection,
+    close,
+    limit_locks,
+    limit_statements,
+    limited,
+    run,
+    statement_error,
+)
+from floodmark.connectors.mysql.snapshot.definitions import Announced, Definitions
 from floodmark.connectors.mysql.snapshot.read_point import DOING, MysqlReadPoint
-from floodmark.errors import SourceStateError
+from floodmark.errors import LockTimeoutError, SourceStateError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -36,6 +50,8 @@ log = get_logger(__name__)
 TRY_S = 2.0
 BRIEF_TRY_S = 0.2
 STRUCTURE_TRIES = 10
+STRUCTURE_S = 20.0
+STRUCTURE_LOCKED_MS = 1000
 PAUSE_S = 0.0003
 LET_THROUGH_S = 0.2
 OWNERS_S = 2.0
@@ -71,6 +87,9 @@ class ReadPoints:
         position_of: makes a position of a place.
         locking: the option ``snapshot.locking.mode``.
         lock_timeout_s: how long a lock may be waited for.
+        reached: a position that the log has reached, so that no view may lie before it; empty: none is known.
+        moved: returns whether the log has gone on at another server since a position.
+        limit_ms: how long a statement may take for which the stream waits.
     """
 
     def __init__(
@@ -80,20 +99,27 @@ class ReadPoints:
         position_of: Callable[[LogEnd], str],
         locking: str = "minimal",
         lock_timeout_s: int = 10,
+        reached: str = "",
+        moved: Callable[[str], bool] = lambda _: False,
+        limit_ms: int = 5000,
     ) -> None:
         self._connect = connect
         self._server = server
         self._position_of = position_of
         self._locking = locking
         self._lock_timeout_s = max(lock_timeout_s, 1)
+        self._reached = reached
+        self._moved = moved
+        self._limit_ms = limit_ms
 
-    def open(self, views: int, may_lock: bool = True) -> MysqlReadPoint | None:
+    def open(self, views: int, may_lock: bool = True, definitions: Definitions | None = None) -> MysqlReadPoint | None:
         """Open an exact read point.
 
         Args:
             views: how many may read at a time; it may become fewer.
             may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows. Without, the point
                 is one of many that are each held for a moment.
+            definitions: reads how the tables are made, if that is announced.
 
         Returns:
             None if there is none without a lock.
@@ -101,14 +127,12 @@ class ReadPoints:
         Raises:
             SourceStateError: the server can't give one.
         """
-        with self._sessions(views) as sessions:
+        with self._sessions(views, limited=not may_lock) as sessions:
             control, conns = sessions.control, sessions.views
             if may_lock and self._locking == "extended":
-                self._lock(control)
-                sessions.taken = [control]
-                return self._made(sessions, read_schema(control, self._server), self._begin_locked(control, conns))
+                return self._locked_with_schema(sessions, definitions, kept=True)
             if may_lock:
-                return self._with_schema(sessions)
+                return self._with_schema(sessions, definitions)
             place = self._begin(control, conns, may_lock)
             return None if place is None else self._made(sessions, None, place)
 
@@ -120,7 +144,7 @@ class ReadPoints:
         Raises:
             SourceStateError: the server has no GTIDs, or a transaction stays in its commit.
         """
-        with self._sessions(1) as sessions:
+        with self._sessions(1, limited=True) as sessions:
             control = sessions.control
 
             sessions.low = self.end_of_log(control)
@@ -134,37 +158,81 @@ class ReadPoints:
         All before the mark is visible then: transactions are committed in the log's order, or else their owners of
         GTIDs are waited for.
         """
-        with self._sessions(1) as sessions:
+        with self._sessions(1, limited=True) as sessions:
             if self._has_gtids(sessions.control):
                 self._wait_for_owners(sessions.control)
+            elif self._server.mariadb and self._prepared(sessions.control):
+                # The mark may be visible before an XA COMMIT that lies before it.
+                with self._locked(sessions.control):
+                    pass
             self._start(sessions.views)
             return self._made(sessions, None, self.end_of_log(sessions.control))
 
-    def _with_schema(self, sessions: _Sessions) -> MysqlReadPoint:
+    def _with_schema(self, sessions: _Sessions, definitions: Definitions | None) -> MysqlReadPoint:
         """Open views while the tables' structures stay as they are, so that the views show them."""
-        for _ in range(STRUCTURE_TRIES):
-            before = read_schema(sessions.control, self._server)
-            place = self._begin(sessions.control, sessions.views, may_lock=True)
-            assert place is not None
-            if read_schema(sessions.control, self._server) == before:
-                return self._made(sessions, before, place)
-        raise SourceStateError(
-            "The structures of the tables change all the time.", "Start the query when no DDL runs on the server."
-        )
+        control = sessions.control
+        until = time.monotonic() + STRUCTURE_S
+        tries = 0
+        while tries < STRUCTURE_TRIES or time.monotonic() < until:
+            tries += 1
+            try:
+                before = read_schema(control, self._server)
+                if definitions is not None and not definitions.read(control, before):
+                    continue
+                place = self._begin(control, sessions.views, may_lock=True)
+                assert place is not None
+                if read_schema(control, self._server) == before:
+                    return self._made(sessions, before, place, definitions)
+            except LockTimeoutError:
+                if time.monotonic() > until:
+                    raise
+        if self._locking == "none":
+            raise SourceStateError(
+                "The structures of the tables change all the time.",
+                "Start the query when no DDL runs on the server, or set snapshot.locking.mode=minimal, which locks for "
+                "a moment.",
+            )
+        log.info("read_point_takes_a_lock", reason="the structures of the tables change all the time")
+        try:
+            return self._locked_with_schema(sessions, definitions, kept=False)
+        finally:
+            run(control, "UNLOCK TABLES", DOING)
+
+    def _locked_with_schema(self, sessions: _Sessions, definitions: Definitions | None, kept: bool) -> MysqlReadPoint:
+        """Open views under a global lock, which is kept with them or left to the caller."""
+        control = sessions.control
+        self._lock(control)
+        schema = read_schema(control, self._server)
+        if definitions is not None:
+            definitions.read(control, schema)
+        place = self._begin_locked(control, sessions.views)
+        sessions.taken = [control] if kept else []
+        return self._made(sessions, schema, place, definitions)
 
     def end_of_log(self, conn: Connection) -> LogEnd:
         """Return where the log ends."""
         return log_end(conn, self._server.flavor, self._server.version)
 
-    def _made(self, sessions: _Sessions, schema: Schema | None, place: LogEnd) -> MysqlReadPoint:
+    def _made(
+        self, sessions: _Sessions, schema: Schema | None, place: LogEnd, definitions: Definitions | None = None
+    ) -> MysqlReadPoint:
         low, position = (self._position_of(one) for one in (sessions.low or place, place))
+        announced: Announced | None = None
+        if definitions is not None and schema is not None:
+            announced = definitions.announced(sessions.control, schema)
         lock = sessions.control if sessions.taken else None
         sessions.taken = [*sessions.taken, *sessions.views]
-        return MysqlReadPoint(sessions.views, lock, schema, place, position, low)
+        brief = partial(limited, flavor=self._server.flavor, millis=self._limit_ms)
+        return MysqlReadPoint(sessions.views, lock, schema, place, position, low, announced, self._moved, brief)
 
     @contextmanager
-    def _sessions(self, views: int) -> Iterator[_Sessions]:
-        """Open connections, and close those that no read point has taken."""
+    def _sessions(self, views: int, limited: bool = False) -> Iterator[_Sessions]:
+        """Open connections, and close those that no read point has taken.
+
+        Args:
+            views: how many see the view.
+            limited: whether the stream waits for what is read over them.
+        """
         opened: list[Connection] = []
         sessions = None
         try:
@@ -173,13 +241,18 @@ class ReadPoints:
             for conn in opened:
                 run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", DOING)
                 # A limit that is set for everybody else would end the reading.
-                limit = "max_statement_time" if self._server.mariadb else "max_execution_time"
-                run(conn, f"SET SESSION {limit} = 0", DOING)
+                limit_statements(conn, self._server.flavor, self._limit_ms if limited else 0)
+                if limited:
+                    limit_locks(conn, self._limit_ms // 2)
                 if self._server.mariadb:
                     run(conn, "SET SESSION idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0", DOING)
                     # Else a rollback lets go of no table (MariaDB's rule); accounts without BINLOG ADMIN may not.
                     with contextlib.suppress(SourceStateError):
                         run(conn, "SET SESSION sql_log_bin = 0", DOING)
+            if not limited:
+                # It asks for the structures of all tables, again and again.
+                limit_locks(opened[0], STRUCTURE_LOCKED_MS)
+            refuse_an_earlier_end(self._position_of(self.end_of_log(opened[0])), self._reached)
             sessions = _Sessions(opened[0], opened[1:])
             yield sessions
         finally:
@@ -191,7 +264,7 @@ class ReadPoints:
     def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
         """Open the views; return where they lie."""
         place = (
-            self._begin_mariadb(control, conns)
+            self._begin_mariadb(control, conns, may_lock)
             if self._server.mariadb
             else self._begin_mysql(control, conns, TRY_S if may_lock else BRIEF_TRY_S)
         )
@@ -203,9 +276,15 @@ class ReadPoints:
                 "Set gtid_mode=ON on the server, or snapshot.locking.mode=minimal, which locks for a moment.",
             )
         log.info("read_point_takes_a_lock")
+        with self._locked(control):
+            return self._begin_locked(control, conns)
+
+    @contextmanager
+    def _locked(self, control: Connection) -> Iterator[None]:
+        """Hold a global read lock for a moment."""
         try:
             self._lock(control)
-            return self._begin_locked(control, conns)
+            yield
         finally:
             run(control, "UNLOCK TABLES", DOING)
 
@@ -249,23 +328,53 @@ class ReadPoints:
                 )
             time.sleep(PAUSE_S)
 
-    def _begin_mariadb(self, control: Connection, conns: list[Connection]) -> LogEnd | None:
-        until = time.monotonic() + TRY_S
+    def _begin_mariadb(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
+        until = time.monotonic() + (TRY_S if may_lock else BRIEF_TRY_S)
         while True:
+            commits = self._xa_commits(control)
+            if self._prepared(control):
+                return self._begin_beside_prepared(control, conns)
             self._start(conns)
             places = [self._own_place(conn) for conn in conns]
+            late = time.monotonic() > until
+            if self._xa_commits(control) != commits:
+                if late:
+                    return self._begin_beside_prepared(control, conns)
+                continue
             if all(_same(place, places[0]) for place in places):
                 break
-            if time.monotonic() > until:
+            if late:
                 # Fewer will do.
                 for conn, place in list(zip(conns, places, strict=True)):
                     if not _same(place, places[0]):
                         conns.remove(conn)
                         close(conn)
                 break
-        place = places[0]
+        return self._with_gtids(control, places[0])
+
+    def _begin_beside_prepared(self, control: Connection, conns: list[Connection]) -> LogEnd:
+        """Open views of MariaDB while no XA COMMIT is between the log and being visible."""
+        if self._locking == "none":
+            raise SourceStateError(
+                "No exact read point was found: XA transactions are prepared, and MariaDB doesn't say which of those "
+                "that are being committed a view shows.",
+                "Set snapshot.locking.mode=minimal, which locks for a moment, or try again when none is prepared.",
+            )
+        with self._locked(control):
+            self._start(conns)
+            return self._with_gtids(control, self._own_place(conns[0]))
+
+    def _with_gtids(self, control: Connection, place: LogEnd) -> LogEnd:
         shown = run(control, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", DOING)[0][0]
         return replace(place, gtids=str(shown or ""))
+
+    def _prepared(self, control: Connection) -> bool:
+        """Return whether XA transactions are prepared, also those that are being committed."""
+        return bool(run(control, "XA RECOVER", "listing prepared XA transactions"))
+
+    def _xa_commits(self, control: Connection) -> str:
+        """Return how many XA COMMITs have begun on the server."""
+        return str(run(control, "SHOW GLOBAL STATUS LIKE 'Com_xa_commit'", "the server's counters")[0][1])
 
     def _own_place(self, conn: Connection) -> LogEnd:
         """Return where the view of a connection lies, which MariaDB knows."""

@@ -11,11 +11,13 @@ from floodmark.connectors.base import ChunkOutcome, ReadPoint, Window
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
+from floodmark.connectors.mysql.snapshot.definitions import Definitions
 from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_of, table_name
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
+from floodmark.connectors.mysql.snapshot.row_filters import row_filter, row_query
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
-from floodmark.connectors.mysql.snapshot.tables import SnapshotTables, fingerprint
+from floodmark.connectors.mysql.snapshot.tables import SnapshotTables
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.snapshot.modes import make_query
 from floodmark.snapshot.read_ahead import reading_threads
@@ -28,10 +30,12 @@ class Snapshots:
 
     Args:
         options: the source's options.
-        connect: opens a connection.
+        connect: opens a connection to the same server as the connector's own.
         ordinary: returns the connector's own connection.
         server: returns what is known of the server.
         position_of: makes a position of a place in the log.
+        reached: returns a position that the log has reached.
+        moved: returns whether the log has gone on at another server since a position.
     """
 
     def __init__(
@@ -41,12 +45,16 @@ class Snapshots:
         ordinary: Callable[[], Connection],
         server: Callable[[], Server],
         position_of: Callable[[LogEnd], str],
+        reached: Callable[[], str],
+        moved: Callable[[str], bool],
     ) -> None:
         self._options = options
         self._connect = connect
         self._ordinary = ordinary
         self._server = server
         self._position_of = position_of
+        self._reached = reached
+        self._moved = moved
         self._tables = SnapshotTables(options, make_query(options), ordinary, server)
         self._marks = MysqlMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
 
@@ -59,9 +67,11 @@ class Snapshots:
         if self._marks is not None:
             self._marks.check(self._ordinary())
 
-    def read_point(self) -> MysqlReadPoint:
+    def read_point(self, begins: bool = False) -> MysqlReadPoint:
         """Open a read point at the end of the log."""
-        point = self._points().open(reading_threads(self._options))
+        told = begins and self._options.include_schema_changes and self._options.format == "events"
+        definitions = Definitions(self._options) if told else None
+        point = self._points().open(reading_threads(self._options), definitions=definitions)
         self._tables.forget()
         assert point is not None
         return point
@@ -73,7 +83,7 @@ class Snapshots:
     def settle(self, point: ReadPoint, after: str) -> bool:
         """Tell whether the log before a read point or window has not been delivered further than it begins."""
         assert isinstance(point, MysqlReadPoint)
-        return point.low >= after
+        return point.low >= after and not self._moved(point.position)
 
     def open_window(self, after: str) -> Window | None:
         """Open a view of the tables at an exact place of the log if there is one at once, else in a window."""
@@ -109,13 +119,18 @@ class Snapshots:
         """Return the tables to snapshot."""
         return self._tables.to_snapshot()
 
-    def tables(self) -> list[dict[str, Any]]:
+    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
         """Return all captured tables."""
+        del sized
         return self._tables.described()
+
+    def table_names(self) -> list[str]:
+        """Return the names of all captured tables."""
+        return self._tables.names()
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return what changes when tables are altered; those that are gone are left out."""
-        return {number: fingerprint(found.table) for number, found in self._tables.now(oids).items()}
+        return {number: found.file for number, found in self._tables.now(oids).items()}
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
         """Return what a table is cut by; None if there is nothing."""
@@ -128,6 +143,14 @@ class Snapshots:
         """Return a table as a view shows it, to be cut by its key."""
         assert isinstance(point, MysqlReadPoint)
         return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)
+
+    def row_filter(self, oid: int, condition: str) -> str:
+        """Return a signal's condition on the rows of a table as SQL that can do nothing else."""
+        return row_filter(self._tables.one(oid), condition, self._options)
+
+    def row_query(self, oid: int, statement: str) -> str:
+        """Return a blocking signal's statement on a table as SQL that reads its rows and can do nothing else."""
+        return row_query(self._tables.one(oid), statement, self._options)
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
         """Return keys that cut a table into ranges."""
@@ -143,10 +166,15 @@ class Snapshots:
         return self._tables.chunks_of(oids)
 
     def _points(self) -> ReadPoints:
+        # Proves first that the server is still the one that the log comes from.
+        self._ordinary()
         return ReadPoints(
             self._connect,
             self._server(),
             self._position_of,
             self._options.snapshot_locking_mode,
             self._options.snapshot_lock_timeout_ms // 1000,
+            self._reached(),
+            self._moved,
+            self._options.snapshot_statement_timeout_ms,
         )

@@ -7,29 +7,42 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.rows.structure import table_number
 from floodmark.connectors.mysql.schema.catalog import read_schema
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.schema.table import Table
-from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.server.connection import Connection, run, without_waiting
 from floodmark.connectors.mysql.snapshot.key_ranges import key_of, quote, table_name
-from floodmark.errors import ConfigError, SourceStateError
+from floodmark.errors import ConfigError, LockTimeoutError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.column_plan import read_columns
 from floodmark.snapshot.order import in_order
+from floodmark.snapshot.packing import table_number
 from floodmark.snapshot.snapshotter import SnapshotQuery
 from floodmark.snapshot.state import UNCOUNTED
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 OVERRIDES = "snapshot.select.statement.overrides"
+DOING = "reading the list of tables"
 WHOLE = 1
 KNOWN_S = 1.0
+KNOWN_SHARE = 4
+"""What a look takes, times this, is how long it is good for at least: some seconds with thousands of tables."""
+LOCKED_S = 2.0
+PAUSE_S = 0.05
 MANY = 200
+_NAMES = """
+    SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+    WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+      AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+"""
 _ESTIMATES = """
     SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_ROWS, COALESCE(e.TRANSACTIONS, 'NO') FROM information_schema.TABLES t
     LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
@@ -60,6 +73,11 @@ class Found:
         """Its name, with that of its database."""
         return f"{self.table.database}.{self.table.name}"
 
+    @cached_property
+    def file(self) -> str:
+        """What changes when it is altered."""
+        return fingerprint(self.table)
+
     @property
     def number(self) -> int:
         """The number that stands for it."""
@@ -74,6 +92,10 @@ class SnapshotTables:
         query: what ``snapshot.query.mode=custom`` names.
         ordinary: returns an open connection.
         server: returns what is known of the server.
+
+    Attributes:
+        begun: whether the names of the options have been proven right, so that one of a table that isn't there any more
+            is no mistake.
     """
 
     def __init__(
@@ -91,18 +113,24 @@ class SnapshotTables:
         # What the query said, so that it says the same as long as the snapshot runs.
         self._asked: dict[tuple[str, tuple[str, ...]], str | None] = {}
         self._warned: set[str] = set()
+        self.begun = False
         self._known: dict[int, Found] = {}
         self._known_until = 0.0
 
     def now(self, numbers: Sequence[int] | None = None) -> dict[int, Found]:
-        """Return the captured tables by their numbers, as they were less than a second ago.
+        """Return the captured tables by their numbers, as they were a moment ago.
 
         Args:
             numbers: only these.
+
+        Raises:
+            LockTimeoutError: another session keeps tables locked, maybe since it waits for a view of them itself.
         """
-        if time.monotonic() > self._known_until:
-            self._known = self._look()
-            self._known_until = time.monotonic() + KNOWN_S
+        began = time.monotonic()
+        if began > self._known_until:
+            self._known = self._answer(self._look)
+            now = time.monotonic()
+            self._known_until = now + max(KNOWN_S, KNOWN_SHARE * (now - began))
         if numbers is None:
             return self._known
         return {number: self._known[number] for number in numbers if number in self._known}
@@ -111,15 +139,41 @@ class SnapshotTables:
         """Look again at the next question."""
         self._known_until = 0.0
 
+    def names(self) -> list[str]:
+        """Return the names of the captured tables, without a look at how they are made.
+
+        Raises:
+            LockTimeoutError: as ``now``.
+        """
+        rows = self._answer(lambda conn: run(conn, _NAMES, DOING))
+        return [f"{database}.{name}" for database, name in rows if self._options.captures(database, name)]
+
     def find(self, at: TableId) -> Table | None:
         """Return a table as it is now."""
         return read_schema(self._ordinary(), self._server(), [at]).tables.get(at)
 
-    def _look(self) -> dict[int, Found]:
+    def _answer(self, ask: Callable[[Connection], T]) -> T:
+        """Return what a question about tables finds, waiting only briefly for locks.
+
+        Whoever has locked a table may wait for a view of another one, and so for who asks.
+        """
         conn = self._ordinary()
+        if not self._server().mariadb:
+            return ask(conn)
+        until = time.monotonic() + LOCKED_S
+        while True:
+            try:
+                with without_waiting(conn):
+                    return ask(conn)
+            except LockTimeoutError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(PAUSE_S)
+
+    def _look(self, conn: Connection) -> dict[int, Found]:
         estimates = {
             (str(database), str(name)): (-1 if rows is None else int(rows), transactions == "YES")
-            for database, name, rows, transactions in run(conn, _ESTIMATES, "reading the list of tables")
+            for database, name, rows, transactions in run(conn, _ESTIMATES, DOING)
         }
         wanted = [at for at in estimates if self._options.captures(*at)]
         # A long list of names costs more than the tables that are not wanted.
@@ -184,7 +238,7 @@ class SnapshotTables:
             "published": found.name,
             "oid": found.number,
             "logged": found.number,
-            "file": fingerprint(found.table),
+            "file": found.file,
             "units": WHOLE if key_of(found.table) is None else UNCOUNTED,
             "rows": found.rows,
         }
@@ -209,12 +263,15 @@ class SnapshotTables:
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Prove that every override is for a table that is read: a wrong name would read its table in full."""
+        if self.begun:
+            return
         for name in self._overrides:
             if name not in names and not self._options.snapshot_include_collection_list:
                 raise ConfigError(
                     f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
                     f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
                 )
+        self.begun = True
 
     def _warn(self, names: Sequence[str]) -> None:
         new = sorted(set(names) - self._warned)

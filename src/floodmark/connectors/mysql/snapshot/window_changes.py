@@ -23,10 +23,11 @@ from floodmark.connectors.mysql.log.row_events import RowEvents, row_events
 from floodmark.connectors.mysql.log.row_images import Pieces, image_of, split_events
 from floodmark.connectors.mysql.log.tables import SegmentTables
 from floodmark.connectors.mysql.log.values import raw_column, raw_type
-from floodmark.connectors.mysql.rows.structure import TableStructure, table_number
+from floodmark.connectors.mysql.rows.structure import TableStructure
 from floodmark.errors import SourceStateError
 from floodmark.rows.base64_text import encode_base64
 from floodmark.rows.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.snapshot.packing import table_number
 from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
 
 _ROW_BITS = 28

@@ -1,0 +1,81 @@
+"""What the resume state says of XA transactions that are prepared: for each position that capture has cut at."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from floodmark.capture.spool import Undecided
+
+
+@dataclass(frozen=True)
+class _At:
+    """What is known of a position.
+
+    Attributes:
+        undecided: what is prepared there.
+        gtids: all transactions before it.
+        stepped: whether the log between the position before and this one holds XA transactions.
+    """
+
+    undecided: Undecided | None
+    gtids: str
+    stepped: bool
+
+
+class UndecidedPlaces:
+    """Remembers what capture has kept; used by its thread and by the planner's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._positions: list[str] = []
+        self._known: list[_At] = []
+
+    def add(self, position: str, undecided: Undecided | None, gtids: str = "", stepped: bool = False) -> None:
+        """Remember a position; later ones may be known already, if the log is read again after a lost connection."""
+        with self._lock:
+            at = bisect_left(self._positions, position)
+            after = at + (at < len(self._positions) and self._positions[at] == position)
+            self._positions[at:after] = [position]
+            self._known[at:after] = [_At(undecided, gtids, stepped)]
+
+    def at(self, position: str) -> Undecided | None:
+        """Return what is to be known to go on from a position; None: nothing is prepared there."""
+        with self._lock:
+            found = bisect_right(self._positions, position)
+            if not found:
+                return None
+            cut, known = self._positions[found - 1], self._known[found - 1]
+            if cut == position or found == len(self._known) or not self._known[found].stepped:
+                undecided = known.undecided
+                if undecided is None or undecided.at != cut:
+                    return undecided
+                return replace(undecided, at=position)
+            # Between two cuts: what happened since the first one is read again.
+            return known.undecided or Undecided(cut, known.gtids, cut)
+
+    def forget(self, position: str) -> None:
+        """Forget what lies before a position."""
+        with self._lock:
+            first = max(bisect_right(self._positions, position) - 1, 0)
+            del self._positions[:first], self._known[:first]
+
+    def clear(self) -> None:
+        """Forget all positions."""
+        with self._lock:
+            self._positions.clear()
+            self._known.clear()
+
+
+def undecided_json(undecided: Undecided | None) -> dict[str, Any]:
+    """Return what the bookmark of an offset says: an entry, or none."""
+    return {} if undecided is None else {"undecided": asdict(undecided)}
+
+
+def undecided_of(bookmark: Mapping[str, Any] | None) -> Undecided | None:
+    """Return what ``undecided_json`` put into a bookmark; those of earlier versions say nothing."""
+    found = None if bookmark is None else bookmark.get("undecided")
+    return None if found is None else Undecided(**found)

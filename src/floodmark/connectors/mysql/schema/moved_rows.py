@@ -1,0 +1,74 @@
+"""``ALTER TABLE`` statements that bring or take rows, of which the log has none: a partition, or a file, as a whole.
+
+Source: the servers' manuals, "ALTER TABLE Partition Operations" (MySQL), "Partitioning Overview" (MariaDB).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from floodmark.connectors.mysql.schema.cursor import Cursor
+from floodmark.connectors.mysql.schema.ddl_alter import skip_wait
+from floodmark.connectors.mysql.schema.schema import TableId
+from floodmark.connectors.mysql.schema.session import Server, Session
+
+_WHOLES = re.compile(r"\b(?:PARTITION|TABLESPACE)\b", re.IGNORECASE)
+_LOSES = "DROP PARTITION", "TRUNCATE PARTITION", "DISCARD TABLESPACE"
+
+
+@dataclass(frozen=True)
+class MovedRows:
+    """Rows that come or go.
+
+    Attributes:
+        action: what is done, in the statement's words.
+        tables: whose rows they are.
+    """
+
+    action: str
+    tables: tuple[TableId, ...]
+
+    @property
+    def only_go(self) -> bool:
+        """Whether rows only go, as they do when a table is truncated."""
+        return self.action in _LOSES
+
+
+def moved_rows(text: str, session: Session, server: Server) -> MovedRows | None:
+    """Return which rows a statement brings or takes without that the log has them.
+
+    Args:
+        text: a statement.
+        session: that it ran in.
+        server: that it ran on.
+    """
+    if not _WHOLES.search(text):
+        return None
+    cursor = Cursor(text, session, server)
+    if not cursor.accept("ALTER"):
+        return None
+    while cursor.accept("ONLINE") or cursor.accept("IGNORE"):
+        pass
+    if not cursor.accept("TABLE"):
+        return None
+    cursor.accept("IF", "EXISTS")
+    name = cursor.table_name()
+    skip_wait(cursor)
+    for word in ("DROP", "TRUNCATE"):
+        if cursor.accept(word, "PARTITION"):
+            return MovedRows(f"{word} PARTITION", (name,))
+    if cursor.accept("EXCHANGE", "PARTITION"):
+        cursor.name()
+        cursor.expect("WITH", "TABLE")
+        return MovedRows("EXCHANGE PARTITION", (name, cursor.table_name()))
+    if cursor.accept("CONVERT", "TABLE"):
+        return MovedRows("CONVERT TABLE TO PARTITION", (name, cursor.table_name()))
+    if cursor.accept("CONVERT", "PARTITION"):
+        cursor.name()
+        cursor.expect("TO", "TABLE")
+        return MovedRows("CONVERT PARTITION TO TABLE", (name, cursor.table_name()))
+    for word in ("IMPORT", "DISCARD"):
+        if cursor.sees(word, "TABLESPACE") or cursor.sees(word, "PARTITION"):
+            return MovedRows(f"{word} TABLESPACE", (name,))
+    return None
