@@ -1,7 +1,7 @@
 """The interface that a connector fills in.
 
-The planner (Spark's source process) talks to a ``Connector``; executors talk to its ``LogDecoder`` and
-``ChunkReader``, which travel to them by pickling and so hold options only.
+The planner (Spark's source process) talks to a ``Connector``; executors make its ``LogDecoder``, ``ChunkReader`` and
+``WindowReader`` of the options.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 
@@ -83,10 +84,13 @@ class LogDecoder(Protocol):
 
 
 class ChunkReader(Protocol):
-    """Reads chunks of tables, in an executor."""
+    """Reads chunks of tables one after the other, in an executor."""
 
     def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
         """Return the chunk's rows as read events, and at the end what became of it."""
+
+    def close(self) -> None:
+        """Close the connection that the last chunk left, if any."""
 
 
 class ReadPoint(Protocol):
@@ -178,15 +182,21 @@ class Connector(Protocol):
     Attributes:
         tasks_read: whether tasks can read at a read point that this process holds. If not, this process reads the rows
             (``window_rows``), and tasks make them into events (``WindowReader``).
+        gaps: changes that were left out because an option accepts that; the planner makes an event of each.
     """
 
     tasks_read: bool
+    gaps: AcceptedGaps
 
     def identity(self) -> dict[str, str]:
-        """Return what identifies the source in a checkpoint."""
+        """Return what identifies the source in a checkpoint; the source is asked, and so has answered."""
 
     def prepare(
-        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+        self,
+        snapshot: bool,
+        position: str | None,
+        bookmark: dict[str, Any] | None = None,
+        known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
         """Create what capture needs at the source, or prove that the log from ``position`` on is there.
 
@@ -194,9 +204,21 @@ class Connector(Protocol):
             snapshot: whether a read point at the starting position is wanted.
             position: where to go on from; None for a new query.
             bookmark: what ``bookmark`` returned for that position.
+            known: the names of the tables that were captured up to there.
 
         Returns:
             The position to start from, and the read point there.
+        """
+
+    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+        """Prove that the log holds what an earlier process planned and did not commit, or raise.
+
+        Args:
+            position: up to which it planned.
+            bookmark: what ``bookmark`` returned for that position.
+
+        Raises:
+            LogGoneError: the log doesn't reach it, or is another one.
         """
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
@@ -206,11 +228,26 @@ class Connector(Protocol):
             position: up to which the log is delivered.
         """
 
+    def prove_complete(self, position: str, ends: bool = False) -> None:
+        """Prove now and then that the source has left nothing out of the log, which nothing in the log would tell.
+
+        Args:
+            position: up to which the log is delivered.
+            ends: whether the query is about to end, so that it must be proven now.
+
+        Raises:
+            FloodmarkError: it has.
+        """
+
     def discard_lost_log(self) -> None:
         """Remove what stands for a log that can't be read any more, so that ``prepare`` can make a new one."""
 
-    def read_point(self) -> ReadPoint:
-        """Open a new read point at the source's current position."""
+    def read_point(self, begins: bool = False) -> ReadPoint:
+        """Open a new read point at the source's current position.
+
+        Args:
+            begins: whether a snapshot of all tables begins with it, so that ``announcements`` will be asked.
+        """
 
     def fresh_point(self) -> ReadPoint:
         """Open a new read point at once; its ``position`` is what the log must reach before it can be settled."""
@@ -273,11 +310,29 @@ class Connector(Protocol):
             token: the read point's.
         """
 
-    def tables(self) -> list[dict[str, Any]]:
-        """Return all captured tables, described in the same way."""
+    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
+        """Return all captured tables, described in the same way.
 
-    def follow_tables(self) -> None:
-        """Let the log hold the changes of all tables that the filters match by now."""
+        Args:
+            sized: whether ``units`` is wanted, for which a lock on a table may have to be waited for.
+        """
+
+    def table_names(self) -> list[str]:
+        """Return under which names the changes of all captured tables come: ``published`` of each of ``tables``.
+
+        It is asked again and again while the log is streamed, so with thousands of tables it must be cheap.
+        """
+
+    def follow_tables(self, known: Collection[str]) -> frozenset[str]:
+        """Let the log hold the changes of all tables that the filters match by now.
+
+        Args:
+            known: the published names of the tables that are captured already.
+
+        Returns:
+            The published names of new tables that can't be taken over yet: not all of their changes from now on would
+            be in the log. Call again later.
+        """
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return ``file`` of tables; those that are gone are left out."""
@@ -299,7 +354,31 @@ class Connector(Protocol):
             point: the read point.
             oid: the table.
             key: as ``key_of`` returned it.
-            condition: on the rows; empty: all.
+            condition: on the rows, as ``row_filter`` returned it; empty: all.
+        """
+
+    def row_filter(self, oid: int, condition: str) -> str:
+        """Return a signal's condition on the rows of a table as SQL that can do nothing else.
+
+        Args:
+            oid: the table.
+            condition: as the signal has it.
+
+        Raises:
+            ConditionError: it is not one condition, or has what is not allowed.
+            SourceStateError: the table is gone.
+        """
+
+    def row_query(self, oid: int, statement: str) -> str:
+        """Return a blocking signal's statement on a table as SQL that reads its rows and can do nothing else.
+
+        Args:
+            oid: the table.
+            statement: ``SELECT * FROM <table> WHERE …``, or the condition alone.
+
+        Raises:
+            ConditionError: it is neither, or has what is not allowed.
+            SourceStateError: the table is gone.
         """
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:

@@ -194,7 +194,7 @@ def _check_where(conn: psycopg.Connection[TupleRow], table: Table, where: str) -
     """Let the server parse the condition: as it is, so that no parenthesis in it ends the one around it."""
     for condition in (where, f"({where}\n)"):
         statement = f"SELECT FROM {table.quoted} WHERE {condition}\nLIMIT 0"
-        run(conn, statement, f"the option 'batch.where' ({where})", "Correct the condition.")
+        run(conn, statement, f"the option 'batch.where' ({where})", "Correct the condition.", one=True)
 
 
 def _leaves(conn: psycopg.Connection[TupleRow], table: Table) -> dict[int, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
 import numpy as np
 import psycopg
 from psycopg.rows import TupleRow
 
+from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
@@ -24,12 +25,16 @@ from floodmark.connectors.postgres.server.connection import (
     MIN_VERSION,
     connect,
     connect_for_queries,
+    limit_statements,
     limit_waits,
     run,
     server_version,
 )
+from floodmark.connectors.postgres.server.continuity import Continuity, StandbyError
+from floodmark.connectors.postgres.server.policies import check_policies
 from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
-from floodmark.connectors.postgres.server.publication import ensure_publication
+from floodmark.connectors.postgres.server.publication import NewTables, ensure_publication
+from floodmark.connectors.postgres.server.published import PublicationProof, Seen
 from floodmark.connectors.postgres.server.replica_identity import set_identities
 from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
 from floodmark.connectors.postgres.snapshot import chunks
@@ -43,12 +48,13 @@ from floodmark.connectors.postgres.snapshot.read_point import (
     first_lsn,
     log_end,
 )
+from floodmark.connectors.postgres.snapshot.row_filters import row_filter, row_query
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
 from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.connectors.side_statements import SideStatements
-from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError
+from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError, StatementTimeoutError
 from floodmark.log import get_logger
 from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query
@@ -69,8 +75,14 @@ class PostgresConnector:
         self._marks = PostgresMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
         self._conn: psycopg.Connection[TupleRow] | None = None
         self._capture_conn: psycopg.Connection[TupleRow] | None = None
+        self.gaps = AcceptedGaps()
+        self._continuity = Continuity(options)
+        self._publication = PublicationProof(options, self.gaps)
+        self._streams = self._limited = False
+        self._new = NewTables()
         self._commits = CommitLog()
         self._first_xid: int | None = None
+        self._half_made: set[int] = set()
         self._oldest = OldestTransaction(options)
         self._aside = SideStatements(lambda: PostgresSideSession(options))
 
@@ -81,31 +93,51 @@ class PostgresConnector:
             system = run(conn, "IDENTIFY_SYSTEM", "the server's identity", SLOT_CURE)[0][0]
         finally:
             conn.close()
+        self._continuity.identified(system)
         return {"system": system, "database": self._options.dbname, "slot": self._options.slot_name}
 
     def prepare(
-        self, snapshot: bool, position: str | None, bookmark: dict[str, Any] | None = None
+        self,
+        snapshot: bool,
+        position: str | None,
+        bookmark: dict[str, Any] | None = None,
+        known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
         """Create publication and slot, or prove that the slot still holds the log from ``position`` on."""
-        del bookmark
+        try:
+            self._prove_log(position, bookmark)
+        except StandbyError as exc:
+            if position is not None:
+                raise
+            # Nothing that could be waited for: a new query has no server that is about to be promoted.
+            raise SourceStateError(exc.what, exc.cure) from None
         conn = self._ordinary()
         self._check_server(conn)
         tables = captured_tables(conn, self._options)
         self._check_tables(tables)
         if self._marks is not None:
             self._marks.check(conn)
-        ensure_publication(conn, self._options, tables)
+        late = self._publish(conn, tables)
+        while late and position is None:
+            # A new query must have all changes from its first position on.
+            late = ensure_publication(conn, self._options, tables)
         set_identities(conn, self._options, tables)
-        slot = slots.wait_until_free(conn, self._options)
+        slot = slots.wait_until_free(conn, self._options, self._half_made)
         if slot is not None:
             slots.check_slot(slot, self._options)
         if position is not None:
-            slots.check_position(slot, self._options, parse_position(position)[0])
+            slots.check_position(slot, self._options, parse_position(position)[0], self.gaps)
+        seen = Seen.from_json(bookmark["publication"]) if bookmark and bookmark.get("publication") else None
+        self._publication.begin(conn, tables, position, seen, known)
+        if position is not None:
+            self._tables.begun = True
             return position, None
+        if snapshot:
+            self._check_policies(conn)
         if slot is None:
-            lsn, point = create_slot(self._options, temporary=False)
+            lsn, point = create_slot(self._options, self._continuity, False, self._half_made)
         elif snapshot:
-            lsn, point = create_slot(self._options, temporary=True)
+            lsn, point = create_slot(self._options, self._continuity, temporary=True)
         else:
             return _position(slot.confirmed), None
         if not snapshot:
@@ -113,10 +145,49 @@ class PostgresConnector:
             return _position(lsn), None
         return _position(lsn), self._locked(point)
 
-    def bookmark(self, position: str) -> dict[str, Any] | None:
-        """Return nothing: a position says all that is needed."""
-        del position
-        return None
+    def _publish(self, conn: psycopg.Connection[TupleRow], tables: Sequence[Table]) -> frozenset[int]:
+        """Have the tables published; return those on which somebody holds a lock, so that they can't be yet."""
+        late = ensure_publication(conn, self._options, tables)
+        names = [table.full_name for table in tables if table.oid in late]
+        if any(self._publication.published(name) for name in names):
+            log.warning(
+                "tables_are_not_published_yet",
+                tables=names,
+                reason="another session holds a lock on them",
+                next="tried again; until then they are not captured",
+            )
+        return late
+
+    def _prove_log(self, position: str | None, bookmark: dict[str, Any] | None = None) -> None:
+        """Prove that the server has the log that a checkpoint's position belongs to, and is no standby."""
+        if position is not None:
+            self._continuity.resume(position, bookmark)
+        conn = connect(self._options, replication=True)
+        try:
+            self._continuity.prove(conn)
+        finally:
+            conn.close()
+
+    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+        """Prove that the log still holds what an earlier process planned up to a position."""
+        self._prove_log(position, bookmark)
+
+    def bookmark(self, position: str) -> dict[str, Any]:
+        """Return what identifies the log before a position, and prove that the publication left nothing out of it."""
+        marks = self._continuity.bookmark(position)
+        self.prove_complete(position)
+        seen = self._publication.seen
+        return {**marks, "publication": seen.to_json() if seen is not None else None}
+
+    def prove_complete(self, position: str, ends: bool = False) -> None:
+        """Prove that the publication has left nothing out of the log."""
+        if not (ends or self._publication.due):
+            return
+        # A server that is away says nothing about it; what was seen last stands in the checkpoint.
+        with contextlib.suppress(ConnectError, StatementTimeoutError):
+            conn = self._ordinary()
+            if self._publication.outdated(conn, position) or ends:
+                self._publication.follow(conn, captured_tables(conn, self._options))
 
     def discard_lost_log(self) -> None:
         """Drop the slot if the server has invalidated it."""
@@ -124,9 +195,11 @@ class PostgresConnector:
         if slot is not None and slot.invalidated:
             slots.drop_slot(self._ordinary(), slot.name)
 
-    def read_point(self) -> ReadPoint:
+    def read_point(self, begins: bool = False) -> ReadPoint:
         """Open a read point at the end of the log; waits for all transactions that are writing."""
-        return self._locked(create_slot(self._options, temporary=True)[1])
+        del begins
+        self._check_policies(self._ordinary())
+        return self._locked(create_slot(self._options, self._continuity, temporary=True)[1])
 
     def _locked(self, point: PostgresReadPoint) -> PostgresReadPoint:
         """Lock the snapshot's tables in the transaction that holds the read point."""
@@ -138,9 +211,16 @@ class PostgresConnector:
     def fresh_point(self) -> PostgresReadPoint:
         """Open a read point that waits for nobody and is not settled yet."""
         point = PostgresReadPoint(self._options)
+        self._prove_point(point)
         if not point.flushed:
             self._flush_log()
         return point
+
+    def _prove_point(self, point: PostgresReadPoint) -> None:
+        """Prove that a view of the tables is one of the server whose log is read."""
+        if not self._continuity.same_place(point.token["place"]):
+            point.release()
+            raise ConnectError("The connections to PostgreSQL lead to different servers.")
 
     def open_window(self, after: str) -> Window | None:
         """Mark the beginning of a window in the signal table, and take a snapshot after it."""
@@ -149,7 +229,9 @@ class PostgresConnector:
         if not self._shows(conn, first_lsn(after)):
             return None
         mark = self._marks.open(conn)
-        return PostgresWindow(self._options, mark, log_end(conn)[0])
+        window = PostgresWindow(self._options, mark, log_end(conn)[0])
+        self._prove_point(window)
+        return window
 
     def _shows(self, conn: psycopg.Connection[TupleRow], lsn: int) -> bool:
         """Tell whether everything that was committed before an LSN, as far as capture knows, is visible."""
@@ -201,6 +283,7 @@ class PostgresConnector:
 
     def delivered(self, position: str) -> None:
         """Forget transactions that no read point can lie before any more."""
+        self._continuity.deliver(parse_position(position)[0])
         if self._commits.large:
             text = run(self._ordinary(), "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
             self._commits.compact(Visibility.parse(text), first_lsn(position))
@@ -227,20 +310,43 @@ class PostgresConnector:
         del position, token
         return []
 
-    def follow_tables(self) -> None:
+    def follow_tables(self, known: Collection[str]) -> frozenset[str]:
         """Change the publication, if it lists tables and this source keeps it."""
+        conn = self._ordinary()
+        tables = captured_tables(conn, self._options)
         if self._options.publication_autocreate_mode == "filtered":
-            conn = self._ordinary()
-            ensure_publication(conn, self._options, captured_tables(conn, self._options))
+            self._publish(conn, tables)
+        self._publication.follow(conn, tables, known)
+        if self._options.publication_autocreate_mode == "all_tables":
+            return frozenset()
+        pairs = stored_tables(conn, self._options)
+        unpublished = {
+            table.oid for pair in pairs for table in pair if not self._publication.published(table.full_name)
+        }
+        new = {table.oid for pair in pairs if pair[1].full_name not in known for table in pair} - unpublished
+        waited = unpublished | self._new.unsettled(conn, new)
+        return frozenset(pair[1].full_name for pair in pairs if any(table.oid in waited for table in pair))
 
-    def tables(self) -> list[dict[str, Any]]:
-        """Return all tables that hold captured rows, whatever the initial snapshot reads of them."""
-        return self._described(stored_tables(self._ordinary(), self._options))
+    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
+        """Return all tables that hold captured rows, whatever the initial snapshot reads of them.
 
-    def _described(self, tables: Sequence[tuple[Table, Table]]) -> list[dict[str, Any]]:
+        One that was created since and isn't published yet is left out until it is: its changes are not in the log.
+        """
+        return self._described(self._captured(), sized)
+
+    def table_names(self) -> list[str]:
+        """Return under which names the changes of all captured tables come."""
+        return [published.full_name for _, published in self._captured()]
+
+    def _captured(self) -> list[tuple[Table, Table]]:
+        pairs = stored_tables(self._ordinary(), self._options)
+        return [pair for pair in pairs if self._publication.published(pair[1].full_name)]
+
+    def _described(self, tables: Sequence[tuple[Table, Table]], sized: bool = True) -> list[dict[str, Any]]:
         conn = self._ordinary()
         oids = [table.oid for table, _ in tables]
-        sizes = chunks.table_pages(conn, oids)
+        # Asking for a table's size waits for whoever alters it.
+        sizes = chunks.table_pages(conn, oids) if sized else dict.fromkeys(oids, 0)
         files = chunks.fingerprints(conn, oids)
         return [
             {
@@ -280,6 +386,20 @@ class PostgresConnector:
         if not rows:
             raise SourceStateError(f"The table with OID {oid} does not exist any more.")
         return PostgresKeyRanges(point, rows[0][0], key, condition)
+
+    def row_filter(self, oid: int, condition: str) -> str:
+        """Return a signal's condition on the rows of a table as SQL that can do nothing else."""
+        return row_filter(self._ordinary(), self._one(oid), condition, self._options)
+
+    def row_query(self, oid: int, statement: str) -> str:
+        """Return a blocking signal's statement on a table as SQL that reads its rows and can do nothing else."""
+        return row_query(self._ordinary(), self._one(oid), statement, self._options)
+
+    def _one(self, oid: int) -> dict[str, Any]:
+        found = self.describe([oid]).get(oid)
+        if found is None:
+            raise SourceStateError(f"The table with OID {oid} does not exist any more.")
+        return found
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
         """Return no keys: tasks read the tables, and by their pages."""
@@ -330,7 +450,8 @@ class PostgresConnector:
 
     def log_stream(self) -> LogStream:
         """Return a new replication stream."""
-        return PostgresStream(self._options, self._catalog, self._commits)
+        self._streams = True
+        return PostgresStream(self._options, self._catalog, self._commits, self._continuity, self.gaps)
 
     def stop(self) -> None:
         """Close the connections; drop the slot if ``slot.drop.on.stop`` says so."""
@@ -348,15 +469,37 @@ class PostgresConnector:
 
     def _ordinary(self) -> psycopg.Connection[TupleRow]:
         if self._conn is None or self._conn.closed or self._conn.broken:
-            self._conn = connect_for_queries(self._options)
+            self._conn = self._connect()
             limit_waits(self._conn, self._options)
+            self._limited = False
+        if self._streams and not self._limited:
+            limit_ms = self._options.snapshot_statement_timeout_ms
+            limit_statements(self._conn, min(self._options.query_timeout_ms or limit_ms, limit_ms))
+            self._limited = True
         return self._conn
 
     def _catalog(self) -> psycopg.Connection[TupleRow]:
         """Return the capture thread's own connection for catalog look-ups."""
         if self._capture_conn is None or self._capture_conn.closed or self._capture_conn.broken:
-            self._capture_conn = connect_for_queries(self._options)
+            self._capture_conn = self._connect()
         return self._capture_conn
+
+    def _connect(self) -> psycopg.Connection[TupleRow]:
+        """Open an ordinary connection to the server whose log is read: an address may lead to another one by now."""
+        conn = connect_for_queries(self._options)
+        try:
+            if not self._continuity.leads_here(conn):
+                self._prove_log(None)
+                if not self._continuity.leads_here(conn):
+                    raise ConnectError("The connections to PostgreSQL lead to different servers.")
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    def _check_policies(self, conn: psycopg.Connection[TupleRow]) -> None:
+        stored = [reading.stored for reading in self._tables.readings(conn) if reading.statement is None]
+        check_policies(conn, stored)
 
     def _check_server(self, conn: psycopg.Connection[TupleRow]) -> None:
         if server_version(conn) < MIN_VERSION:

@@ -20,13 +20,15 @@ import psycopg
 from psycopg import pq
 from psycopg.rows import TupleRow
 
-from floodmark.errors import ConnectError, SlotBusyError, SourceStateError
+from floodmark.connectors.postgres.server.connection import POLICY_CHECK, POLICY_CURE
+from floodmark.errors import ConnectError, LockTimeoutError, SlotBusyError, SourceStateError, StatementTimeoutError
 
 _HEADER = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
 COPY_STARTED = {b"W", b"H"}
 READY = b"Z"
 RETRIABLE = ("08", "57P", "53", "XX")
+TIMEOUTS = {"57014": StatementTimeoutError, "55P03": LockTimeoutError}
 OBJECT_IN_USE = "55006"
 
 
@@ -73,8 +75,12 @@ def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
             f"PostgreSQL says: {text}.",
             "Only one query can read a slot: stop the other one, or set slot.name.",
         )
+    if fields.get("R") == POLICY_CHECK:
+        return SourceStateError(f"PostgreSQL says: {text}.", POLICY_CURE)
     if code.startswith(RETRIABLE):
         return ConnectError(f"PostgreSQL ended the connection: {text}.")
+    if code in TIMEOUTS:
+        return TIMEOUTS[code](f"PostgreSQL says: {text} (SQLSTATE {code}).")
     return SourceStateError(f"PostgreSQL says: {text} (SQLSTATE {code}).")
 
 
@@ -170,6 +176,7 @@ class _LibpqChannel:
         self._pgconn = conn.pgconn
         self._pending = bytearray()
         self._done = False
+        conn.add_notice_handler(self._take_notice)
 
     def start(self, command: str) -> None:
         result = self._pgconn.exec_(command.encode())
@@ -177,7 +184,8 @@ class _LibpqChannel:
             return
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         text = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message).decode().strip()
-        raise server_error({"C": code or "08006", "M": text})
+        function = (result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b"").decode()
+        raise server_error({"C": code or "08006", "M": text, "R": function})
 
     def read_into(self, view: memoryview, timeout: float) -> int:
         deadline = time.monotonic() + timeout
@@ -204,10 +212,15 @@ class _LibpqChannel:
             raise ConnectError(f"Lost the connection to PostgreSQL: {exc}.") from None
 
     def detach(self) -> None:
-        pass
+        self._conn.remove_notice_handler(self._take_notice)
 
     def close(self) -> None:
         self._conn.close()
+
+    def _take_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Put a notice where it stood between the frames: libpq handles it before it hands out the next one."""
+        body = f"C{notice.sqlstate}\0M{notice.message_primary}\0R{notice.source_function}\0\0".encode()
+        self._pending += b"N" + _LENGTH.pack(len(body) + 4) + body
 
     def _next(self) -> tuple[int, memoryview]:
         try:
@@ -233,7 +246,8 @@ class _LibpqChannel:
         if result is not None and failed:
             code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"08006").decode()
             text = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
-            body = f"C{code}\0M{text}\0\0".encode()
+            function = (result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b"").decode()
+            body = f"C{code}\0M{text}\0R{function}\0\0".encode()
             self._pending += b"E" + _LENGTH.pack(len(body) + 4) + body
         else:
             self._pending += b"c" + _LENGTH.pack(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.postgres.log.frames import be_view
@@ -10,6 +11,7 @@ from floodmark.connectors.postgres.log.messages import INSERT, PAYLOAD
 from floodmark.connectors.postgres.log.records import find_changes
 from floodmark.connectors.postgres.log.tuples import last_tuples
 from floodmark.connectors.postgres.lsn import position
+from floodmark.snapshot.signals import MOST_CHARACTERS
 
 FIELDS = ("id", "type", "data")
 
@@ -37,8 +39,16 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
             continue
         one = changes.select(slice(index, index + 1))
         columns = last_tuples(one.payload, one.at + 6, len(relation.columns), one.ends)
-        values = [column.values[0].as_py() or "" for column in columns[: len(FIELDS)]]
+        values = [_text(column.values[0])[: MOST_CHARACTERS + 1] for column in columns[: len(FIELDS)]]
         lsn = int(changes.transactions.lsn[changes.transaction[index]])
         place = position(lsn, int(changes.ordinal[index]))
-        result.append((place, dict(zip(FIELDS, values, strict=True))))
+        millis = int(changes.transactions.commit_us[changes.transaction[index]]) // 1000
+        result.append((place, {**dict(zip(FIELDS, values, strict=True)), "millis": str(millis)}))
     return result
+
+
+def _text(value: pa.Scalar) -> str:
+    """Return a text; in a database whose encoding is SQL_ASCII it may not be UTF-8, which must not stop capture."""
+    if not value.is_valid:
+        return ""
+    return bytes(value.as_buffer()).decode(errors="replace")

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.config.postgres import PostgresOptions
@@ -58,10 +59,12 @@ from floodmark.connectors.postgres.rows.relation import (
     to_header,
 )
 from floodmark.connectors.postgres.server.catalog import structures
-from floodmark.connectors.postgres.server.connection import connect, server_version
-from floodmark.connectors.postgres.server.slots import check_position, check_slot, find_slot
+from floodmark.connectors.postgres.server.connection import connect, run, server_version
+from floodmark.connectors.postgres.server.continuity import Commit, Continuity
+from floodmark.connectors.postgres.server.published import lacks_publication, publication_was_missing
+from floodmark.connectors.postgres.server.slots import TRUSTING, check_position, check_slot, find_slot
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
-from floodmark.errors import ConnectError, DecodeError, SourceStateError
+from floodmark.errors import ConnectError, DecodeError, SlotBusyError, SourceStateError
 
 RECEIVE_BUFFER = 64 << 10
 SLACK = 64 << 10
@@ -101,16 +104,27 @@ class OpenTransaction:
 class PostgresStream:
     """A ``LogStream`` over one replication connection."""
 
-    def __init__(self, options: PostgresOptions, catalog: Callable[[], Any], commits: CommitLog) -> None:
+    def __init__(
+        self,
+        options: PostgresOptions,
+        catalog: Callable[[], Any],
+        commits: CommitLog,
+        continuity: Continuity,
+        gaps: AcceptedGaps,
+    ) -> None:
         """Remember the options; nothing is opened.
 
         Args:
             options: the source's options.
             catalog: returns an ordinary connection for catalog look-ups by the capture thread.
             commits: is told which transactions come.
+            continuity: proves that a connection leads to the log that is read.
+            gaps: gets the changes that are left out.
         """
         self._options = options
         self._commits = commits
+        self._continuity = continuity
+        self._gaps = gaps
         self._catalog = catalog
         self._channel: CopyChannel | None = None
         self._lock = threading.Lock()
@@ -137,26 +151,50 @@ class PostgresStream:
         self._last_status = 0.0
 
     def open(self, position: str) -> None:
-        """Connect and start replication after a position."""
-        conn = connect(self._options, replication=True)
-        settings = stream_settings(self._options, server_version(conn))
+        """Connect, prove that this is still the log that the position belongs to, and start replication after it."""
         lsn, _ = parse_position(position)
-        self._channel = open_channel(conn, RECEIVE_BUFFER)
+        conn = connect(self._options, replication=True)
         try:
-            self._channel.start(
-                f'START_REPLICATION SLOT "{self._options.slot_name}" LOGICAL {format_lsn(lsn)} ({settings})'
-            )
-        except SourceStateError:
-            # The slot may have been lost since the query was started: then that is what is to be said.
-            slot = find_slot(self._catalog(), self._options.slot_name)
-            if slot is not None:
-                check_slot(slot, self._options)
-            check_position(slot, self._options, lsn)
+            self._continuity.prove(conn, position)
+            settings = stream_settings(self._options, server_version(conn))
+            walsender = int(run(conn, "SELECT pg_backend_pid()", "the walsender's process")[0][0])
+        except BaseException:
+            conn.close()
             raise
+        channel = open_channel(conn, RECEIVE_BUFFER)
+        try:
+            self._start(channel, lsn, settings)
+            # Only now that this connection holds the slot nothing else can drop or advance it.
+            self._prove_slot(lsn, walsender)
+        except BaseException:
+            channel.close()
+            raise
+        # What a micro-batch confirms moves the slot, so it is sent only from here on.
+        self._channel = channel
         self._after = f"{lsn:016X}-00000000"
         self._received = lsn
         self._confirmed = 0
         self._send_status(reply=True)
+
+    def _start(self, channel: CopyChannel, lsn: int, settings: str) -> None:
+        command = f'START_REPLICATION SLOT "{self._options.slot_name}" LOGICAL {format_lsn(lsn)} ({settings})'
+        try:
+            channel.start(command)
+        except SlotBusyError:
+            raise
+        except SourceStateError:
+            # The slot may have been lost since the query was started: then that is what is to be said.
+            self._prove_slot(lsn)
+            raise
+
+    def _prove_slot(self, lsn: int, walsender: int | None = None) -> None:
+        """Prove that the slot still holds the log from ``lsn`` on, and that a walsender is the one that has it."""
+        slot = find_slot(self._catalog(), self._options.slot_name)
+        if slot is not None:
+            check_slot(slot, self._options)
+            if walsender is not None and slot.active_pid != walsender:
+                raise ConnectError("The connections to PostgreSQL lead to different servers.")
+        check_position(slot, self._options, max(lsn, self._continuity.delivered), self._gaps)
 
     def read(self, timeout: float) -> int:
         """Take what has arrived and find the messages in it; return its bytes."""
@@ -186,6 +224,11 @@ class PostgresStream:
         return self._framed >= self._options.segment_bytes
 
     @property
+    def spooled_bytes(self) -> int:
+        """0: the server sends transactions when they are committed."""
+        return 0
+
+    @property
     def received(self) -> str:
         """Position of the last commit that has come."""
         return position(self._cut_lsn) if self._cut_records else self._after
@@ -200,6 +243,7 @@ class PostgresStream:
     def confirm(self, position: str) -> None:
         """Let the server discard the log up to a position."""
         confirmed = parse_position(position)[0]
+        self._continuity.deliver(confirmed)
         if confirmed > self._confirmed and self._options.flushes:
             self._confirmed = confirmed
             self._send_status(flushed=confirmed)
@@ -253,6 +297,13 @@ class PostgresStream:
             commit_us = self._cut_commit_us
             self._last_commit_us = commit_us or None
         signals = signals_in(data, self._after, upto, self._signal_tables) if self._signal_tables else []
+        begins = np.flatnonzero(kinds == BEGIN)
+        if len(begins):
+            begin = int(kept[begins[-1]]) + PAYLOAD
+            lsn, ordinal = parse_position(upto)
+            micros = _be64(payload, begin + 9) + PG_EPOCH_US
+            commit = Commit(_be64(payload, begin + 1), micros, lsn + (ordinal > 0))
+            self._continuity.received(commit)
         cut = Cut(data, self._after, upto, records, commit_us / 1e6, signals)
         self._after = upto
         self._start_buffer(size, rest - size)
@@ -304,8 +355,12 @@ class PostgresStream:
             raise DecodeError("PostgreSQL sent something that is no replication message.")
         if len(area) < size:
             return False
-        if kind == b"E":
-            raise server_error(parse_error(bytes(area[5:size])))
+        if kind in b"EN":
+            fields = parse_error(bytes(area[5:size]))
+            if lacks_publication(fields):
+                self._note_missing_publication(kind)
+            if kind == b"E":
+                raise server_error(fields)
         if kind in _ENDS:
             raise ConnectError("PostgreSQL ended the replication stream.")
         # Cut the message out, so that the payload holds nothing but frames.
@@ -314,6 +369,14 @@ class PostgresStream:
         self._buffer[start : start + remaining] = self._buffer[start + size : self._filled].copy()
         self._filled -= size
         return True
+
+    def _note_missing_publication(self, kind: bytes) -> None:
+        """Stop, unless it is a notice and gaps are accepted: then the server goes on without those changes."""
+        missing = publication_was_missing(self._options, self.received)
+        strategy = self._options.offset_mismatch_strategy
+        if kind == b"E" or strategy not in TRUSTING:
+            raise missing
+        self._gaps.add(Gap(self.received, self.received, missing.what, f"offset.mismatch.strategy={strategy}"))
 
     def _note(self, starts: NDArray[np.int64]) -> None:
         buffer = self._buffer

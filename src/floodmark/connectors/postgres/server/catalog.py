@@ -55,8 +55,9 @@ _COLUMNS = """
     WHERE a.attnum > 0 AND a.attrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """
 
+# A default names no columns, so the table needn't be told; with it, the function would wait for the table's lock.
 _DEFAULTS = """
-    SELECT d.adrelid::int8, jsonb_object_agg(a.attname::text, pg_get_expr(d.adbin, d.adrelid))
+    SELECT d.adrelid::int8, jsonb_object_agg(a.attname::text, pg_get_expr(d.adbin, 0))
     FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE a.attgenerated = '' AND d.adrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """

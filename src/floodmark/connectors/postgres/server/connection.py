@@ -6,6 +6,7 @@ what to do; passwords never appear in them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -14,14 +15,39 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.errors import ConnectError, SourceStateError
+from floodmark.errors import (
+    ConditionError,
+    ConnectError,
+    LockTimeoutError,
+    LoginError,
+    NotReadyError,
+    SourceStateError,
+    StatementTimeoutError,
+)
+from floodmark.redact import shown_reason, shown_statement
 
 APPLICATION_NAME = "floodmark"
 MIN_VERSION = 13
+LOCK_WAIT_MS = 1000
+"""How long a change at the server waits for a lock while the stream waits for it."""
 LOCK_CURE = (
     "Another transaction holds the table, or waits for it (an ALTER TABLE, say): end it, raise "
     "snapshot.lock.timeout.ms, or set snapshot.locking.mode=none."
 )
+POLICY_CHECK = "check_enable_rls"
+"""The server's function that refuses to leave out rows, as ``row_security=off`` asks for."""
+POLICY_CURE = "Let the role read all rows (ALTER ROLE … BYPASSRLS), or read the table as its owner."
+
+_NOT_READY = re.compile(r"the database system is |too many (clients|connections)|remaining connection slots")
+_REFUSED = re.compile(
+    r"password authentication failed|no password supplied|FATAL: +(database|role) .* does not exist"
+    r"|no pg_hba.conf entry|is not permitted to log in|permission denied for database"
+    r"|authentication failed for user|permission denied to start WAL sender|must be superuser or replication role"
+    r"|certificate verify failed|server certificate for|does not support SSL|certificate file|private key file"
+)
+
+_NOT_NOW = ("08", "25", "40", "53", "55", "57", "58", "XX")
+"""Classes of SQLSTATE that say nothing of the statement: connection, transaction, resources, locks, the operator."""
 
 # The server's text output must not depend on how the server, the database or the role is configured.
 SESSION_SETTINGS = " ".join(
@@ -37,6 +63,10 @@ SESSION_SETTINGS = " ".join(
         "xmlbinary": "base64",
         "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
+        # A row that a policy hides would be missing without a word: the server is to refuse instead.
+        "row_security": "off",
+        # Notices of the replication stream are read.
+        "client_min_messages": "notice",
     }.items()
 )
 
@@ -79,15 +109,19 @@ def connect(options: PostgresOptions, replication: bool = False) -> psycopg.Conn
     try:
         conn = psycopg.connect(conninfo(options, extra), autocommit=True)
     except psycopg.Error as exc:
-        raise ConnectError(
+        # libpq has no code for what fails before the session begins. In a language that isn't known it is waited out.
+        text = str(exc)
+        made = NotReadyError if _NOT_READY.search(text) else LoginError if _REFUSED.search(text) else ConnectError
+        raise made(
             f"Cannot connect to PostgreSQL at {options.hostname}:{options.port}, database '{options.dbname}', "
             f"as '{options.user}': {_one_line(exc)}.",
             "Check database.hostname, database.port, database.user, database.password, database.dbname, "
             "database.sslmode and the server's pg_hba.conf.",
         ) from None
     if not replication:
-        for statement in options.session_statements():
-            run(conn, statement, f"the initial statement '{statement}'", "Correct database.initial.statements.")
+        for number, statement in enumerate(options.session_statements(), 1):
+            doing = f"statement {number} of database.initial.statements ({shown_statement(statement)})"
+            run_own(conn, statement, doing, "Correct the option.")
     return conn
 
 
@@ -100,6 +134,19 @@ def connect_for_queries(options: PostgresOptions) -> psycopg.Connection[TupleRow
     conn = connect(options)
     run(conn, f"SET statement_timeout = {options.query_timeout_ms}", "setting the statement timeout")
     return conn
+
+
+def limit_statements(conn: psycopg.Connection[TupleRow], millis: int, local: bool = False) -> None:
+    """End statements that take longer than the stream may wait, and sooner those that wait for a lock.
+
+    Args:
+        conn: an ordinary connection.
+        millis: for one statement.
+        local: whether only for the transaction that is open.
+    """
+    scope = "LOCAL" if local else "SESSION"
+    setting = f"SET {scope} statement_timeout = {millis}; SET {scope} lock_timeout = {max(millis // 2, 1)}"
+    run(conn, setting, "setting the statement timeout")
 
 
 @contextmanager
@@ -123,27 +170,75 @@ def run(
     doing: str,
     cure: str = "",
     expected: tuple[type[psycopg.Error], ...] = (),
+    one: bool = False,
 ) -> list[TupleRow]:
     """Run a statement, with an error that says what was being done.
 
     Args:
         expected: refusals that the caller handles; they are passed on as they are.
+        one: whether to prove, by the extended protocol, that it is no more than one statement.
+
+    Raises:
+        SourceStateError: the server refused the statement.
+        StatementTimeoutError: it took longer than the session allows.
+        ConnectError: the connection was lost.
+    """
+    try:
+        cursor = conn.execute(statement, prepare=True if one else None)
+        return cursor.fetchall() if cursor.description else []
+    except expected:
+        raise
+    except psycopg.errors.LockNotAvailable as exc:
+        raise LockTimeoutError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+    except psycopg.errors.QueryCanceled as exc:
+        raise StatementTimeoutError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+    except psycopg.OperationalError as exc:
+        if exc.sqlstate is None or exc.sqlstate.startswith(("08", "57P")):
+            raise ConnectError(f"Lost the connection to PostgreSQL while {doing}: {_one_line(exc)}.") from None
+        raise SourceStateError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+    except psycopg.Error as exc:
+        if exc.diag.source_function == POLICY_CHECK:
+            cure = POLICY_CURE
+        raise SourceStateError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+
+
+def run_own(conn: psycopg.Connection[TupleRow], statement: str, doing: str, cure: str) -> None:
+    """Run a statement of the user's options, which may hold passwords: neither it nor what is quoted of it is shown.
+
+    By the extended protocol, which takes no more than one.
 
     Raises:
         SourceStateError: the server refused the statement.
         ConnectError: the connection was lost.
     """
     try:
-        cursor = conn.execute(statement)
-        return cursor.fetchall() if cursor.description else []
-    except expected:
-        raise
-    except psycopg.OperationalError as exc:
-        if exc.sqlstate is None or exc.sqlstate.startswith(("08", "57P")):
-            raise ConnectError(f"Lost the connection to PostgreSQL while {doing}: {_one_line(exc)}.") from None
-        raise SourceStateError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+        conn.execute(statement, prepare=True)
     except psycopg.Error as exc:
-        raise SourceStateError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
+        reason = shown_reason(exc.diag.message_primary or type(exc).__name__)
+        if conn.closed or (exc.sqlstate or "").startswith(("08", "57P")):
+            raise ConnectError(f"Lost the connection to PostgreSQL while {doing}: {reason}.") from None
+        raise SourceStateError(f"PostgreSQL refused {doing}: {reason} ({exc.sqlstate}).", cure) from None
+
+
+def parse_only(conn: psycopg.Connection[TupleRow], statement: str) -> None:
+    """Let the server parse one statement, without running it: by the extended protocol, which takes no more than one.
+
+    Raises:
+        ConditionError: the server refuses it.
+        SourceStateError: it can't be parsed now, since a lock is held, say.
+        ConnectError: the connection was lost.
+    """
+    with conn.lock:
+        result = conn.pgconn.prepare(b"", statement.encode())
+    if result.status == psycopg.pq.ExecStatus.COMMAND_OK:
+        return
+    reason = " ".join(result.get_error_message().split()).removeprefix("ERROR:").strip().rstrip(".")
+    if conn.broken or conn.closed:
+        raise ConnectError(f"Lost the connection to PostgreSQL while a condition was checked: {reason}.")
+    sqlstate = (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
+    if sqlstate.startswith(_NOT_NOW):
+        raise SourceStateError(f"PostgreSQL could not check a condition: {reason}.")
+    raise ConditionError(f"the server says {reason!r}")
 
 
 def limit_waits(conn: psycopg.Connection[TupleRow], options: PostgresOptions) -> None:

@@ -16,6 +16,7 @@ from floodmark.connectors.postgres.lsn import parse_position
 from floodmark.connectors.postgres.server import slots
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect, connection, run, server_version
+from floodmark.connectors.postgres.server.continuity import Continuity
 from floodmark.connectors.postgres.server.preflight_columns import check_columns
 from floodmark.connectors.postgres.server.preflight_role import Role, current_role
 from floodmark.connectors.postgres.server.preflight_tables import check_publication, check_tables
@@ -29,7 +30,6 @@ from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query, make_snapshotter
 
 Conn = psycopg.Connection[TupleRow]
-STANDBY_VERSION = 16
 FAILOVER_VERSION = 17
 MIB = 1 << 20
 
@@ -70,7 +70,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
     reads = snapshot or again or snapshotter.should_snapshot_data(False, False)
     checks: list[Check] = [
         ("wal_level", lambda: [_wal_level(conn)]),
-        ("standby", lambda: _standby(role, version)),
+        ("standby", lambda: _standby(role)),
         ("replication privilege", lambda: [_replication_privilege(role)]),
         ("walsenders", lambda: [_walsenders(conn, slot, 2 if snapshot else 1)]),
         ("replication connection", lambda: [_replication_connection(options, role)]),
@@ -105,15 +105,11 @@ def _wal_level(conn: Conn) -> Finding:
     )
 
 
-def _standby(role: Role, version: int) -> list[Finding]:
+def _standby(role: Role) -> list[Finding]:
     if not role.standby:
         return []
-    if version < STANDBY_VERSION:
-        finding = f"The server is a standby, which PostgreSQL {version} cannot decode changes on."
-        return [Finding("standby", "error", finding, "Connect to the primary server.")]
-    finding = "The server is a standby: creating the slot waits for activity on the primary."
-    fix = "If it waits long: SELECT pg_log_standby_snapshot() on the primary. Turn hot_standby_feedback on."
-    return [Finding("standby", "warning", finding, fix)]
+    finding = "The server is a standby: where a snapshot lies in its log can't be told."
+    return [Finding("standby", "error", finding, "Connect to the primary server.")]
 
 
 def _replication_privilege(role: Role) -> Finding:
@@ -197,6 +193,11 @@ def _checkpoint(
         text = f"The checkpoint was written for another source: {', '.join(other)}."
         return [Finding("checkpoint", "error", text, "Give this source a checkpoint of its own.")]
     log = str(offset.get("log"))
+    if offset.get("bookmark"):
+        continuity = Continuity(options)
+        continuity.resume(log, offset["bookmark"])
+        with connect(options, replication=True) as replication:
+            continuity.prove(replication)
     slots.check_position(slot, options, parse_position(log)[0])
     return [Finding("checkpoint", "ok", f"goes on at {log}")]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from floodmark.config.model import matches
+from floodmark.config.patterns import Pattern
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.rows.relation import Column
 from floodmark.connectors.postgres.server.catalog import Conn, Table, captured_tables, structures
@@ -42,7 +42,7 @@ def check_columns(conn: Conn, options: PostgresOptions) -> list[Finding]:
     return findings or [Finding(CHECK, "ok", "all options of columns match some")]
 
 
-def _patterns(options: PostgresOptions) -> Iterator[tuple[str, Sequence[re.Pattern[str]]]]:
+def _patterns(options: PostgresOptions) -> Iterator[tuple[str, Sequence[Pattern]]]:
     yield "column.include.list", options.column_include_list
     yield "column.exclude.list", options.column_exclude_list
     yield "column.propagate.source.type", options.column_propagate_source_type

@@ -14,6 +14,7 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, literal, quote, structures
 from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.connectors.postgres.server.preflight_role import Role
+from floodmark.connectors.postgres.server.publication import FOR_ALL_TABLES_CURE, for_all_tables
 from floodmark.findings import Finding, Status, name_list
 
 Conn = psycopg.Connection[TupleRow]
@@ -197,7 +198,7 @@ def check_publication(conn: Conn, options: PostgresOptions, role: Role) -> list[
     """Check that the publication holds the captured tables, or can be created."""
     name = options.publication_name
     sql = f"""
-        SELECT pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, pg_has_role(pubowner, 'USAGE')
+        SELECT pubinsert, pubupdate, pubdelete, pubtruncate, puballtables, pubviaroot, pg_has_role(pubowner, 'USAGE')
         FROM pg_publication WHERE pubname = {literal(name)}
     """
     rows = run(conn, sql, "the publications")
@@ -207,14 +208,16 @@ def check_publication(conn: Conn, options: PostgresOptions, role: Role) -> list[
         if options.publication_autocreate_mode == "all_tables" and findings[0].status != "error":
             findings += _harmful(conn, captured)
         return findings
-    *_, via_root, owned = rows[0]
+    *_, all_tables, via_root, owned = rows[0]
+    if all_tables and options.publication_autocreate_mode == "filtered":
+        return [Finding("publication", "error", for_all_tables(name), FOR_ALL_TABLES_CURE)]
     emitting = _emitting(captured, via_root)
     findings = [_content(conn, options, emitting, owned)]
     findings += _published_operations(options, dict(zip("cudt", rows[0][:4], strict=True)))
     if via_root != options.publish_via_partition_root:
         text = f"Publication {name} has publish_via_partition_root = {via_root}, the options say otherwise."
         fix = "Set publish.via.partition.root to the publication's value."
-        findings.append(Finding("publication", "warning", text, fix))
+        findings.append(Finding("publication", "error", text, fix))
     if server_version(conn) >= FILTERS_VERSION:
         findings += _filters(conn, options, emitting)
     return findings
@@ -287,18 +290,24 @@ def _published_operations(options: PostgresOptions, published: dict[str, bool]) 
     text = f"Publication {options.publication_name} does not publish {name_list(missing)}."
     name = quote(options.publication_name)
     fix = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')."
-    return [Finding("publication", "warning", text, fix)]
+    return [Finding("publication", "error", text, fix)]
 
 
 def _filters(conn: Conn, options: PostgresOptions, emitting: Sequence[_Captured]) -> list[Finding]:
     sql = f"""
-        SELECT r.prrelid::int8 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+        SELECT r.prrelid::int8, r.prqual IS NOT NULL
+        FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
         WHERE p.pubname = {literal(options.publication_name)}
           AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)
     """
-    oids = {row[0] for row in run(conn, sql, "the publication's filters")}
-    names = [item.name for item in emitting if item.table.oid in oids]
+    filtered: dict[int, bool] = {}
+    for oid, rows in run(conn, sql, "the publication's filters"):
+        filtered[oid] = rows or filtered.get(oid, False)
+    names = [item.name for item in emitting if item.table.oid in filtered]
     if not names:
         return []
     text = f"The publication filters rows or columns of {name_list(names)}; the snapshot doesn't."
-    return [Finding("publication", "warning", text, "Remove the filters unless the difference is meant.")]
+    if any(filtered.get(item.table.oid) for item in emitting):
+        return [Finding("publication", "error", text, "Publish the tables without WHERE.")]
+    fix = "Name the columns in column.exclude.list, or publish the tables without a list of columns."
+    return [Finding("publication", "warning", text, fix)]

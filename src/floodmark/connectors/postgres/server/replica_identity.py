@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from floodmark.config.postgres import IdentityRule, PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, quote
-from floodmark.connectors.postgres.server.connection import run
+from floodmark.connectors.postgres.server.connection import LOCK_WAIT_MS, run
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.log import get_logger
 
@@ -23,7 +23,8 @@ log = get_logger(__name__)
 def set_identities(conn: Conn, options: PostgresOptions, tables: Sequence[Table]) -> None:
     """Alter the captured tables whose replica identity is another one than the options say.
 
-    As in Debezium, a table that can't be altered stays as it is; the log tells why.
+    As in Debezium, a table that can't be altered stays as it is; the log tells why. So does one whose lock isn't free
+    soon, for which the stream would wait.
 
     Raises:
         ConfigError: several rules match a table.
@@ -34,7 +35,9 @@ def set_identities(conn: Conn, options: PostgresOptions, tables: Sequence[Table]
             continue
         wanted = f"USING INDEX {quote(rule.index)}" if rule.index is not None else _WORDS[rule.identity]
         try:
-            run(conn, f"ALTER TABLE {table.quoted} REPLICA IDENTITY {wanted}", f"{OPTION}, {table.full_name}")
+            with conn.transaction():
+                run(conn, f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}", "setting the lock timeout")
+                run(conn, f"ALTER TABLE {table.quoted} REPLICA IDENTITY {wanted}", f"{OPTION}, {table.full_name}")
         except SourceStateError as exc:
             log.warning("replica_identity_not_set", table=table.full_name, identity=wanted, error=str(exc))
         else:

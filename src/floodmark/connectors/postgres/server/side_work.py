@@ -9,7 +9,9 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import literal
-from floodmark.connectors.postgres.server.connection import connect_for_queries, run
+from floodmark.connectors.postgres.server.connection import connect_for_queries, run, run_own
+
+ONE_CURE = "It must be one statement: put several into a function, or into DO."
 
 
 class PostgresSideSession:
@@ -21,6 +23,8 @@ class PostgresSideSession:
 
     def __init__(self, options: PostgresOptions) -> None:
         self._conn = connect_for_queries(options)
+        # Only what reads tables must not be given some rows; a heartbeat may write to a table with policies.
+        run(self._conn, "SET row_security = on", "the session's row security")
 
     def usable(self) -> bool:
         """Tell whether statements can still be run on it."""
@@ -28,7 +32,7 @@ class PostgresSideSession:
 
     def run(self, statement: str) -> None:
         """Run a statement."""
-        run(self._conn, statement, "the heartbeat's statement")
+        run_own(self._conn, statement, "the statement of heartbeat.action.query", ONE_CURE)
 
     def cancel(self) -> None:
         """End the statement that another thread runs."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.lsn import format_lsn, parse_lsn
+from floodmark.connectors.postgres.lsn import format_lsn, parse_lsn, position
 from floodmark.connectors.postgres.server.catalog import Conn, literal
 from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.errors import LogGoneError, SlotBusyError, SourceStateError
@@ -21,6 +23,12 @@ WAYS_OUT = (
     "snapshot.mode=initial (a new snapshot) or no_data (accept the gap)."
 )
 
+INVALIDATIONS = {
+    "": "max_slot_wal_keep_size, or a crash",
+    "wal_removed": "wal_removed: max_slot_wal_keep_size",
+    "idle_timeout": "idle_timeout: idle_replication_slot_timeout",
+    "wal_level_insufficient": "wal_level_insufficient: wal_level of the primary",
+}
 
 END_OF_LOG = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text
@@ -29,7 +37,12 @@ END_OF_LOG = """
 
 @dataclass(frozen=True)
 class Slot:
-    """A replication slot as the server shows it."""
+    """A replication slot as the server shows it.
+
+    Attributes:
+        two_phase: whether prepared transactions are sent before they are committed.
+        invalidation: why the server has invalidated it; empty if it hasn't, or doesn't say.
+    """
 
     name: str
     plugin: str
@@ -38,24 +51,29 @@ class Slot:
     confirmed: int
     wal_status: str | None
     restart: int | None
+    two_phase: bool = False
+    invalidation: str = ""
 
     @property
     def invalidated(self) -> bool:
         """Whether the server has removed log that the slot needs."""
-        return self.wal_status == "lost" or self.restart is None
+        return self.wal_status == "lost" or self.restart is None or bool(self.invalidation)
 
 
 def find_slot(conn: Conn, name: str) -> Slot | None:
     """Return the slot, or None if there is none of that name."""
     rows = run(
         conn,
-        "SELECT slot_name, plugin, database, active_pid, confirmed_flush_lsn::text, wal_status, restart_lsn::text "
-        f"FROM pg_replication_slots WHERE slot_name = {literal(name)}",
+        "SELECT slot_name, plugin, database, active_pid, confirmed_flush_lsn::text, wal_status, restart_lsn::text, "
+        # Columns of later versions: two_phase of 14, conflicting of 16, invalidation_reason of 17.
+        "coalesce((to_jsonb(s) ->> 'two_phase')::boolean, false), coalesce(to_jsonb(s) ->> 'invalidation_reason', "
+        "CASE WHEN (to_jsonb(s) ->> 'conflicting')::boolean THEN 'conflict with recovery' END, '') "
+        f"FROM pg_replication_slots s WHERE slot_name = {literal(name)}",
         "the replication slots",
     )
     if not rows:
         return None
-    slot, plugin, database, pid, confirmed, status, restart = rows[0]
+    slot, plugin, database, pid, confirmed, status, restart, two_phase, invalidation = rows[0]
     return Slot(
         slot,
         plugin or "",
@@ -64,6 +82,8 @@ def find_slot(conn: Conn, name: str) -> Slot | None:
         parse_lsn(confirmed) if confirmed else 0,
         status,
         parse_lsn(restart) if restart else None,
+        two_phase,
+        invalidation,
     )
 
 
@@ -90,16 +110,30 @@ def check_slot(slot: Slot, options: PostgresOptions) -> None:
             f"The replication slot '{slot.name}' belongs to the database '{slot.database}', not '{options.dbname}'.",
             "Set another slot.name.",
         )
+    if slot.two_phase:
+        raise SourceStateError(
+            f"The replication slot '{slot.name}' is a two-phase slot: it may have passed prepared transactions before "
+            "they are committed.",
+            "Set another slot.name.",
+        )
     if slot.invalidated:
         raise LogGoneError(
             f"The replication slot '{slot.name}' was invalidated: the server has removed log that it still needed "
-            "(max_slot_wal_keep_size, or a crash).",
+            f"({INVALIDATIONS.get(slot.invalidation, slot.invalidation)}).",
             f"Drop the slot (SELECT pg_drop_replication_slot('{slot.name}')). {WAYS_OUT}",
         )
 
 
-def check_position(slot: Slot | None, options: PostgresOptions, lsn: int) -> None:
+def check_position(slot: Slot | None, options: PostgresOptions, lsn: int, gaps: AcceptedGaps | None = None) -> None:
     """Prove that the log from ``lsn`` on can still be read, unless ``offset.mismatch.strategy`` trusts the slot.
+
+    A slot that was made again while the log went on begins beyond ``lsn``; where it doesn't, nothing is missing.
+
+    Args:
+        slot: as the server shows it; None if there is none.
+        options: the source's options.
+        lsn: up to here the log has been received.
+        gaps: gets what is left out.
 
     Raises:
         LogGoneError: the slot is gone, or has moved beyond the checkpoint.
@@ -120,18 +154,26 @@ def check_position(slot: Slot | None, options: PostgresOptions, lsn: int) -> Non
             strategy=options.offset_mismatch_strategy,
             next="the changes between are left out",
         )
+        if gaps is not None:
+            reason = f"The replication slot '{name}' was at {format_lsn(slot.confirmed)}, beyond {format_lsn(lsn)}."
+            option = f"offset.mismatch.strategy={options.offset_mismatch_strategy}"
+            gaps.add(Gap(position(lsn), position(slot.confirmed), reason, option))
     elif slot.confirmed > lsn:
         raise LogGoneError(
             f"The replication slot '{name}' is at {format_lsn(slot.confirmed)}, beyond the checkpoint's "
-            f"{format_lsn(lsn)}: it was created again or read by somebody else, and the changes between are lost.",
+            f"{format_lsn(lsn)}: it was created again, advanced or read by something else, and the changes between are "
+            "lost.",
             WAYS_OUT,
         )
 
 
-def wait_until_free(conn: Conn, options: PostgresOptions) -> Slot | None:
+def wait_until_free(conn: Conn, options: PostgresOptions, half_made: Collection[int] = ()) -> Slot | None:
     """Return the slot once nobody reads it.
 
     After a crash the server needs a moment to notice that the old connection is gone.
+
+    Args:
+        half_made: server processes of this source that were lost while they created the slot; they are ended.
 
     Raises:
         SlotBusyError: it is still in use after ``slot.max.retries`` waits.
@@ -141,6 +183,8 @@ def wait_until_free(conn: Conn, options: PostgresOptions) -> Slot | None:
         slot = find_slot(conn, options.slot_name)
         if slot is None or slot.active_pid is None:
             return slot
+        if slot.active_pid in half_made:
+            run(conn, f"SELECT pg_terminate_backend({slot.active_pid})", "ending what is left of a lost connection")
         if time.monotonic() >= deadline:
             raise SlotBusyError(
                 f"The replication slot '{slot.name}' is in use by the server process {slot.active_pid}.",

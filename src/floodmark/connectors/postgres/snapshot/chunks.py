@@ -7,6 +7,7 @@ an earlier snapshot, or for those that have, by the visibility of their ``xmin``
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
@@ -24,11 +25,12 @@ from floodmark.connectors.postgres.log.frames import HEADER_BYTES, find_frames
 from floodmark.connectors.postgres.rows.relation import Column, Relation
 from floodmark.connectors.postgres.rows.source_block import INCREMENTAL, snapshot_block
 from floodmark.connectors.postgres.server.catalog import literal, quote
-from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_waits, run
+from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_statements, limit_waits, run
+from floodmark.connectors.postgres.server.continuity import PLACE
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
 from floodmark.connectors.postgres.types.type_info import type_from_list
-from floodmark.errors import SourceStateError
+from floodmark.errors import ConnectError, SourceStateError
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.shapes import TableNames
@@ -108,11 +110,12 @@ def statement_query(relation: Relation, statement: str) -> str:
 
 
 class PostgresChunkReader:
-    """Reads chunks as events."""
+    """Reads chunks as events, each in a transaction of its own, all over one connection."""
 
     def __init__(self, options: PostgresOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
+        self._conn: psycopg.Connection[TupleRow] | None = None
 
     def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
         """Return the chunk's rows as read events, and at the end what became of it.
@@ -123,24 +126,55 @@ class PostgresChunkReader:
                 ``since`` (read only rows changed since that snapshot), ``token`` and ``position`` of the read
                 point, ``lost`` (whether the read point is gone); and either ``first`` and ``last`` page, or
                 ``key``, ``after`` and ``upto`` (a range of keys), ``condition`` and ``marker`` (what the source
-                block says of the snapshot).
+                block says of the snapshot). ``streams`` says that the log is streamed meanwhile.
         """
+        conn = self._conn or connect(self._options)
+        # After an error, or if the rows are not all taken, it is of no more use.
+        self._conn = None
+        try:
+            outcome = yield from self._read(conn, chunk)
+            # If the connection is lost only now, the next chunk opens another.
+            with contextlib.suppress(ConnectError):
+                # Lets go of the table's lock.
+                run(conn, "ROLLBACK", "ending a chunk")
+                self._conn = conn
+        finally:
+            if self._conn is None:
+                conn.close()
+        return outcome
+
+    def close(self) -> None:
+        """Close the connection that the last chunk left, if any."""
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+    def _read(
+        self, conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]
+    ) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
         relation = relation_from_json(chunk["relation"])
         version = self._make_version(relation)
-        conn = connect(self._options)
-        try:
-            limit_waits(conn, self._options)
-            held = _begin(conn, chunk)
-            command = _command(conn, relation, chunk, held)
-            if command is None:
-                return "nothing"
-            for rows, columns in copy_rows(conn, command, len(version.names)):
-                batch = self.events(version, rows, columns, chunk)
-                if batch is not None:
-                    yield batch
-        finally:
-            conn.close()
+        limit_waits(conn, self._options)
+        if chunk.get("streams"):
+            self._limit(conn, chunk)
+        held = _begin(conn, chunk)
+        if not held and not _same_server(conn, chunk["token"]):
+            # Which rows have changed since says only the server that the read point was opened at.
+            return "nothing"
+        command = _command(conn, relation, chunk, held)
+        if command is None:
+            return "nothing"
+        for rows, columns in copy_rows(conn, command, len(version.names), keep=True):
+            batch = self.events(version, rows, columns, chunk)
+            if batch is not None:
+                yield batch
         return "complete" if held else "unchanged"
+
+    def _limit(self, conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> None:
+        """End what takes longer than the stream may wait: of ranges of pages, which are read whole, only locks."""
+        limit_statements(conn, self._options.snapshot_statement_timeout_ms)
+        if "key" not in chunk:
+            run(conn, "SET statement_timeout = 0", "setting the statement timeout")
 
     def events(
         self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: dict[str, Any]
@@ -222,6 +256,13 @@ def _begin(conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> bool:
     return False
 
 
+def _same_server(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
+    """Return whether a connection leads to the server, and its timeline, of a read point."""
+    if "place" not in token:
+        return True  # of a checkpoint that an earlier version wrote
+    return bool(run(conn, f"SELECT {PLACE}", "the server's identity")[0][0] == token["place"])
+
+
 def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
     """Open a transaction that sees a read point's snapshot; return False if that is gone."""
     run(conn, BEGIN, "opening a chunk")
@@ -245,7 +286,7 @@ def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: 
 
 
 def copy_rows(
-    conn: psycopg.Connection[TupleRow], command: str, width: int
+    conn: psycopg.Connection[TupleRow], command: str, width: int, keep: bool = False
 ) -> Iterator[tuple[int, Sequence[RawColumn]]]:
     """Yield what a COPY command returns, as numbers of rows and their columns.
 
@@ -253,8 +294,9 @@ def copy_rows(
         conn: taken over; it is of no more use afterwards.
         command: a COPY … TO STDOUT.
         width: how many columns it returns.
+        keep: whether the connection is to be of use again, unless the rows are not all taken.
     """
-    for buf, starts in copy_pieces(conn, command):
+    for buf, starts in copy_pieces(conn, command, keep):
         yield len(starts), split_rows(buf, starts, width)
 
 

@@ -21,11 +21,12 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
-from floodmark.connectors.postgres.server.connection import connect, connection, run
+from floodmark.connectors.postgres.server.connection import connect, connection, limit_statements, run
+from floodmark.connectors.postgres.server.continuity import PLACE, Continuity
 from floodmark.connectors.postgres.server.slots import create_command
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
-from floodmark.errors import FloodmarkError
+from floodmark.errors import ConnectError, FloodmarkError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -47,7 +48,7 @@ class PostgresReadPoint:
         position: log position of the snapshot; of one that isn't settled yet, what the log must have reached
             before it can be.
         token: ``snapshot`` (to import), ``visible`` (as ``pg_current_snapshot()`` prints it), ``xid``,
-            ``micros`` (its time), ``lsn``.
+            ``micros`` (its time), ``lsn``, ``place`` (the server and its timeline).
         flushed: whether the log was on disk up to the position, and so is on its way to capture.
         waiting: transactions whose commit waited for a standby just before, 32 bits; None if unknown.
     """
@@ -60,6 +61,7 @@ class PostgresReadPoint:
             snapshot: an exported snapshot to import; a new one if not given.
             lsn: the snapshot's exact place in the log, if it is known.
         """
+        self._limit_ms = options.snapshot_statement_timeout_ms
         self._conn: psycopg.Connection[TupleRow] = connect(options)
         # A commit that begins to wait after this question is received by capture, before the point is settled.
         self.waiting = None if snapshot is not None else _waiting_commits(self._conn)
@@ -71,10 +73,12 @@ class PostgresReadPoint:
             "SELECT pg_export_snapshot(), pg_current_snapshot()::text, "
             "(pg_snapshot_xmax(pg_current_snapshot())::text::numeric % 4294967296)::int8, "
             "(extract(epoch FROM clock_timestamp()) * 1000000)::int8, "
-            "pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()",
+            "pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn(), "
+            f"{PLACE}",
             "exporting the snapshot",
         )[0]
         self.token: dict[str, Any] = {"snapshot": row[0], "visible": row[1], "xid": row[2], "micros": row[3]}
+        self.token["place"] = row[6]
         self.flushed: bool = row[5]
         self._settle(_reachable(parse_lsn(row[4])) if lsn is None else lsn)
 
@@ -107,16 +111,24 @@ class PostgresReadPoint:
 
     def query(self, statement: str, doing: str, cure: str = "") -> list[TupleRow]:
         """Run a statement that sees the snapshot; if it fails, the snapshot stays."""
-        with self._conn.transaction():
-            return run(self._conn, statement, doing, cure)
+        return self._inside(statement, doing, cure, undo=False)
 
     def look(self, statement: str, doing: str) -> list[TupleRow]:
-        """Run a statement that sees the snapshot, and keep no lock on what it reads.
+        """Run a statement that sees the snapshot, and keep no lock on what it reads; the stream waits for it.
 
         Whoever waits to alter the table would wait for the snapshot's end, and the tasks that read it for him.
         """
-        with self._conn.transaction(force_rollback=True):
-            return run(self._conn, statement, doing)
+        return self._inside(statement, doing, "", undo=True)
+
+    def _inside(self, statement: str, doing: str, cure: str, undo: bool) -> list[TupleRow]:
+        try:
+            with self._conn.transaction(force_rollback=undo):
+                if undo:
+                    limit_statements(self._conn, self._limit_ms, local=True)
+                return run(self._conn, statement, doing, cure)
+        except psycopg.OperationalError as exc:
+            # The savepoint found the connection lost.
+            raise ConnectError(f"Lost the connection to PostgreSQL while {doing}: {exc}.") from None
 
     def alive(self) -> bool:
         """Tell whether other connections can still import the snapshot."""
@@ -167,22 +179,37 @@ def _waiting_commits(conn: psycopg.Connection[TupleRow]) -> frozenset[int] | Non
     return frozenset(waiting) if informed else None
 
 
-def create_slot(options: PostgresOptions, temporary: bool) -> tuple[int, PostgresReadPoint]:
+def create_slot(
+    options: PostgresOptions, continuity: Continuity, temporary: bool, half_made: set[int] | None = None
+) -> tuple[int, PostgresReadPoint]:
     """Create a slot and open the read point at its consistent point.
 
     The server waits for all transactions that are writing to end; a wait is logged.
+
+    Args:
+        options: the source's options.
+        continuity: proves first that the connection leads to the log that is read.
+        temporary: whether the slot ends with this function.
+        half_made: gets the server process that may still be creating the slot if the connection to it is lost. The
+            server doesn't notice before those transactions have ended.
 
     Raises:
         SourceStateError: the server refuses.
     """
     name = f"floodmark_tmp_{uuid.uuid4().hex[:20]}" if temporary else options.slot_name
     conn = connect(options, replication=True)
+    pid = conn.info.backend_pid
     try:
+        continuity.prove(conn)
         command = create_command(conn, name, temporary, options.slot_failover)
-        with _watched(options, name, conn.info.backend_pid):
+        with _watched(options, name, pid):
             row = run(conn, command, f"the creation of the replication slot '{name}'", SLOT_CURE)[0]
         lsn = parse_lsn(row[1])
         return lsn, PostgresReadPoint(options, row[2], lsn)
+    except ConnectError:
+        if half_made is not None:
+            half_made.add(pid)
+        raise
     finally:
         conn.close()
 

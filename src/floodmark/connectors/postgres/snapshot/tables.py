@@ -46,12 +46,17 @@ class SnapshotTables:
     Args:
         options: the source's options.
         query: what ``snapshot.query.mode=custom`` names.
+
+    Attributes:
+        begun: whether the names of the options have been proven right, so that one of a table that isn't there any more
+            is no mistake.
     """
 
     def __init__(self, options: PostgresOptions, query: SnapshotQuery | None) -> None:
         self._options = options
         self._query = query
         self._overrides = options.select_statements()
+        self.begun = False
         # What the query said, so that it says the same as long as the snapshot runs.
         self._asked: dict[tuple[int, tuple[str, ...]], str | None] = {}
         self._checked: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
@@ -110,6 +115,8 @@ class SnapshotTables:
 
     def _check_names(self, *tables: list[Table]) -> None:
         """Prove that every override is for a table that is read: a wrong name would read its table in full."""
+        if self.begun:
+            return
         names = {table.full_name for listed in tables for table in listed}
         captured = self._options.snapshot_include_collection_list
         for name in self._overrides:
@@ -118,6 +125,7 @@ class SnapshotTables:
                     f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
                     f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
                 )
+        self.begun = True
 
     def _check(self, conn: Conn, reading: Reading, columns: tuple[tuple[str, int], ...]) -> None:
         """Prove that a statement returns the table's columns, with their types."""
@@ -126,7 +134,9 @@ class SnapshotTables:
             return
         where = f"The snapshot's statement for the table '{reading.published.full_name}'"
         try:
-            cursor = conn.execute(f"SELECT {selected([name for name, _ in columns], reading.statement)} LIMIT 0")
+            looking = f"SELECT {selected([name for name, _ in columns], reading.statement)} LIMIT 0"
+            # Prepared, it can't be several statements.
+            cursor = conn.execute(looking, prepare=True)
         except psycopg.OperationalError as exc:
             raise ConnectError(f"{where} could not be checked: {' '.join(str(exc).split())}.") from None
         except psycopg.Error as exc:

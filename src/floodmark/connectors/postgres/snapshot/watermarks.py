@@ -8,7 +8,8 @@ is moved back, by the transactions' numbers, to the first commit that the view d
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.postgres.lsn import position
 from floodmark.connectors.postgres.server.catalog import literal, quote
-from floodmark.connectors.postgres.server.connection import run
+from floodmark.connectors.postgres.server.connection import limit_statements, run
 from floodmark.connectors.postgres.snapshot.chunks import (
     changed_since,
     chunk_query,
@@ -30,7 +31,7 @@ from floodmark.connectors.postgres.snapshot.chunks import (
 )
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, first_lsn
-from floodmark.errors import SourceStateError
+from floodmark.errors import ConnectError, SourceStateError
 from floodmark.snapshot.marks import EXACT, WRITING, Mark, Marks
 
 Conn = psycopg.Connection[TupleRow]
@@ -116,7 +117,8 @@ class PostgresWindow(PostgresReadPoint):
         They come over the connection that has the table locked: any other would have to wait behind an ALTER TABLE that
         waits for this lock.
         """
-        with self._conn.transaction():
+        with self._transaction():
+            limit_statements(self._conn, self._limit_ms, local=True)
             if not same_file(self._conn, chunk["stored"], chunk["file"]):
                 return "nothing"
             conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
@@ -126,6 +128,14 @@ class PostgresWindow(PostgresReadPoint):
             for buf, starts in copy_pieces(self._conn, command, keep=True):
                 yield SegmentData(buf, starts.astype(np.uint32))
         return "complete"
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self._conn.transaction():
+                yield
+        except psycopg.OperationalError as exc:
+            raise ConnectError(f"Lost the connection to PostgreSQL while reading a window: {exc}.") from None
 
     def end_view(self) -> None:
         """Let go of the snapshot, and of the tables' locks."""

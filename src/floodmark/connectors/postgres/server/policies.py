@@ -1,0 +1,27 @@
+"""Row-level security: a session with ``row_security=off`` is refused rows rather than given some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from floodmark.connectors.postgres.server.catalog import Conn, Table
+from floodmark.connectors.postgres.server.connection import POLICY_CURE, run
+from floodmark.errors import SourceStateError
+from floodmark.findings import name_list
+
+_ACTIVE = "SELECT oid::int8 FROM pg_class WHERE oid = ANY(ARRAY[{oids}]::oid[]) AND row_security_active(oid)"
+
+
+def check_policies(conn: Conn, tables: Sequence[Table]) -> None:
+    """Prove that no policy hides rows of tables that are to be read.
+
+    Raises:
+        SourceStateError: one does.
+    """
+    if not tables:
+        return
+    oids = ",".join(str(table.oid) for table in tables)
+    active = {oid for (oid,) in run(conn, _ACTIVE.format(oids=oids), "row-level security")}
+    names = [table.full_name for table in tables if table.oid in active]
+    if names:
+        raise SourceStateError(f"Row-level security hides rows of {name_list(names)} from the snapshot.", POLICY_CURE)
