@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from floodmark.config.columns import python_regex, python_replacement
+from floodmark.config.columns import java_pattern, java_replacement
 from floodmark.config.common import CommonOptions
 from floodmark.events.names import legal_topic
 
@@ -39,7 +37,7 @@ def _own_topic(options: CommonOptions, schema: str, table: str) -> str:
 
 def _renamed(name: str, regex: str | None, replacement: str | None) -> str:
     """Replace what a regular expression finds, if it matches the whole name. Both are written as in Java."""
-    pattern = re.compile(python_regex(regex or ""))
-    if pattern.fullmatch(name) is None:
+    pattern = java_pattern(regex or "")
+    if not pattern.fullmatch(name):
         return name
-    return pattern.sub(python_replacement(replacement or ""), name, count=1)
+    return pattern.replace_first(name, java_replacement(pattern, replacement or ""))

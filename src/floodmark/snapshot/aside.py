@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
@@ -11,6 +12,8 @@ from floodmark.log import get_logger
 log = get_logger(__name__)
 
 RETRIES = 3
+GONE = "It was dropped, or renamed to what isn't captured, before all of its rows were read."
+NO_KEY = "It has no key to read it by while the log goes on; a blocking snapshot reads it."
 What = Literal["initial", "blocking", "incremental", "log"]
 
 
@@ -76,8 +79,19 @@ class TablesAside:
         log.error("table_is_set_aside", table=table.name, part=table.what, error=table.error)
         self._tables[table.oid] = table
 
-    def resume(self, oid: int) -> None:
-        """Take a table back, since a new snapshot of it was asked for."""
-        table = self._tables.pop(oid, None)
-        if table is not None:
-            log.info("table_is_resumed", table=table.name)
+    def resume(self, oid: int, name: str) -> None:
+        """Take a table back, since it is read.
+
+        Args:
+            oid: the table, as the source numbers it.
+            name: ``schema.table``; one that wasn't there when it was set aside has no number.
+        """
+        for number in (oid, absent(name)):
+            table = self._tables.pop(number, None)
+            if table is not None:
+                log.info("table_is_resumed", table=table.name)
+
+
+def absent(name: str) -> int:
+    """Return what stands for the number of a table that isn't there."""
+    return -zlib.crc32(name.encode()) - 1

@@ -6,12 +6,13 @@ come by the log. Keys are lists of texts that only the source can compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from floodmark.snapshot.notifications import ScanStatus
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
+from floodmark.snapshot.reports import Report, TaskReports
 
 Key = list[str]
 
@@ -52,6 +53,8 @@ class TableRun:
         failures: how often it could not be read.
         outcome: why it is not read at all or no further; empty: it is.
         error: the last error.
+        described: whether ``file``, ``key`` and ``nulls`` are known; they must be when it begins.
+        owed: whether the table is new, so that without this its rows never come.
     """
 
     name: str
@@ -71,11 +74,22 @@ class TableRun:
     failures: int = 0
     outcome: ScanStatus | Literal[""] = ""
     error: str = ""
+    described: bool = True
+    owed: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing has been tried yet."""
+        return not (self.begun or self.redo or self.failures or self.outcome)
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to be handed out."""
         return bool(self.outcome) or (self.begun and not self.redo and not self.nulls and self.after == self.top)
+
+    def copy(self) -> Self:
+        """Return a copy that can be changed; what is in its lists stays."""
+        return replace(self, redo=list(self.redo))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -99,6 +113,7 @@ class IncrementalState:
         runs: the tables that are not finished, and those of the batch, in their order.
         name: id of the newest signal that asked for tables.
         paused: whether no more chunks are to be read for now.
+        switched_ms: when the last signal was sent that paused or resumed, milliseconds since the epoch.
         batch: what the micro-batch that ends with this offset reads.
         position: of the batch's read point.
         token: what a chunk needs to read at the batch's read point.
@@ -110,6 +125,7 @@ class IncrementalState:
     batch: list[Chunk] = field(default_factory=list)
     position: str = ""
     token: dict[str, Any] = field(default_factory=dict)
+    switched_ms: int = 0
 
     @property
     def active(self) -> bool:
@@ -121,20 +137,34 @@ class IncrementalState:
         """Whether there is nothing to remember."""
         return not self.runs and not self.paused
 
+    def copy(self) -> Self:
+        """Return a copy that can be changed."""
+        return replace(self, runs=[run.copy() for run in self.runs], batch=list(self.batch))
+
     def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
-        return asdict(self)
+        """Return the state as JSON data; many tables that wait are packed into one text."""
+        state = {
+            "runs": [asdict(run) for run in self.runs] if len(self.runs) <= FEW else [],
+            "name": self.name,
+            "paused": self.paused,
+            "batch": [asdict(chunk) for chunk in self.batch],
+            "position": self.position,
+            "token": self.token,
+            "switched_ms": self.switched_ms,
+        }
+        return state if len(self.runs) <= FEW else {**state, "packed": _packed(self.runs)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the state that ``to_json`` described."""
         return cls(
-            [TableRun.from_json(run) for run in data["runs"]],
+            runs_of(data),
             data["name"],
             data["paused"],
             [Chunk(item["run"], KeyRange(**item["range"])) for item in data["batch"]],
             data["position"],
             data["token"],
+            data.get("switched_ms", 0),
         )
 
     @property
@@ -150,13 +180,13 @@ class IncrementalState:
         self.runs = [self.runs[index] for index in kept]
         return list(dict.fromkeys(run.name for run in dropped))
 
-    def settle_batch(self, reports: TaskReports) -> dict[int, str]:
+    def settle_batch(self, reports: TaskReports) -> dict[int, Report]:
         """Take the last batch as delivered, as far as it was; the rest is to be read again.
 
         Returns:
-            The tables whose chunks failed, by their index, with an error.
+            Of the tables whose chunks failed, or took too long, the worst report, by their index.
         """
-        failed = {}
+        failed: dict[int, Report] = {}
         for number, chunk in enumerate(self.batch):
             report = reports.of("incremental", number)
             if report.outcome == "complete":
@@ -165,8 +195,8 @@ class IncrementalState:
             if report.outcome == "unchanged" and since is None:
                 since = str(self.token["visible"])
             self.runs[chunk.run].redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
-            if report.outcome == "failed":
-                failed[chunk.run] = report.error
+            if report.failed and (chunk.run not in failed or report.worse(failed[chunk.run])):
+                failed[chunk.run] = report
         for index in {chunk.run for chunk in self.batch} - set(failed):
             self.runs[index].failures = 0
         self.batch = []
@@ -178,6 +208,18 @@ class IncrementalState:
         taken, run.redo = run.redo[:most], run.redo[most:]
         self.batch += [Chunk(index, item) for item in taken]
         return len(taken)
+
+    def split_redo(self, index: int, bounds: Sequence[tuple[Key, int]]) -> None:
+        """Cut the first range that is to be read again at bounds, the upper keys of its pieces."""
+        run = self.runs[index]
+        first = run.redo.pop(0)
+        after, pieces = first.after, []
+        for upto, _ in bounds:
+            pieces.append(KeyRange(after, upto, first.since))
+            after = upto
+        if after != first.upto:
+            pieces.append(KeyRange(after, first.upto, first.since))
+        run.redo[:0] = pieces
 
     def take_nulls(self, index: int) -> None:
         """Move the rows without key into the batch."""
@@ -197,3 +239,35 @@ class IncrementalState:
             run.after = upto
             run.rows += rows
             run.chunks += 1
+
+
+def _packed(runs: Sequence[TableRun]) -> str:
+    """Return many tables as a text: of those that wait no more than what was asked for."""
+    asked: dict[tuple[str | None, str, bool], int] = {}
+    waiting = [run for run in runs if run.waits]
+    which = [asked.setdefault((run.surrogate, run.condition, run.owed), len(asked)) for run in waiting]
+    return pack(
+        [
+            [run.name for run in waiting],
+            pack_numbers((run.name, run.oid) for run in waiting),
+            which,
+            list(asked),
+            [run.estimate for run in waiting],
+            [[index, asdict(run)] for index, run in enumerate(runs) if not run.waits],
+        ]
+    )
+
+
+def runs_of(data: Mapping[str, Any]) -> list[TableRun]:
+    """Return the tables of a state that ``IncrementalState.to_json`` described."""
+    if "packed" not in data:
+        return [TableRun.from_json(run) for run in data["runs"]]
+    names, numbers, which, asked, estimates, others = unpack(data["packed"])
+    waiting = iter(
+        TableRun(name, oid, "", {}, surrogate, condition, estimate, described=False, owed=owed)
+        for name, oid, (surrogate, condition, owed), estimate in zip(
+            names, unpack_numbers(names, numbers), (asked[place] for place in which), estimates, strict=True
+        )
+    )
+    begun = {index: TableRun.from_json(run) for index, run in others}
+    return [begun[index] if index in begun else next(waiting) for index in range(len(names) + len(begun))]

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import copy
+import time
 from typing import Any
 
-from floodmark.connectors.base import ReadPoint
-from floodmark.errors import SourceStateError
+from floodmark.connectors.base import KeyRanges, ReadPoint
+from floodmark.errors import ConditionError, LockTimeoutError, SourceStateError, StatementTimeoutError
 from floodmark.log import get_logger
-from floodmark.snapshot.aside import AsideTable
+from floodmark.snapshot.aside import GONE, NO_KEY, RETRIES, AsideTable
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
 from floodmark.snapshot.pace import BatchRows, Pace
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.packing import FEW
+from floodmark.snapshot.patience import PutOff
+from floodmark.snapshot.reports import Report, TaskReports
 from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
 
 MARKER = "incremental"
+SMALLER = 16
+"""By how much the chunks of a table shrink that takes too long."""
+GROWTH = 2
+LONGEST = 2.0
+"""As many times as long as a micro-batch should take, it may at most take to look for what it reads."""
 
 
 class IncrementalEngine:
@@ -40,10 +47,17 @@ class IncrementalEngine:
         self._isolate = isolate
         self._least = pace.least
         self._tasks = pace.tasks
+        self._longest_s = LONGEST * pace.target_s
         self._rows = BatchRows(pace)
         self._point: ReadPoint | None = None
         self._settled = False
         self._captured: set[int] | None = None
+        self._put_off = PutOff()
+        self._locked: dict[int, PutOff] = {}
+        self._sizes: dict[int, int] = {}
+        self._limits: dict[int, int] = {}
+        self._slow_conditions: set[tuple[int, str]] = set()
+        self._queued: tuple[list[TableRun], int, set[tuple[int, str | None, str]]] = ([], 0, set())
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables that can be read, as the connector describes them."""
@@ -61,18 +75,58 @@ class IncrementalEngine:
             condition: on the rows; empty: all.
         """
         asked = (table["oid"], surrogate, condition)
-        if any((run.oid, run.surrogate, run.condition) == asked and not run.begun for run in state.runs):
+        waiting = self._waiting(state)
+        if asked in waiting:
             return
+        waiting.add(asked)
         if self._captured is not None:
             self._captured.add(table["oid"])
-        key = self._connector.key_of(table["oid"], surrogate)
-        run = TableRun(table["published"], table["oid"], table["file"], key or {}, surrogate, condition, table["rows"])
+        run = TableRun(
+            table["published"], table["oid"], table["file"], {}, surrogate, condition, table["rows"], described=False
+        )
+        if len(state.runs) < FEW:
+            self._describe(run)
+        state.runs.append(run)
+        self._aside.resume(table["oid"], table["published"])
+        self._limits.pop(table["oid"], None)
+
+    def _waiting(self, state: IncrementalState) -> set[tuple[int, str | None, str]]:
+        """Return what was asked for and waits; kept while thousands of tables are queued one after the other."""
+        runs, number, waiting = self._queued
+        if runs is not state.runs or number != len(runs):
+            waiting = {(run.oid, run.surrogate, run.condition) for run in state.runs if not run.begun}
+        self._queued = (state.runs, len(state.runs) + 1, waiting)
+        return waiting
+
+    def _describe(self, run: TableRun) -> None:
+        """Look up what must be known of a table before it is read."""
+        file = self._connector.fingerprints([run.oid]).get(run.oid)
+        if file is None or (self._captured is not None and run.oid not in self._captured):
+            run.outcome = "SKIPPED"
+            return
+        key = self._connector.key_of(run.oid, run.surrogate)
+        run.described, run.file = True, file
         if key is None:
             run.outcome = "NO_PRIMARY_KEY"
         else:
-            run.nulls = bool(key["nulls"])
-        state.runs.append(run)
-        self._aside.resume(table["oid"])
+            run.key, run.nulls = key, bool(key["nulls"])
+            self._check_condition(run)
+
+    def _check_condition(self, run: TableRun) -> None:
+        """Refuse to read a table whose condition can't be used."""
+        try:
+            self._filter(run)
+        except ConditionError as exc:
+            log.warning("condition_refused", table=run.name, error=str(exc))
+            run.outcome, run.error = "SQL_EXCEPTION", str(exc)
+        except SourceStateError as exc:
+            # Such as a table that is gone by now, which is found when it is to be read.
+            log.info("condition_is_not_checked", table=run.name, error=str(exc))
+
+    def leave_out(self, run: TableRun, why: str) -> None:
+        """Set a new table aside whose rows are not read, so that this can't be missed."""
+        if run.owed:
+            self._aside.add(AsideTable(run.name, run.oid, "incremental", why))
 
     def resume(self, state: IncrementalState, reports: TaskReports) -> IncrementalState:
         """Return the state after its batch has been delivered; the given one stays as it is.
@@ -81,7 +135,7 @@ class IncrementalEngine:
             state: with the batch.
             reports: of the batch's tasks.
         """
-        state = copy.deepcopy(state)
+        state = state.copy()
         if state.runs:
             self._settle(state, reports)
         if not state.active:
@@ -91,25 +145,70 @@ class IncrementalEngine:
         return state
 
     def _settle(self, state: IncrementalState, reports: TaskReports) -> None:
-        for index, error in self._settle_batch(state, reports).items():
-            self._set_aside(state.runs[index], error)
+        read = {chunk.run for chunk in state.batch}
+        failed = self._settle_batch(state, reports)
+        for index in read - set(failed):
+            self._grow(state.runs[index])
+        for index, report in failed.items():
+            self._take_failure(state.runs[index], report)
+        try:
+            self._look_again(state)
+        except StatementTimeoutError as exc:
+            self.put_off(exc)
+
+    def _take_failure(self, run: TableRun, report: Report) -> None:
+        if report.outcome == "locked":
+            self._leave_locked(run, LockTimeoutError(report.error))
+            return
+        if report.outcome == "slow":
+            # Three times that, and a chunk is some single rows.
+            self._limits[run.oid] = max(self._sizes.get(run.oid, self._least) // SMALLER, 1)
+            if not self._isolate and run.failures >= RETRIES:
+                raise SourceStateError(f"The snapshot of {run.name} takes too long: {report.error}")
+        self._set_aside(run, report.error)
+
+    def put_off(self, error: StatementTimeoutError) -> None:
+        """Plan nothing for a while, so that the stream goes on."""
+        self._put_off.now("incremental snapshots", error)
+
+    def ready(self, state: IncrementalState) -> bool:
+        """Return whether chunks can be planned now."""
+        return state.active and not self._put_off and any(not run.finished and self._free(run) for run in state.runs)
+
+    def _free(self, run: TableRun) -> bool:
+        return not self._locked.get(run.oid, False)
+
+    def _leave_locked(self, run: TableRun, error: LockTimeoutError) -> None:
+        """Leave a table alone for a while that another session has locked; that says nothing against it."""
+        self._locked.setdefault(run.oid, PutOff()).now(f"the snapshot of {run.name}", error)
+
+    def _grow(self, run: TableRun) -> None:
+        """Read more rows at a time of a table that took too long before."""
+        limit = self._limits.pop(run.oid, None)
+        if limit is not None and limit < self._rows.number:
+            self._limits[run.oid] = GROWTH * limit
+
+    def _look_again(self, state: IncrementalState) -> None:
+        """See what became of the tables."""
         if any(run.redo for run in state.runs):
             # What could not be read may have been renamed to what the filters don't match.
             self._captured = None
-        files = self._connector.fingerprints(sorted({run.oid for run in state.runs if not run.outcome}))
-        for run in state.runs:
-            if not run.outcome and files.get(run.oid, run.file) != run.file:
+        # Of very many the others are looked at when they are about to be read.
+        looked_at = [run for index, run in enumerate(state.runs) if not run.outcome and (run.begun or index < FEW)]
+        files = self._connector.fingerprints(sorted({run.oid for run in looked_at}))
+        for run in looked_at:
+            if run.described and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
         if self._captured is None:
             # Otherwise it only changes with the options, so when the query is started again.
             self._captured = {table["oid"] for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
-        for run in state.runs:
+        for run in looked_at:
             if not run.outcome and run.oid not in files:
                 run.outcome = "SKIPPED"
         self._tell_finished(state)
 
-    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, Report]:
         return state.settle_batch(reports)
 
     def _tell_finished(self, state: IncrementalState) -> None:
@@ -121,6 +220,8 @@ class IncrementalEngine:
             read = run.chunks > 0 or run.top is not None
             status = run.outcome or ("SUCCEEDED" if read else "EMPTY")
             self._tell(self._notifications.table_completed(state.name, tables, run.name, run.rows, status))
+            if run.outcome in ("NO_PRIMARY_KEY", "SKIPPED", "UNKNOWN_SCHEMA"):
+                self.leave_out(run, NO_KEY if run.outcome == "NO_PRIMARY_KEY" else GONE)
         left = [run for run in state.runs if not run.finished]
         if state.runs and not left:
             self._tell(self._notifications.completed(state.name))
@@ -185,15 +286,26 @@ class IncrementalEngine:
         """Put the next chunks into the state's batch; return what is to be told of them."""
         told: list[Notification] = []
         rows = self._rows.number
+        until = time.monotonic() + self._longest_s
         for index, run in enumerate(state.runs):
-            if rows <= 0:
+            # The stream waits meanwhile, also for thousands of tables that have no rows, or can't be read.
+            if rows <= 0 or (index > 0 and time.monotonic() > until):
                 break
-            if run.finished:
+            if run.finished or not self._free(run):
                 continue
             try:
                 rows -= self._take(state, index, run, rows, point)
+            except LockTimeoutError as exc:
+                self._leave_locked(run, exc)
+                break
+            except StatementTimeoutError as exc:
+                if self._isolate and not isolate:
+                    raise
+                self._take_failure(run, Report("incremental", (), "slow", error=str(exc)))
+                break
             except SourceStateError as exc:
-                if not isolate:
+                # A condition that an earlier version accepted must not end the query at each start.
+                if not isolate and not isinstance(exc, ConditionError):
                     raise
                 self._set_aside(run, str(exc))
             else:
@@ -222,8 +334,15 @@ class IncrementalEngine:
         result = []
         for number, chunk in enumerate(state.batch):
             run = state.runs[chunk.run]
-            if run.oid in described:
-                result.append({**self._described(run, chunk.range, described[run.oid]), **place, "chunk": (number,)})
+            if run.oid not in described:
+                continue
+            try:
+                part = self._described(run, chunk.range, described[run.oid])
+            except SourceStateError as exc:
+                # An earlier version accepted it, or the table is gone. Without a report the range counts as not read.
+                log.warning("condition_refused", table=run.name, error=str(exc))
+                continue
+            result.append({**part, **place, "chunk": (number,)})
         return result
 
     def _described(self, run: TableRun, span: KeyRange, table: dict[str, Any]) -> dict[str, Any]:
@@ -237,9 +356,14 @@ class IncrementalEngine:
             "after": span.after,
             "upto": span.upto,
             "since": span.since,
-            "condition": run.condition,
+            "condition": self._filter(run),
             "marker": MARKER,
+            "streams": True,
         }
+
+    def _filter(self, run: TableRun) -> str:
+        """Return the condition on a table's rows as SQL; the state has the signal's own text, perhaps an old one."""
+        return self._connector.row_filter(run.oid, run.condition) if run.condition else ""
 
     def release(self) -> None:
         """Let go of all read points."""
@@ -258,20 +382,51 @@ class IncrementalEngine:
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
         """Hand out up to about ``rows`` rows of a table; return how many."""
-        ranges = self._connector.key_ranges(point, run.oid, run.key, run.condition)
+        if not run.described:
+            self._describe(run)
+            if run.outcome:
+                return 0
+        asked = (run.oid, run.condition)
+        if asked not in self._slow_conditions:
+            before, chunks = run.copy(), len(state.batch)
+            try:
+                return self._take_ranges(state, index, run, rows, self._ranges(point, run, self._filter(run)))
+            except LockTimeoutError:
+                raise
+            except StatementTimeoutError:
+                if not run.condition:
+                    raise
+                # Its rows may be far apart. Ranges of the key alone are found in the index, whatever is asked for.
+                log.warning("condition_is_slow", table=run.name, next="the key's ranges are cut without it")
+                self._slow_conditions.add(asked)
+                vars(run).update(vars(before))
+                del state.batch[chunks:]
+        return self._take_ranges(state, index, run, rows, self._ranges(point, run, ""))
+
+    def _ranges(self, point: ReadPoint, run: TableRun, condition: str) -> KeyRanges:
+        return self._connector.key_ranges(point, run.oid, run.key, condition)
+
+    def _take_ranges(self, state: IncrementalState, index: int, run: TableRun, rows: int, ranges: KeyRanges) -> int:
         if not run.begun:
             run.top = ranges.last()
             run.begun = True
-        taken = self._least * state.take_redo(index, max(rows // self._least, 1))
+        limit = self._limits.get(run.oid)
+        if limit is not None:
+            rows = min(rows, limit * self._tasks)
+            upto = run.redo[0].upto if run.redo else None
+            if upto is not None:
+                state.split_redo(index, ranges.bounds(run.redo[0].after, upto, limit, self._tasks))
+        least = self._sizes[run.oid] = min(self._least, limit or self._least)
+        taken = least * state.take_redo(index, max(rows // least, 1))
         if run.nulls and rows > taken:
             state.take_nulls(index)
-            taken += self._least
+            taken += least
         if rows > taken and run.top is not None and run.after != run.top:
             left = rows - taken
-            size = max(self._least, left // self._tasks)
+            size = self._sizes[run.oid] = max(least, left // self._tasks)
             bounds = ranges.bounds(run.after, run.top, size, min(max(left // size, 1), self._tasks))
             state.take(index, bounds)
-            taken += max(sum(number for _, number in bounds), self._least)
+            taken += max(sum(number for _, number in bounds), least)
         return taken
 
     def _holds(self, state: IncrementalState) -> bool:

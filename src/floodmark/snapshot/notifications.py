@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Self
 
 import pyarrow as pa
@@ -18,10 +19,13 @@ from floodmark.config.common import CommonOptions
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import carrying_schema, field_schema, struct
 from floodmark.events.json_text import escape
+from floodmark.snapshot.packing import pack, unpack
 
 INITIAL = "Initial Snapshot"
 INCREMENTAL = "Incremental Snapshot"
 NULL = "<null>"
+LONG = 10_000
+"""Characters of notifications that are stored as plain JSON."""
 
 ScanStatus = Literal["EMPTY", "NO_PRIMARY_KEY", "SKIPPED", "SQL_EXCEPTION", "SUCCEEDED", "UNKNOWN_SCHEMA"]
 """How the scan of a table ended; of an initial snapshot only SUCCEEDED and SQL_EXCEPTION."""
@@ -112,6 +116,29 @@ class Notification:
         return carrying_schema(text, VALUE_SCHEMA, with_schema)
 
 
+def pack_notifications(notifications: Sequence[Notification]) -> list[dict[str, Any]] | str:
+    """Return notifications for an offset: as they are, or packed if they are long because they name many tables."""
+    data = [one.to_json() for one in notifications]
+    if sum(len(text) for one in notifications for text in one.additional_data.values()) <= LONG:
+        return data
+    # Most of them name the same tables.
+    texts = list(dict.fromkeys(text for one in notifications for text in one.additional_data.values()))
+    places = {text: place for place, text in enumerate(texts)}
+    for one in data:
+        one["additional_data"] = {name: places[text] for name, text in one["additional_data"].items()}
+    return pack([texts, data])
+
+
+def unpack_notifications(data: Sequence[dict[str, Any]] | str) -> tuple[Notification, ...]:
+    """Return the notifications that ``pack_notifications`` took."""
+    if not isinstance(data, str):
+        return tuple(Notification.from_json(item) for item in data)
+    texts, packed = unpack(data)
+    for one in packed:
+        one["additional_data"] = {name: texts[place] for name, place in one["additional_data"].items()}
+    return tuple(Notification.from_json(item) for item in packed)
+
+
 def notification_batch(
     notifications: Sequence[Notification], options: CommonOptions, position: str | None = None
 ) -> pa.RecordBatch:
@@ -187,6 +214,10 @@ class InitialSnapshotNotifications(_Maker):
     def table_failed(self, table: str) -> Notification:
         """Say that a table could not be read."""
         return self._new("TABLE_SCAN_COMPLETED", scanned_collection=table, status="SQL_EXCEPTION")
+
+    def table_skipped(self, table: str) -> Notification:
+        """Say that a table was gone before all of its rows were read."""
+        return self._new("TABLE_SCAN_COMPLETED", scanned_collection=table, status="SKIPPED")
 
     def completed(self) -> Notification:
         """Say that all tables have been read."""
@@ -279,6 +310,12 @@ class IncrementalSnapshotNotifications(_Maker):
 
 
 def _list(tables: Sequence[str]) -> str:
+    return _joined(tuple(tables))
+
+
+# Notifications that name the same tables share one text, which has some hundred kilobytes with thousands of them.
+@lru_cache(maxsize=4)
+def _joined(tables: tuple[str, ...]) -> str:
     return ",".join(tables)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from floodmark.capture.store import SegmentStore
@@ -12,7 +13,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import ReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.log import get_logger
-from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.engine import SMALL_TABLES, SnapshotEngine
 from floodmark.snapshot.notifications import InitialSnapshotNotifications
 from floodmark.snapshot.reading import Job, Piece, Reading, Rest
 from floodmark.snapshot.reports import Part, TaskReports
@@ -20,6 +21,7 @@ from floodmark.snapshot.state import (
     ALL,
     MOST_RANGES,
     UNCOUNTED,
+    Found,
     SnapshotState,
     Span,
     TableState,
@@ -50,6 +52,7 @@ class ReadAheadEngine(SnapshotEngine):
         store: where rows wait until the micro-batch is delivered.
         threads: tables, or ranges of one, that are read at a time.
         most_bytes: most bytes that wait for their micro-batch.
+        chunk_bytes: bytes of a full piece.
         isolate: whether a table that fails is set aside; otherwise the error is raised.
     """
 
@@ -63,12 +66,15 @@ class ReadAheadEngine(SnapshotEngine):
         store: SegmentStore,
         threads: int,
         most_bytes: int,
+        chunk_bytes: int,
         isolate: bool,
     ) -> None:
         super().__init__(around, notifications, part, target_s, max_chunks)
         self._store = store
         self._threads = threads
         self._most_bytes = most_bytes
+        self._chunk_bytes = chunk_bytes
+        self._least_bytes = max(chunk_bytes // SMALL_TABLES, 1)
         self._isolate = isolate
         self._reading: Reading | None = None
 
@@ -81,9 +87,8 @@ class ReadAheadEngine(SnapshotEngine):
                 complete |= {(number, unit): 0 for unit in range(first, last)}
                 complete[number, first] = piece.rows
         super().settle(state, reports.with_complete(self._part, complete))
-        for _, _, piece in read:
-            if piece is not None and self._reading is not None:
-                self._reading.delivered(piece)
+        if self._reading is not None:
+            self._reading.delivered([piece for _, _, piece in read if piece is not None])
         for table in state.tables:
             edges = {unit for first, last, _ in table.pending for unit in (first, last)}
             table.keys = {unit: key for unit, key in table.keys.items() if unit in edges}
@@ -112,22 +117,31 @@ class ReadAheadEngine(SnapshotEngine):
 
     def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
         """Return the state at another read point."""
-        self.release()
-        self._point = point
-        log.info("snapshot_goes_on", position=point.position)
-        found = self._found(state)
-        tables = [_moved(table, *found[table.oid]) for table in state.tables if table.oid in found]
+        found = self._take_point(state, point)
+        tables = [_moved(table, found[table.oid]) if table.oid in found else table for table in state.tables]
         return SnapshotState(point.position, point.token, [point.token["visible"]], tables, [], state.blocking)
 
     def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
         """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
         place = {"token": state.token, "position": state.position, "low": state.position}
         return [
-            {**piece.chunk, **place, "chunk": (number, first), "files": [name]}
+            {
+                **piece.chunk,
+                **place,
+                "chunk": (number, first),
+                "files": [name],
+                "share": piece.size / len(piece.files) / self._chunk_bytes,
+            }
             for number, (first, _, piece) in enumerate(self._read(state))
             if piece is not None
             for name in piece.files
         ]
+
+    def give_way(self) -> None:
+        """Let go of the read point, for whose tables another session may wait: the rest is read at another one."""
+        if self._point is not None:
+            log.info("read_point_is_given_up", reason="another session has locked tables and may wait for it")
+            self.release()
 
     def release(self) -> None:
         """Let go of the read point, and remove what was read and not delivered."""
@@ -140,18 +154,24 @@ class ReadAheadEngine(SnapshotEngine):
         assert self._point is not None
         if self._reading is None or self._reading.point is not self._point:
             self._reading = Reading(
-                self._connector, self._point, self._store, self._part, self._threads, self._most_bytes
+                self._connector,
+                self._point,
+                self._store,
+                self._part,
+                self._threads,
+                self._most_bytes,
+                self._least_bytes,
             )
         reading = self._reading
         self._cut(state, reading)
-        self._order(state, reading)
-        most = None if everything else self._chunks
-        # Something is delivered with each micro-batch, however long it takes to read it.
+        self._order(state, reading, everything)
+        most = None if everything else self._chunks * self._chunk_bytes
+        # Something is delivered with each micro-batch, however long it takes to read it; unless the stream goes on.
         reading.wait(
-            lambda: most is not None and len(_ready(state, reading, most)) >= most,
+            lambda: most is not None and reading.ready >= most and _counted(_ready(state, reading, most)) >= most,
             None if everything else self._target_s,
         )
-        if not _ready(state, reading, 1):
+        if self._part == "consistent" and not _ready(state, reading, 1):
             reading.wait(lambda: bool(_ready(state, reading, 1)), None)
         for job in reading.failures():
             self._fail(state, job)
@@ -176,35 +196,46 @@ class ReadAheadEngine(SnapshotEngine):
             log.info("table_is_not_cut", table=table.name, error=str(exc))
             return []
 
-    def _order(self, state: SnapshotState, reading: Reading) -> None:
-        """Have everything read that is pending."""
-        wanted = [
+    def _order(self, state: SnapshotState, reading: Reading, everything: bool) -> None:
+        """Have what is pending read: all of it, or as much as two micro-batches can hold."""
+        pending = (
             (index, span)
             for index, table in enumerate(state.tables)
             for span in table.pending
             if not reading.covers(_part(index, table, span))
-        ]
+        )
+        # Each job holds its table's structure, and each piece has a file.
+        free = 2 * self._max_chunks * SMALL_TABLES - reading.ready // self._least_bytes
+        free = max(free, self._threads) - reading.ordered
+        wanted = list(pending if everything else islice(pending, max(free, 0)))
         if not wanted:
             return
         described = self._connector.describe(sorted({state.tables[index].oid for index, _ in wanted}))
         for index, span in wanted:
             table = state.tables[index]
-            if table.oid in described:
-                reading.add(self._job(state, index, table, span, described[table.oid]))
-            else:
+            job = self._job(state, index, table, span, described[table.oid]) if table.oid in described else None
+            if job is None:
                 reading.stale = True
+            else:
+                reading.add(job)
 
-    def _job(self, state: SnapshotState, index: int, table: TableState, span: Span, described: dict[str, Any]) -> Job:
+    def _job(
+        self, state: SnapshotState, index: int, table: TableState, span: Span, described: dict[str, Any]
+    ) -> Job | None:
+        """Return what reads a part of a table; None if it isn't there any more."""
+        key = self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None
+        if key is None and table.units == UNCOUNTED:
+            return None
         stored = described["stored"]
         if state.blocking:
             # What the options say of the initial snapshot is not asked here.
-            stored = {**stored, "statement": table.statement or None}
+            stored = {**stored, "statement": self._statement(table)}
         first, last, _ = span
         chunk = {
             **described,
             "stored": stored,
             "file": table.file,
-            "key": self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None,
+            "key": key,
             "after": table.keys.get(first),
             "upto": table.keys.get(last),
             "to_end": last not in table.keys,
@@ -221,24 +252,32 @@ class ReadAheadEngine(SnapshotEngine):
         self._set_aside(state, job.table, str(job.error))
 
 
-def _moved(table: TableState, units: int, file: str) -> TableState:
+def _moved(table: TableState, found: Found) -> TableState:
     """Return a table's state at another read point."""
+    units, file, rows = found
     if not table.pending or file == table.file:
         return table
-    log.info("table_is_read_again", table=table.name, reason="it was altered")
-    return replace(table, file=file, units=units, pending=[(0, units, ALL)], done=[], keys={}, read=0)
+    if table.file:
+        log.info("table_is_read_again", table=table.name, reason="it was altered")
+    return replace(table, file=file, units=units, rows=rows, pending=[(0, units, ALL)], done=[], keys={}, read=0)
 
 
 def _ready(state: SnapshotState, reading: Reading, most: int | None) -> list[tuple[int, Piece]]:
-    """Return up to ``most`` pieces that can be delivered next, with their tables."""
+    """Return the pieces that can be delivered next, with their tables, until they count as ``most`` bytes."""
     found: list[tuple[int, Piece]] = []
+    counted = 0
     for index, table in enumerate(state.tables):
         for span in table.pending:
             for piece in _following(reading, index, table, span):
                 found.append((index, piece))
-                if most is not None and len(found) >= most:
+                counted += piece.counts
+                if most is not None and counted >= most:
                     return found
     return found
+
+
+def _counted(pieces: list[tuple[int, Piece]]) -> int:
+    return sum(piece.counts for _, piece in pieces)
 
 
 def _following(reading: Reading, index: int, table: TableState, span: Span) -> Iterator[Piece]:
@@ -287,7 +326,18 @@ def make_snapshot_engine(
     isolate = options.errors_tables == "isolate"
     bytes_ahead = options.max_batch_bytes
     # While one half is delivered, the other is read; a larger micro-batch would wait for its rows.
-    return ReadAheadEngine(around, notifications, part, target_s, chunks // 2, store, threads, bytes_ahead, isolate)
+    return ReadAheadEngine(
+        around,
+        notifications,
+        part,
+        target_s,
+        chunks // 2,
+        store,
+        threads,
+        bytes_ahead,
+        options.snapshot_chunk_bytes,
+        isolate,
+    )
 
 
 def reading_threads(options: CommonOptions) -> int:

@@ -8,7 +8,7 @@ key, so that the key of the last row delivered is all that must be remembered.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,6 +24,8 @@ from floodmark.snapshot.state import RANGE_UNITS
 log = get_logger(__name__)
 
 Key = list[str]
+Range = tuple[int, int]
+"""A table, by its index in the snapshot's state, and the number of its range."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,13 @@ class Rest:
     after: Key | None
     upto: Key | None
 
+    @property
+    def range(self) -> Range:
+        """Where it is."""
+        return self.table, self.unit // RANGE_UNITS
 
-@dataclass
+
+@dataclass(eq=False)
 class _Part:
     """What pieces and jobs have in common.
 
@@ -65,26 +72,30 @@ class _Part:
         return Rest(self.table, self.unit, self.after, self.chunk["upto"])
 
     @property
-    def range(self) -> tuple[int, int]:
-        """The table, and the number of its range in which this is."""
+    def range(self) -> Range:
+        """Where it is."""
         return self.table, self.unit // RANGE_UNITS
 
 
-@dataclass
+@dataclass(eq=False)
 class Piece(_Part):
     """Rows that were read into files.
 
     Attributes:
         upto: the key of its last row; None if nothing of the job's part follows. The last piece may have no rows.
+        size: bytes of its files.
+        counts: as how many bytes it counts.
     """
 
     upto: Key | None
     files: list[str] = field(default_factory=list)
     rows: int = 0
+    size: int = 0
+    counts: int = 0
     delivered: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Job(_Part):
     """A part of a table that is to be read.
 
@@ -107,23 +118,38 @@ class Reading:
         name: the beginning of the files' names.
         threads: parts of tables that are read at a time.
         most_bytes: stop for a while when so many bytes wait.
+        least_bytes: as so many a smaller piece counts, unless it is empty.
+
+    Attributes:
+        ready: as how many bytes the pieces count that have been read and not delivered.
     """
 
     def __init__(
-        self, connector: Connector, point: ReadPoint, store: SegmentStore, name: str, threads: int, most_bytes: int
+        self,
+        connector: Connector,
+        point: ReadPoint,
+        store: SegmentStore,
+        name: str,
+        threads: int,
+        most_bytes: int,
+        least_bytes: int,
     ) -> None:
         self.point = point
         self._connector = connector
         self._store = store
         self._name = name
         self._most_bytes = most_bytes
+        self._least_bytes = least_bytes
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
-        self._running: list[Job] = []
+        self._running = 0
+        self._jobs: dict[Range, list[Job]] = defaultdict(list)
         self._failed: list[Job] = []
-        self._pieces: dict[tuple[int, int], Piece] = {}
+        self._pieces: dict[Range, dict[int, Piece]] = defaultdict(dict)
+        self._delivered: list[Piece] = []
         self._sizes: dict[str, int] = {}
         self._waiting = 0
+        self.ready = 0
         self._written = 0
         self._unlimited = False
         self._stopped = False
@@ -137,20 +163,20 @@ class Reading:
     def covers(self, rest: Rest) -> bool:
         """Tell whether a part of a table has been read, or will be."""
         with self._changed:
-            jobs = [job for job in (*self._running, *self._queue) if not job.cancelled]
-            return self._piece(rest) is not None or any(job.rest == rest for job in jobs)
+            jobs = self._jobs.get(rest.range, ())
+            return self._piece(rest) is not None or any(job.rest == rest and not job.cancelled for job in jobs)
 
     def add(self, job: Job) -> None:
         """Read a part of a table; what else is read to the end of the same range of it is of no use any more."""
         with self._changed:
             if not job.whole:
-                for other in (*self._running, *self._queue):
-                    other.cancelled |= other.range == job.range and not other.whole
-                for piece in self._pieces.values():
-                    if piece.range == job.range and piece.unit >= job.unit and not piece.delivered:
-                        piece.delivered = True
-                        self._remove(piece.files)
+                for other in self._jobs.get(job.range, ()):
+                    other.cancelled |= not other.whole
+                for piece in self._pieces.get(job.range, {}).values():
+                    if piece.unit >= job.unit:
+                        self._drop(piece)
             self._queue.append(job)
+            self._jobs[job.range].append(job)
             self._changed.notify_all()
 
     def piece(self, rest: Rest) -> Piece | None:
@@ -161,11 +187,20 @@ class Reading:
     def find(self, table: int, unit: int) -> Piece | None:
         """Return a piece that has been read, delivered or not."""
         with self._changed:
-            return self._pieces.get((table, unit))
+            return self._found(table, unit)
 
     def _piece(self, rest: Rest) -> Piece | None:
-        piece = self._pieces.get((rest.table, rest.unit))
+        piece = self._found(rest.table, rest.unit)
         return piece if piece is not None and piece.rest == rest and not piece.delivered else None
+
+    def _found(self, table: int, unit: int) -> Piece | None:
+        return self._pieces.get((table, unit // RANGE_UNITS), {}).get(unit)
+
+    @property
+    def ordered(self) -> int:
+        """How many jobs wait for a thread."""
+        with self._changed:
+            return len(self._queue)
 
     def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
         """Wait until there is enough, nothing more comes, or the time is over."""
@@ -192,12 +227,31 @@ class Reading:
     def _full(self) -> bool:
         return self._waiting >= self._most_bytes and not self._unlimited
 
-    def delivered(self, piece: Piece) -> None:
-        """Remove a piece's files."""
+    def delivered(self, pieces: list[Piece]) -> None:
+        """Remove the files of the last micro-batch's pieces, and forget those of the ones before.
+
+        The last ones' are still asked for if the next micro-batch is planned once more.
+        """
         with self._changed:
-            piece.delivered = True
-            self._remove(piece.files)
+            kept = {id(piece) for piece in pieces}
+            for piece in self._delivered:
+                if id(piece) not in kept and self._found(piece.table, piece.unit) is piece:
+                    self._forget(piece)
+            self._delivered = pieces
+            for piece in pieces:
+                self._drop(piece)
             self._changed.notify_all()
+
+    def _drop(self, piece: Piece) -> None:
+        if not piece.delivered:
+            piece.delivered = True
+            self.ready -= piece.counts
+            self._remove(piece.files)
+
+    def _forget(self, piece: Piece) -> None:
+        del self._pieces[piece.range][piece.unit]
+        if not self._pieces[piece.range]:
+            del self._pieces[piece.range]
 
     def _remove(self, files: list[str]) -> None:
         for name in files:
@@ -221,14 +275,17 @@ class Reading:
                 if self._stopped:
                     return
                 job = self._queue.popleft()
-                self._running.append(job)
+                self._running += 1
             try:
                 self._read(job)
             except Exception as exc:
                 self._take_error(job, exc)
             finally:
                 with self._changed:
-                    self._running.remove(job)
+                    self._running -= 1
+                    self._jobs[job.range].remove(job)
+                    if not self._jobs[job.range]:
+                        del self._jobs[job.range]
                     self._changed.notify_all()
 
     def _take_error(self, job: Job, error: Exception) -> None:
@@ -270,6 +327,7 @@ class Reading:
             self._waiting += len(data.payload)
         self._store.write(name, data)
         piece.files.append(name)
+        piece.size += len(data.payload)
         piece.rows += len(data.starts)
 
     def _finish(self, job: Job, piece: Piece) -> None:
@@ -278,10 +336,12 @@ class Reading:
             if job.cancelled:
                 self._remove(piece.files)
                 return
-            known = self._pieces.get((piece.table, piece.unit))
+            known = self._found(piece.table, piece.unit)
             if known is not None:
-                self._remove(known.files)
-            self._pieces[piece.table, piece.unit] = piece
+                self._drop(known)
+            self._pieces[piece.range][piece.unit] = piece
+            piece.counts = max(piece.size, self._least_bytes) if piece.files else 0
+            self.ready += piece.counts
             job.unit, job.after = piece.unit + 1, piece.upto
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._full() or self._stopped or job.cancelled)

@@ -1,12 +1,15 @@
 """What the tasks of a micro-batch tell the planner: which chunks they have read, and which tables failed.
 
 Tasks run in executors, where nothing but ``state.dir`` is shared with the planner. A chunk that no report
-tells of counts as not read, so a lost report costs reading it once more, never a row.
+tells of counts as not read, so a lost or damaged report costs reading it once more, never a row. Only a report of a
+table whose part of the log could not be decoded can't be done without: it is written twice, and synced, and the query
+ends if both copies are damaged.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,15 +17,23 @@ from typing import Any, Literal
 
 from pyarrow import fs
 
-from floodmark.capture.store import REPORTS, open_filesystem
-from floodmark.errors import StateDirError
+from floodmark.capture.files import open_filesystem, state_dir_error, write_atomically, write_durably
+from floodmark.capture.seals import opened, sealed
+from floodmark.capture.store import REPORTS
+from floodmark.errors import DamagedFileError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
 
 Part = Literal["consistent", "lane", "incremental", "log"]
-Outcome = Literal["complete", "unchanged", "nothing", "failed"]
+_OF_LOG = re.compile(r"log-([0-9a-f]+)-[01]\.json")
+"""Names of both copies of a report of the log."""
+Outcome = Literal["complete", "unchanged", "nothing", "locked", "slow", "failed"]
 """``complete``: all rows at the read point. ``unchanged``: the read point was gone, so only the rows that
-had not changed since. ``nothing``: the table is not what it was."""
+had not changed since. ``nothing``: the table is not what it was. ``locked``, ``slow``: the source let it wait for too
+long, or took too long. ``failed``: another error."""
 
-_WORST: Sequence[Outcome] = ("complete", "unchanged", "nothing", "failed")
+_WORST: Sequence[Outcome] = ("complete", "unchanged", "nothing", "locked", "slow", "failed")
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,15 @@ class Report:
     oid: int = 0
     error: str = ""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the chunk was not read because of an error."""
+        return self.outcome in ("locked", "slow", "failed")
+
+    def worse(self, other: Report) -> bool:
+        """Return whether another report of the same chunk, or table, says less of a failure."""
+        return _WORST.index(self.outcome) > _WORST.index(other.outcome)
+
 
 class TaskReports:
     """The reports of one micro-batch's tasks.
@@ -63,7 +83,7 @@ class TaskReports:
                 continue
             key = (report.part, report.chunk)
             known = self._chunks.get(key)
-            if known is None or _WORST.index(report.outcome) > _WORST.index(known.outcome):
+            if known is None or report.worse(known):
                 self._chunks[key] = report
 
     def __bool__(self) -> bool:
@@ -73,6 +93,15 @@ class TaskReports:
     def of(self, part: Part, *chunk: int) -> Report:
         """Return what is known of a chunk; of one without a report, that nothing was read."""
         return self._chunks.get((part, chunk)) or Report(part, chunk, "nothing")
+
+    def blank(self, part: Part) -> set[int]:
+        """Return the numbers of the chunks whose tasks say that the table is not what it was."""
+        return {chunk[0] for (of, chunk), report in self._chunks.items() if of == part and report.outcome == "nothing"}
+
+    def locked(self, part: Part) -> Report | None:
+        """Return the report of a chunk that waited for a lock for too long, if there is one."""
+        found = (report for (of, _), report in self._chunks.items() if of == part and report.outcome == "locked")
+        return next(found, None)
 
     def with_complete(self, part: Part, chunks: Mapping[tuple[int, ...], int]) -> TaskReports:
         """Return the same with chunks taken as read that didn't fail; of each, how many rows it has."""
@@ -104,26 +133,53 @@ class ReportBox:
             StateDirError: the state directory cannot be written.
         """
         directory = f"{self._path}/{batch}"
-        name = f"{uuid.uuid4().hex}.json"
+        text = json.dumps([asdict(report) for report in reports]).encode() + b"\n"
+        name = uuid.uuid4().hex
+        of_log = any(report.part == "log" for report in reports)
+        names = [f"log-{name}-{copy}.json" for copy in range(2)] if of_log else [f"{name}.json"]
+        write = write_durably if of_log else write_atomically
         try:
-            self._fs.create_dir(directory, recursive=True)
-            with self._fs.open_output_stream(f"{directory}/.{name}") as out:
-                out.write(json.dumps([asdict(report) for report in reports]).encode())
-            self._fs.move(f"{directory}/.{name}", f"{directory}/{name}")
+            for one in names:
+                write(self._fs, f"{directory}/{one}", [sealed(f"{batch}/{one}", text)])
         except OSError as exc:
-            raise StateDirError(
-                f"Option 'state.dir' is '{self._uri}', where a task cannot write: {exc}.",
+            raise state_dir_error(
+                self._uri,
+                "where a task cannot write",
+                exc,
                 "It must be a directory that the driver and all executors share and may write, with some space left.",
             ) from None
 
     def read(self, batch: str) -> TaskReports:
-        """Return the reports of a micro-batch's tasks."""
-        found: list[Report] = []
+        """Return the reports of a micro-batch's tasks.
+
+        Raises:
+            DamagedFileError: both copies of a report of the log are damaged.
+            StateDirError: a report of the log cannot be read.
+        """
+        found: dict[str, list[Report]] = {}
+        damaged: dict[str, str] = {}
         for info in self._list(f"{self._path}/{batch}"):
-            if info.base_name.endswith(".json") and not info.base_name.startswith("."):
+            if not info.base_name.endswith(".json") or info.base_name.startswith("."):
+                continue
+            copied = _OF_LOG.fullmatch(info.base_name)
+            key = info.base_name if copied is None else copied[1]
+            try:
                 with self._fs.open_input_stream(info.path) as file:
-                    found += [_report(item) for item in json.loads(file.read())]
-        return TaskReports(found)
+                    content = file.read()
+                found[key] = _reports(f"{batch}/{info.base_name}", content)
+            except (OSError, DamagedFileError) as exc:
+                log.warning("report_is_damaged", file=info.path, error=str(exc))
+                if copied is not None:
+                    damaged[key] = info.path
+        lost = [path for key, path in damaged.items() if key not in found]
+        if lost:
+            raise DamagedFileError(
+                f"The report {lost[0]} is damaged. It names a table whose changes could not be decoded: they were left "
+                "out.",
+                f"See the log of the executors for the table, remove the directory {self._path}/{batch}, restart the "
+                "query, and read the table again with an execute-snapshot signal.",
+            )
+        return TaskReports([report for reports in found.values() for report in reports])
 
     def keep_only(self, batch: str) -> None:
         """Remove the reports of all other micro-batches."""
@@ -155,5 +211,15 @@ class LastReports:
         return self.reports
 
 
-def _report(data: dict[str, Any]) -> Report:
-    return Report(**{**data, "chunk": tuple(data["chunk"])})
+def _reports(name: str, content: bytes) -> list[Report]:
+    """Return the reports in a file.
+
+    Raises:
+        DamagedFileError: the file is not what was written.
+    """
+    try:
+        # Without a checksum it is an earlier version's.
+        data = json.loads(content if content.endswith(b"]") else opened(name, content))
+        return [Report(**{**item, "chunk": tuple(item["chunk"])}) for item in data]
+    except (ValueError, TypeError, LookupError) as exc:
+        raise DamagedFileError(f"'{name}' is damaged: {exc}.") from None

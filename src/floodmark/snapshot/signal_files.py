@@ -8,6 +8,7 @@ taken again.
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -19,17 +20,23 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pyarrow import fs
 
-from floodmark.capture.store import SIGNALS, open_filesystem
+from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
+from floodmark.capture.seals import is_sealed, opened, sealed
+from floodmark.capture.store import SIGNALS
 from floodmark.config.common import CommonOptions
 from floodmark.config.kafka_clients import client_is_missing
-from floodmark.errors import SignalError, StateDirError
+from floodmark.errors import DamagedFileError, SignalError
 from floodmark.log import get_logger
-from floodmark.snapshot.signals import Signal, parse_signal, read_signal
+from floodmark.snapshot.signals import MOST_CHARACTERS, Signal, parse_signal, read_signal
 
 log = get_logger(__name__)
 
 TAKEN = ".taken."
+MOST_FILE_BYTES = 64 << 20
 GRACE_S = 1.0
+
+_SENT = re.compile(r"\d{20}-[0-9a-f]{32}\.json")
+"""Names of the files that ``send`` writes."""
 
 K = TypeVar("K", int, str)
 
@@ -43,6 +50,9 @@ class SignalChannel(Protocol):
         The place is looked at once in ``signal.poll.interval.ms``. Signals come again until they are
         acknowledged.
         """
+
+    def look_at_once(self) -> None:
+        """Let the next ``poll`` look at the place, whenever that was done last."""
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
         """Remove signals, when an offset that holds what follows from them is committed.
@@ -110,6 +120,10 @@ class _PolledChannel(ABC, Generic[K]):
         for _, signal in sorted(self._waiting.items()):
             first.setdefault(signal.receipt, signal)
         return list(first.values())
+
+    def look_at_once(self) -> None:
+        """Let the next ``poll`` look at the place."""
+        self._next = self._clock()
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
         """Remove signals; of several with one receipt only the first."""
@@ -181,6 +195,7 @@ class FileChannel(_PolledChannel[int]):
         self._taken: Path | None = None
         self._done: set[int] = set()
         self._size = -1
+        self._moved_ns = 0
         self._grown_at = 0.0
 
     def _place(self) -> str:
@@ -195,6 +210,8 @@ class FileChannel(_PolledChannel[int]):
             self._done, self._size = set(), -1
             self._waiting.clear()
             if self._path.is_file() and self._path.stat().st_size:
+                # One that was written before may have been moved here just now.
+                self._moved_ns = self._path.stat().st_ctime_ns
                 self._taken = self._path.rename(self._named(0))
                 self._read(self._taken)
 
@@ -218,6 +235,12 @@ class FileChannel(_PolledChannel[int]):
 
     def _read(self, taken: Path) -> bool:
         """Take in the lines that are new; tell whether the file is done with."""
+        if taken.stat().st_size > MOST_FILE_BYTES:
+            log.warning("signal_file_is_too_large", place=str(taken), most_bytes=MOST_FILE_BYTES, next="removed")
+            self._waiting.clear()
+            return True
+        # First the time: a line that is added in between only looks older than it is.
+        millis = max(taken.stat().st_mtime_ns, self._moved_ns) // 1_000_000
         content = taken.read_bytes()
         if len(content) != self._size:
             self._size, self._grown_at = len(content), self._clock()
@@ -233,7 +256,7 @@ class FileChannel(_PolledChannel[int]):
                     self._done.add(number)
                 continue
             try:
-                self._waiting[number] = _read_line(line)
+                self._waiting[number] = replace(_read_line(line), millis=millis)
             except SignalError as exc:
                 # The last line may lack its end because somebody is writing it.
                 if settled or not unfinished:
@@ -250,6 +273,8 @@ class FileChannel(_PolledChannel[int]):
 
 class InboxChannel(_PolledChannel[str]):
     """``<state.dir>/<owner>/signals``: one file a signal, as ``send`` writes them.
+
+    A damaged file ends the query: a snapshot that was asked for, and never comes, would not be noticed.
 
     Args:
         uri: the option ``state.dir``.
@@ -278,13 +303,29 @@ class InboxChannel(_PolledChannel[str]):
                 continue
             try:
                 with self._fs.open_input_stream(path) as file:
-                    self._waiting[path] = replace(_read_line(file.read()), place=info.base_name)
+                    # One byte a character at least, and the seal: what is longer is refused for its length.
+                    signal = self._signal(info.base_name, file.read(4 * MOST_CHARACTERS + 64))
+                self._waiting[path] = replace(signal, place=info.base_name, millis=_sent_ms(info))
             except OSError as exc:
                 # One that can't be read, or is gone by now, doesn't hold up the others.
                 self._tell_unreadable(exc)
             except SignalError as exc:
                 self._tell_malformed(exc)
                 self._end(path)
+
+    def _signal(self, name: str, content: bytes) -> Signal:
+        sent = _SENT.fullmatch(name) is not None
+        try:
+            if is_sealed(content):
+                return _read_line(opened(name, content))
+            return _read_line(content)  # an earlier version's, or a file made by hand
+        except (DamagedFileError, SignalError) as exc:
+            if not sent:
+                raise SignalError(exc.what) from None
+            raise DamagedFileError(
+                f"The signal in {self._path}/{name} is damaged, so what it asks for is not known.",
+                "Remove the file, send the signal again, and restart the query.",
+            ) from None
 
     def _recover(self) -> None:
         self._refresh()
@@ -305,17 +346,17 @@ def send(options: CommonOptions, owner: str, signal: Signal) -> None:
     parse_signal(signal)
     filesystem, root = open_filesystem(options.state_dir)
     directory = f"{root.rstrip('/')}/{owner}/{SIGNALS}"
-    # Names sort as the signals were sent. A reader sees the whole file or none: it gets its name at the end.
+    # Names sort as the signals were sent.
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.json"
     try:
-        filesystem.create_dir(directory, recursive=True)
-        with filesystem.open_output_stream(f"{directory}/.{name}") as out:
-            out.write(json.dumps(signal.to_json()).encode())
-        filesystem.move(f"{directory}/.{name}", f"{directory}/{name}")
+        # Whoever sent it counts on it from here on.
+        write_durably(filesystem, f"{directory}/{name}", [sealed(name, json.dumps(signal.to_json()).encode() + b"\n")])
     except OSError as exc:
-        raise StateDirError(
-            f"Option 'state.dir' is '{options.state_dir}', where the signal cannot be written: {exc}.",
-            "Make it writable for whoever sends signals, or send the signal by another channel.",
+        raise state_dir_error(
+            options.state_dir,
+            "where the signal cannot be written",
+            exc,
+            "Make it writable for whoever sends signals, free some space, or send the signal by another channel.",
         ) from None
 
 
@@ -331,6 +372,12 @@ def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str
         except (TypeError, ValueError, RecursionError) as exc:
             raise SignalError(f"The data of the signal ({kind}) is not JSON: {exc}.") from None
     return Signal(name or str(uuid.uuid4()), kind, data)
+
+
+def _sent_ms(info: fs.FileInfo) -> int:
+    """Return when a file of the inbox was sent: its name says so."""
+    nanos = info.base_name.partition("-")[0]
+    return int(nanos) // 1_000_000 if nanos.isdecimal() else int((info.mtime_ns or 0) // 1_000_000)
 
 
 def _is_complete(name: str) -> bool:

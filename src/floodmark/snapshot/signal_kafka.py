@@ -100,6 +100,10 @@ class KafkaChannel:
             self._tell(exc.args[0])
         return list(self._waiting.values())
 
+    def look_at_once(self) -> None:
+        """Let the next ``poll`` take in what the client has read."""
+        self._next = self._clock()
+
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
         """Remove signals; the last one must be remembered for ever, since it says where reading goes on."""
         taken = [offset for receipt in receipts if (offset := self._offset_of(receipt)) is not None]
@@ -186,7 +190,7 @@ class KafkaChannel:
         except SignalError as exc:
             log.warning("signal_is_malformed", place=receipt, error=str(exc))
             return
-        self._waiting[offset] = replace(signal, place=receipt)
+        self._waiting[offset] = replace(signal, place=receipt, millis=max(message.timestamp()[1], 0))
 
     def _commit(self) -> None:
         """Tell Kafka how far the signals are done: up to the first that isn't acknowledged."""

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from floodmark.config.patterns import Pattern, PatternError
 from floodmark.errors import SignalError
 from floodmark.log import get_logger
+from floodmark.snapshot.packing import pack_names, unpack_names
 
 log = get_logger(__name__)
 
@@ -24,6 +26,13 @@ EVERYTHING = ".*"
 INCREMENTAL = "incremental"
 BLOCKING = "blocking"
 SHOWN = 80
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+MOST_CHARACTERS = 1 << 20
+"""How long a signal's data may be."""
+MOST_NAME_CHARACTERS = 1000
+"""How long its id and type may be: the id comes back in notifications and in offsets."""
+MOST_PATTERNS = 10_000
+MOST_LOGGED = 20
 DATA_CURE = 'Give an object, such as {"data-collections": ["public\\\\.orders"]}.'
 SIGNAL_CURE = 'Write {"id": "…", "type": "…", "data": {…}} on one line.'
 
@@ -37,12 +46,14 @@ class Signal:
         type: what is asked for, such as ``execute-snapshot``.
         data: a JSON object as text; empty if there is nothing to say.
         place: what tells it from every other signal of its channel, if the id doesn't.
+        millis: when it was sent, as far as its channel knows, milliseconds since the epoch.
     """
 
     id: str
     type: str
     data: str = ""
     place: str = ""
+    millis: int = 0
 
     @property
     def receipt(self) -> str:
@@ -56,7 +67,22 @@ class Signal:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the signal that ``to_json`` described."""
-        return cls(content["id"], content["type"], content["data"])
+        return cls(content["id"], content["type"], content["data"], millis=int(content.get("millis") or 0))
+
+
+def in_order_of_time(channels: Iterable[Sequence[Signal]]) -> list[Signal]:
+    """Return the signals that channels delivered, in the order in which they were sent.
+
+    Args:
+        channels: of each its signals, whose order stays as it is.
+    """
+    timed = []
+    for signals in channels:
+        latest = 0
+        for signal in signals:
+            latest = max(latest, signal.millis)
+            timed.append((latest, signal))
+    return [signal for _, signal in sorted(timed, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)
@@ -76,6 +102,7 @@ class ExecuteSnapshot:
         blocking: whether streaming waits for it.
         conditions: the first that matches a table counts.
         surrogate_key: the column to cut the tables by, instead of their key.
+        owed: whether the tables are new, so that without it their rows never come.
     """
 
     TYPE: ClassVar[str] = "execute-snapshot"
@@ -85,11 +112,20 @@ class ExecuteSnapshot:
     blocking: bool = False
     conditions: tuple[Condition, ...] = ()
     surrogate_key: str | None = None
+    owed: bool = False
 
     def filter_of(self, table: str) -> str | None:
-        """Return the predicate for a table's rows, if it has one."""
+        """Return the predicate for a table's rows, if it has one.
+
+        Raises:
+            SignalError: an earlier version accepted a regular expression that can't be used.
+        """
         for condition in self.conditions:
-            if re.fullmatch(condition.tables, table, re.IGNORECASE):
+            try:
+                pattern = Pattern(condition.tables, ignore_case=True)
+            except PatternError as exc:
+                raise SignalError(f"Signal '{self.id}': '{condition.tables}' can't be matched: {exc}.") from None
+            if pattern.fullmatch(table):
                 return condition.filter
         return None
 
@@ -98,17 +134,25 @@ class ExecuteSnapshot:
         return {
             "type": self.TYPE,
             "id": self.id,
-            "tables": list(self.tables),
+            "tables": pack_names(self.tables),
             "blocking": self.blocking,
             "conditions": [[condition.tables, condition.filter] for condition in self.conditions],
             "surrogate_key": self.surrogate_key,
+            "owed": self.owed,
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the action that ``to_json`` described."""
         conditions = tuple(Condition(tables, text) for tables, text in content["conditions"])
-        return cls(content["id"], tuple(content["tables"]), content["blocking"], conditions, content["surrogate_key"])
+        return cls(
+            content["id"],
+            unpack_names(content["tables"]),
+            content["blocking"],
+            conditions,
+            content["surrogate_key"],
+            content.get("owed", False),
+        )
 
 
 @dataclass(frozen=True)
@@ -232,12 +276,23 @@ def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
     They are in the order of the patterns, each once. A pattern that matches none stands for itself: a table
     that nobody knows, which is reported instead of being passed over.
     """
-    known = list(tables)
+    known = dict.fromkeys(tables)
     found: dict[str, None] = {}
     for pattern in patterns:
-        matching = [table for table in known if re.fullmatch(pattern, table)]
-        found.update(dict.fromkeys(matching or [pattern]))
+        found.update(dict.fromkeys(_matching(pattern, known) or [pattern]))
     return list(found)
+
+
+def _matching(text: str, tables: Mapping[str, None]) -> list[str]:
+    """Return the tables that match; none if an earlier version accepted what can't be matched."""
+    try:
+        pattern = Pattern(text)
+    except PatternError:
+        return []
+    if pattern.literal is not None:
+        # New tables are asked for by their names, which may be ten thousand.
+        return [pattern.literal] if pattern.literal in tables else []
+    return [table for table in tables if pattern.fullmatch(table)]
 
 
 def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -253,9 +308,11 @@ def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> d
     for table in tables:
         published.setdefault(table["published"], []).append(table)
     asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published))}
-    for name, found in asked.items():
-        if not found:
-            log.warning("signal_matches_no_table", signal=action.id, table=name)
+    unknown = [name for name, found in asked.items() if not found]
+    for name in unknown[:MOST_LOGGED]:
+        log.warning("signal_matches_no_table", signal=action.id, table=name[:MOST_NAME_CHARACTERS])
+    if len(unknown) > MOST_LOGGED:
+        log.warning("signal_matches_no_table", signal=action.id, others=len(unknown) - MOST_LOGGED)
     return asked
 
 
@@ -265,6 +322,7 @@ def parse_signal(signal: Signal) -> Action:
     Raises:
         SignalError: the type is not known, or the data is not what the type needs.
     """
+    _check_size(signal)
     kind = _ACTIONS.get(signal.type)
     if kind is None:
         close = difflib.get_close_matches(signal.type.lower(), TYPES, n=1)
@@ -283,6 +341,21 @@ def parse_signal(signal: Signal) -> Action:
         return StopSnapshot(signal.id, data.patterns())
     assert issubclass(kind, PauseSnapshot | ResumeSnapshot)
     return kind(signal.id)
+
+
+def _check_size(signal: Signal) -> None:
+    """Refuse what would be too much for logs, notifications and offsets."""
+    for field, text, most in (
+        ("id", signal.id, MOST_NAME_CHARACTERS),
+        ("type", signal.type, MOST_NAME_CHARACTERS),
+        ("data", signal.data, MOST_CHARACTERS),
+    ):
+        if len(text) > most:
+            raise SignalError(f"Signal {signal.id[:SHOWN]!r}: the field '{field}' has more than {most} characters.")
+    if _CONTROL.search(signal.id + signal.type):
+        raise SignalError(
+            f"Signal {signal.id[:SHOWN]!r} ({signal.type[:SHOWN]!r}) has control characters in its id or type."
+        )
 
 
 def _execute(name: str, data: _Data) -> ExecuteSnapshot:
@@ -306,7 +379,9 @@ def read_signal(text: str, default_id: str = "") -> Signal:
     Raises:
         SignalError: the text is no such object.
     """
-    where = f"The signal {text.strip()[:SHOWN]!r}"
+    where = f"The signal {text[: 10 * SHOWN].strip()[:SHOWN]!r}"
+    if len(text) > MOST_CHARACTERS:
+        raise SignalError(f"{where} has more than {MOST_CHARACTERS} characters.", SIGNAL_CURE)
     content = _json_object(text, where, SIGNAL_CURE)
     name, kind, data = (content.get(field) for field in ("id", "type", "data"))
     name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
@@ -320,7 +395,9 @@ def read_signal(text: str, default_id: str = "") -> Signal:
             raise SignalError(f"{where} is nested too deeply.", SIGNAL_CURE) from None
     if not all(map(_is_unicode, (name, kind, data))):
         raise SignalError(f"{where} holds half of a surrogate pair.", SIGNAL_CURE)
-    return Signal(name, kind, data)
+    found = Signal(name, kind, data)
+    _check_size(found)
+    return found
 
 
 class _Data:
@@ -381,6 +458,8 @@ class _Data:
             return []
         if not isinstance(value, list):
             raise self.wrong(field, "it must be a list")
+        if len(value) > MOST_PATTERNS:
+            raise self.wrong(field, f"it has more than {MOST_PATTERNS} items")
         return value
 
     def _pattern(self, field: str, value: Any) -> str:
@@ -388,9 +467,9 @@ class _Data:
             raise self.wrong(field, "a regular expression of tables must be a text, and not empty")
         pattern = self._sound(field, value.strip())
         try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as exc:
-            raise self.wrong(field, f"'{pattern}' is not a regular expression: {exc}") from None
+            Pattern(pattern)
+        except PatternError as exc:
+            raise self.wrong(field, f"'{pattern}' is not a regular expression that can be used: {exc}") from None
         return pattern
 
     def _sound(self, field: str, value: str) -> str:

@@ -10,10 +10,11 @@ knows how many there will be, and the keys at which the units begin are kept as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
+from floodmark.snapshot.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshot.reports import Part, TaskReports
 
 ALL = -1
@@ -24,6 +25,23 @@ RANGE_UNITS = 1 << 32
 that no span goes over the edge."""
 MOST_RANGES = UNCOUNTED // RANGE_UNITS
 Span = tuple[int, int, int]
+_LOOKED_UP = "", 1, 0
+"""File, units and rows of a table in an offset with many tables of which nothing has been read: they are looked up
+again when the state goes on at another read point."""
+
+
+class Found(NamedTuple):
+    """A table that exists now.
+
+    Attributes:
+        units: how many there are.
+        file: changes when they get another meaning.
+        rows: estimate of its rows.
+    """
+
+    units: int
+    file: str
+    rows: int = 0
 
 
 @dataclass
@@ -55,9 +73,27 @@ class TableState:
     outcome: Literal["", "SUCCEEDED", "SKIPPED", "SQL_EXCEPTION"] = ""
     keys: dict[int, list[str]] = field(default_factory=dict)
 
+    @property
+    def all_units(self) -> list[Span]:
+        """All that there is to be read of it."""
+        return _all(self.units)
+
     def to_json(self) -> list[Any]:
         """Return the state as JSON data."""
         return list(vars(self).values())
+
+    def copy(self) -> Self:
+        """Return a copy that can be changed."""
+        # For thousands of tables with each micro-batch; ``replace`` is slower.
+        made = type(self)(*vars(self).values())
+        made.pending, made.done, made.keys = list(self.pending), list(self.done), dict(self.keys)
+        return made
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing has been tried yet."""
+        changed = self.done or self.failures or self.keys or self.statement or self.read or self.outcome
+        return not changed and self.pending == _all(self.units)
 
     @classmethod
     def from_json(cls, data: list[Any]) -> Self:
@@ -105,39 +141,74 @@ class SnapshotState:
         """Whether anything is still to be read."""
         return any(table.pending for table in self.tables)
 
+    def copy(self) -> Self:
+        """Return a copy that can be changed."""
+        tables = [table.copy() for table in self.tables]
+        return replace(self, views=list(self.views), tables=tables, batch=list(self.batch))
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Return what has been read of each table, as JSON data."""
+        return [
+            {
+                "name": t.name,
+                "done": t.progress[0],
+                "units": t.progress[1],
+                "rows": t.rows,
+                "read": t.read,
+                "outcome": t.outcome,
+            }
+            for t in self.tables
+        ]
+
     def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
-        return {
+        """Return the state as JSON data.
+
+        Many tables are packed into one text: of those that wait or are finished without what can be looked up again or
+        isn't needed any more.
+        """
+        state = {
             "position": self.position,
             "token": self.token,
             "views": self.views,
-            "tables": [table.to_json() for table in self.tables],
             "blocking": self.blocking,
-            "batch": [[table, list(span)] for table, span in self.batch],
-            "progress": [
-                {
-                    "name": t.name,
-                    "done": t.progress[0],
-                    "units": t.progress[1],
-                    "rows": t.rows,
-                    "read": t.read,
-                    "outcome": t.outcome,
-                }
-                for t in self.tables
-            ],
         }
+        batch = [[table, list(span)] for table, span in self.batch]
+        if len(self.tables) <= FEW:
+            tables = [table.to_json() for table in self.tables]
+            return {**state, "tables": tables, "batch": batch, "progress": self.progress()}
+        packed = [
+            [table.name for table in self.tables],
+            pack_numbers((table.name, table.oid) for table in self.tables),
+            [[i, table.outcome, table.read] for i, table in enumerate(self.tables) if table.outcome],
+            [[i, table.to_json()] for i, table in enumerate(self.tables) if not table.outcome and not table.waits],
+            batch,
+        ]
+        return {**state, "packed": pack(packed)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the state that ``to_json`` described."""
-        return cls(
-            data["position"],
-            data["token"],
-            list(data["views"]),
-            [TableState.from_json(table) for table in data["tables"]],
-            [(table, _span(span)) for table, span in data["batch"]],
-            data["blocking"],
-        )
+        if "packed" in data:
+            tables, batch = _unpacked(data["packed"])
+        else:
+            tables, batch = [TableState.from_json(table) for table in data["tables"]], data["batch"]
+        spans = [(table, _span(span)) for table, span in batch]
+        return cls(data["position"], data["token"], list(data["views"]), tables, spans, data["blocking"])
+
+
+def _unpacked(packed: str) -> tuple[list[TableState], list[Any]]:
+    """Return the tables and the batch of a state."""
+    names, numbers, finished, begun, batch = unpack(packed)
+    file, units, rows = _LOOKED_UP
+    tables = [
+        TableState(name, oid, file, units, rows, _all(units))
+        for name, oid in zip(names, unpack_numbers(names, numbers), strict=True)
+    ]
+    for index, outcome, read in finished:
+        tables[index] = replace(tables[index], pending=[], outcome=outcome, read=read)
+    for index, table in begun:
+        tables[index] = TableState.from_json(table)
+    return tables, batch
 
 
 def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: int) -> dict[int, str]:
@@ -168,7 +239,8 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
             elif report.outcome != "complete":
                 table.done = _without(table.done, span)
                 table.pending = merge_spans([*table.pending, span])
-            if report.outcome == "failed":
+            # What waited for a lock while the stream goes on is read later, and says nothing against the table.
+            if report.outcome in ("slow", "failed"):
                 failed[index] = report.error
     for index in {index for index, _ in state.batch} - set(failed):
         state.tables[index].failures = 0
@@ -200,8 +272,14 @@ def _span(data: Any) -> Span:
     return int(first), int(last), int(view)
 
 
-def take_units(state: SnapshotState, units: int) -> None:
-    """Move up to ``units`` pending units into the batch, in the order of the tables."""
+def take_units(state: SnapshotState, units: int, least: int = 1) -> None:
+    """Move up to ``units`` pending units into the batch, in the order of the tables.
+
+    Args:
+        state: is changed.
+        units: how many.
+        least: as how many a smaller piece counts: each costs something, however few rows it has.
+    """
     state.batch = []
     view = len(state.views) - 1
     for index, table in enumerate(state.tables):
@@ -209,13 +287,13 @@ def take_units(state: SnapshotState, units: int) -> None:
             first, last, since = table.pending[0]
             cut = min(last, first + units)
             state.batch.append((index, (first, cut, since)))
-            units -= cut - first
+            units -= max(cut - first, least)
             table.pending[:1] = [(cut, last, since)] if cut < last else []
             table.done = merge_spans([*table.done, (first, cut, view)])
 
 
 def rebase(
-    state: SnapshotState, position: str, token: dict[str, Any], view: str, found: dict[int, tuple[int, str]]
+    state: SnapshotState, position: str, token: dict[str, Any], view: str, found: Mapping[int, Found]
 ) -> SnapshotState:
     """Return the state for a new read point, after the one before was lost.
 
@@ -228,16 +306,19 @@ def rebase(
         position: the new read point's position.
         token: the new read point's token.
         view: the new read point's visibility.
-        found: units and file of the tables that exist now, by OID.
+        found: the tables that exist now, by OID; of others nothing is left to be read.
     """
     in_batch = {index for index, _ in state.batch}
     tables = []
     for index, table in enumerate(state.tables):
         if table.oid not in found:
+            # It may be back before the snapshot ends.
+            tables.append(replace(table, pending=[]))
             continue
-        units, file = found[table.oid]
+        units, file, rows = found[table.oid]
         if file != table.file and (table.pending or index in in_batch):
-            tables.append(replace(table, file=file, units=units, pending=_all(units), done=[], read=0, outcome=""))
+            fresh = replace(table, file=file, units=units, rows=rows, pending=_all(units), done=[], read=0, outcome="")
+            tables.append(fresh)
         elif table.pending or index in in_batch:
             grown = [(table.units, units, ALL)] if units > table.units else []
             pending = merge_spans([*table.pending, *table.done, *grown])

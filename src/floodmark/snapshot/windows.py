@@ -14,7 +14,6 @@ something else is wanted then, that window is thrown away.
 
 from __future__ import annotations
 
-import copy
 import threading
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,13 +22,13 @@ from typing import Any
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import ReadPoint, Window
-from floodmark.errors import SourceStateError
+from floodmark.errors import SourceStateError, StatementTimeoutError
 from floodmark.log import get_logger
 from floodmark.snapshot.incremental import IncrementalState, KeyRange, TableRun
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications, Notification
 from floodmark.snapshot.pace import Pace
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.reports import Report, TaskReports
 from floodmark.snapshot.surroundings import Surroundings
 
 log = get_logger(__name__)
@@ -113,15 +112,6 @@ class WindowEngine(IncrementalEngine):
         self._refusal: SourceStateError | None = None
         self._written = 0
 
-    def queue(
-        self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
-    ) -> None:
-        """Queue a table; without a key of its own it is refused, since the log doesn't tell its rows apart."""
-        super().queue(state, table, surrogate, condition)
-        for run in state.runs:
-            if run.oid == table["oid"]:
-                self._check_key(run)
-
     def reach(self, state: IncrementalState, after: str) -> tuple[str, str]:
         """Read a window, if none waits, and return its beginning and its end."""
         if self._taken is None:
@@ -129,6 +119,8 @@ class WindowEngine(IncrementalEngine):
             self._rows.begin()
             try:
                 self._use(self._read_window(state, after, self._isolate))
+            except StatementTimeoutError:
+                raise
             except SourceStateError as exc:
                 self._refusal = exc
         if self._taken is None:
@@ -178,7 +170,7 @@ class WindowEngine(IncrementalEngine):
         """Read the next window while the tasks of the last one run."""
         if self._reader is not None or self._ahead is not None or not self._holds(state):
             return
-        following = copy.deepcopy(state)
+        following = state.copy()
         self._settle_batch(following, TaskReports())
         following.runs = [run for run in following.runs if not run.finished]
         if following.active:
@@ -228,6 +220,10 @@ class WindowEngine(IncrementalEngine):
         for name in taken.files:
             self._store.remove_file(name)
 
+    def _describe(self, run: TableRun) -> None:
+        super()._describe(run)
+        self._check_key(run)
+
     def _check_key(self, run: TableRun) -> None:
         if run.surrogate is not None and not run.outcome and self._connector.key_of(run.oid, None) is None:
             run.outcome = "NO_PRIMARY_KEY"
@@ -236,7 +232,7 @@ class WindowEngine(IncrementalEngine):
         super()._follow(run, file)
         self._check_key(run)
 
-    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, str]:
+    def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, Report]:
         # The rows were read before the tasks ran. Without the process that read them, none were delivered.
         reads = self._reads(state) if self._holds(state) else []
         delivered: dict[tuple[int, ...], int] = {(number,): 0 for number, read in enumerate(reads) if read.complete}
@@ -248,7 +244,7 @@ class WindowEngine(IncrementalEngine):
             window = self._connector.open_window(after)
             if window is None:
                 return None
-            taken = _Taken(window, copy.deepcopy(state.runs), copy.deepcopy(state), self._rows.number)
+            taken = _Taken(window, state.copy().runs, state.copy(), self._rows.number)
             self._reading = taken
             try:
                 taken.told = self._fill(taken.planned, window, isolate)
@@ -278,7 +274,7 @@ class WindowEngine(IncrementalEngine):
         """Hand out up to about ``rows`` rows of a table, and read them."""
         reading = self._reading
         assert reading is not None
-        first, read, kept = len(state.batch), len(reading.read), copy.deepcopy(run)
+        first, read, kept = len(state.batch), len(reading.read), run.copy()
         try:
             taken = super()._take(state, index, run, rows, point)
             for chunk in state.batch[first:]:

@@ -11,7 +11,7 @@ from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector, ReadPoint
-from floodmark.errors import ConnectError
+from floodmark.errors import ConnectError, ForkedLogError
 from floodmark.log import get_logger
 from floodmark.snapshot.signals import Signal
 from floodmark.spark.partitions import LogPartition
@@ -20,6 +20,9 @@ log = get_logger(__name__)
 
 IDLE_WAIT_S = 0.1
 BACKLOG_WAIT_S = 0.4
+END_CHECK_S = 3.0
+SHORT_CHECKS = 4
+"""So often in a row the source's log must end too early: what was just written may not be on its disk yet."""
 PING_S = 0.1
 IDLE_ADVANCE_S = 10.0
 
@@ -105,6 +108,7 @@ class CapturedLog:
         """Return the end of a batch on the way to a position that the source's log has reached."""
         pinged = 0.0
         patient_until = time.monotonic() + BACKLOG_WAIT_S
+        end_check = _EndCheck(self._connector, target)
         while True:
             # First what is known, then what is there: a segment may be added in between.
             known = self._capture.idle_position(after)
@@ -121,6 +125,7 @@ class CapturedLog:
             if time.monotonic() - pinged > PING_S:
                 pinged = time.monotonic()
                 self._capture.ping()
+            end_check.look()
             # On a steady trickle no segment fills for long, so after a while what there is will do.
             self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, upto=target)
 
@@ -132,12 +137,13 @@ class CapturedLog:
             rows: most log records in it; None: all there is.
 
         Returns:
-            How far the log can be delivered, and the read point if that is far enough and the point has a place in it.
+            How far the log can be delivered: with a read point exactly up to it, since what comes behind it in the log
+            must come behind its rows. None if the log doesn't reach that far, or the point has no place in it.
         """
         point = self._connector.fresh_point()
         end = max(after, self.wait_for(after, point.position, rows))
         if end >= point.position and self._connector.settle(point, after):
-            return end, point
+            return max(after, point.position), point
         point.release()
         return end, None
 
@@ -210,8 +216,46 @@ class CapturedLog:
         """Wait until the log of a batch that an earlier process planned has been captured again."""
         log.info("log_is_read_again", after=after, upto=upto)
         before = ""
+        end_check = _EndCheck(self._connector, upto)
         while self._capture.idle_position(after) < upto:
             self._capture.ping()
+            end_check.look()
             end = self._capture.end(after)
             self._capture.wait(end, PING_S, urgent=end == before)
             before = end
+
+
+class _EndCheck:
+    """Notices, now and then, that the source's log no longer reaches a position that is waited for.
+
+    Args:
+        connector: the source.
+        upto: what is waited for.
+    """
+
+    def __init__(self, connector: Connector, upto: str) -> None:
+        self._connector = connector
+        self._upto = upto
+        self._next = time.monotonic() + END_CHECK_S
+        self._short = 0
+
+    def look(self) -> None:
+        """Look if it is time to.
+
+        Raises:
+            ForkedLogError: the log ends before, so the position would never come.
+        """
+        if time.monotonic() < self._next:
+            return
+        try:
+            end = self._connector.current_position()
+        except ConnectError:
+            return  # capture waits for the source to come back, or gives up
+        self._next = time.monotonic() + END_CHECK_S
+        self._short = self._short + 1 if end < self._upto else 0
+        if self._short == SHORT_CHECKS:
+            raise ForkedLogError(
+                f"The source's log ends at {end}, before {self._upto}, which it had reached: the server was restored "
+                "from a backup, or replaced by one that lacked the last changes.",
+                "Connect to the server that has them, or start with a new checkpoint and write to a new target.",
+            )

@@ -7,16 +7,17 @@ source keeps the log from where the lane is, so each phase survives a crash.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from floodmark.connectors.base import Connector
+from floodmark.errors import LockTimeoutError, StatementTimeoutError
 from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshot.patience import PutOff
 from floodmark.snapshot.reports import TaskReports
 from floodmark.snapshot.signals import ExecuteSnapshot
 from floodmark.snapshot.state import SnapshotState, defer_batch
-from floodmark.spark.captured import CapturedLog
+from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,16 @@ class SecondLane:
         connector: the source.
         log: what capture has received.
         engine: of the lane's snapshot, and of no other.
+
+    Attributes:
+        put_off: whether its snapshot is left alone for a while.
     """
 
     def __init__(self, connector: Connector, log: CapturedLog, engine: SnapshotEngine) -> None:
         self._connector = connector
         self._log = log
         self.engine = engine
+        self.put_off = PutOff()
 
     def begin(self, lane: Lane, after: str, rows: int | None) -> tuple[str, Lane]:
         """Open the lane's read point, if the main lane can be delivered up to it.
@@ -76,11 +81,18 @@ class SecondLane:
         Returns:
             Where the main lane's micro-batch ends, and the lane: there, or not begun yet.
         """
+        if self.put_off:
+            return self._log.wait_briefly(after, rows, IDLE_WAIT_S), lane
         end, point = self._log.reach_fresh_point(after, rows)
         if point is None:
             return end, lane
         self.engine.release()
-        state = self.engine.begin_blocking(point, lane.action)
+        try:
+            state = self.engine.begin_blocking(point, lane.action)
+        except StatementTimeoutError as exc:
+            self.engine.release()
+            self.put_off.now("the snapshot of new tables", exc)
+            return end, lane
         oids = {table.oid for table in state.tables}
         numbers = {table["logged"] for table in self._connector.tables() if table["oid"] in oids}
         return end, replace(lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
@@ -95,9 +107,13 @@ class SecondLane:
             reports: of the last micro-batch's tasks.
         """
         if lane.snapshot is not None:
-            state = copy.deepcopy(lane.snapshot)
+            state = lane.snapshot.copy()
             self.engine.settle(state, reports)
-            if (state.pending or state.batch) and not self.engine.usable(state):
+            usable = self._usable(state, reports)
+            if usable is None:
+                defer_batch(state)
+                return replace(lane, snapshot=state)
+            if not usable:
                 reached, point = self._log.reach_fresh_point(lane.position, rows)
                 if point is None:
                     defer_batch(state)
@@ -111,10 +127,31 @@ class SecondLane:
                 self.engine.plan(state, rows is None)
                 return replace(lane, snapshot=state)
             self.engine.complete()
+        if main < lane.position:
+            # After a restart the lane's read point may lie where the main lane has not been yet. It must not take the
+            # tables over before, or it would deliver changes that the rows hold already.
+            return replace(lane, snapshot=None)
         reached = self._log.bounded(lane.position, rows)
         if reached >= self._log.captured(lane.position) or reached >= main:
             return None
         return replace(lane, position=reached, snapshot=None)
+
+    def _usable(self, state: SnapshotState, reports: TaskReports) -> bool | None:
+        """Return whether the snapshot can go on at its read point; None: the source lets it wait for too long."""
+        locked = reports.locked("lane")
+        if locked is not None and not self.put_off:
+            self.put_off.now(f"the snapshot of new tables, such as {locked.table}", LockTimeoutError(locked.error))
+        if not state.pending and not state.batch:
+            return True
+        if self.put_off:
+            return None
+        try:
+            return self.engine.usable(state)
+        except StatementTimeoutError as exc:
+            if isinstance(exc, LockTimeoutError):
+                self.engine.give_way()
+            self.put_off.now("the snapshot of new tables", exc)
+            return None
 
     def release(self) -> None:
         """Let go of the read point."""

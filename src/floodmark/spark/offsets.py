@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from floodmark.capture.gaps import Gap
 from floodmark.errors import CheckpointError
 from floodmark.snapshot.aside import AsideTable
 from floodmark.snapshot.incremental import IncrementalState
-from floodmark.snapshot.notifications import Notification
+from floodmark.snapshot.notifications import Notification, pack_notifications, unpack_notifications
+from floodmark.snapshot.packing import pack_names, unpack_names
 from floodmark.snapshot.signals import ExecuteSnapshot
 from floodmark.snapshot.state import SnapshotState
 from floodmark.spark.lane import Lane
 
-VERSION = 3
+VERSION = 4
+READABLE = (3, VERSION)
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Offset:
             epoch; None: there is none.
         xmin: what that micro-batch's events say of the oldest transaction that the source keeps rows for.
         bookmark: what the connector needs to go on from ``oldest``, if the position does not say all of it.
+        gaps: accepted gaps that have been announced, and behind which the log has not come yet.
     """
 
     source: dict[str, str]
@@ -56,6 +60,7 @@ class Offset:
     heartbeat: int | None = None
     xmin: int | None = None
     bookmark: dict[str, Any] | None = None
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def oldest(self) -> str:
@@ -77,9 +82,9 @@ class Offset:
             "ended": self.ended,
             "incremental": self.incremental.to_json() if self.incremental else None,
             "taken": list(self.taken),
-            "notifications": [notification.to_json() for notification in self.notifications],
+            "notifications": pack_notifications(self.notifications),
             "gap": self.gap,
-            "known": list(self.known),
+            "known": pack_names(self.known),
             "batch": self.batch,
             "aside": [table.to_json() for table in self.aside],
             "lane": self.lane.to_json() if self.lane else None,
@@ -87,6 +92,7 @@ class Offset:
             "heartbeat": self.heartbeat,
             "xmin": self.xmin,
             "bookmark": self.bookmark,
+            "gaps": [gap.to_json() for gap in self.gaps],
         }
 
     @classmethod
@@ -96,14 +102,14 @@ class Offset:
         Raises:
             CheckpointError: another version wrote it.
         """
-        if data.get("v") != VERSION:
+        if data.get("v") not in READABLE:
             raise CheckpointError(
-                f"The checkpoint has format version {data.get('v')}; this Floodmark reads {VERSION}.",
+                f"The checkpoint has format version {data.get('v')}; this Floodmark reads "
+                f"{' and '.join(map(str, READABLE))}.",
                 "Use the Floodmark that wrote it, or a new checkpoint.",
             )
         snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
         incremental = IncrementalState.from_json(data["incremental"]) if data["incremental"] else None
-        notifications = tuple(Notification.from_json(item) for item in data["notifications"])
         return cls(
             data["source"],
             data["log"],
@@ -111,16 +117,17 @@ class Offset:
             data["ended"],
             incremental,
             tuple(data["taken"]),
-            notifications,
+            unpack_notifications(data["notifications"]),
             data["gap"],
             tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
-            tuple(data["known"]),
+            unpack_names(data["known"]),
             data["batch"],
             tuple(AsideTable.from_json(item) for item in data["aside"]),
             Lane.from_json(data["lane"]) if data["lane"] else None,
             data.get("heartbeat"),
             data.get("xmin"),
             data.get("bookmark"),
+            tuple(Gap.from_json(item) for item in data.get("gaps", ())),
         )
 
 

@@ -8,9 +8,16 @@ from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
+from floodmark.capture.gaps import Gap
 from floodmark.capture.segment import Segment
 from floodmark.snapshot.notifications import Notification
 from floodmark.snapshot.reports import Part
+
+SMALL_SHARE = 8
+"""Chunks of less than this part of a full one are read by a task together: a task costs more than they do."""
+MOST_TOGETHER = 32
+MOST_ANNOUNCED = 1 << 20
+"""So many characters of announcements make a task."""
 
 
 @dataclass
@@ -42,6 +49,13 @@ class HeartbeatPartition(InputPartition):
 
     time_ms: int
     position: str
+
+
+@dataclass
+class GapPartition(InputPartition):
+    """Gaps that a micro-batch announces."""
+
+    gaps: tuple[Gap, ...]
 
 
 @dataclass
@@ -92,11 +106,13 @@ class TablePartition(InputPartition):
 
 @dataclass
 class WindowPartition(InputPartition):
-    """Rows that the planner has read, as ``files`` of a run, and the log of their window.
+    """Chunks whose rows the planner has read, as ``files`` of a run, and the log of their windows.
 
     Attributes:
         batch: the name of the micro-batch in reports.
-        part: of which snapshot the chunk is.
+        part: of which snapshot they are.
+        chunks: decoded one after the other.
+        log: what lies in one of their windows.
     """
 
     uri: str
@@ -104,16 +120,61 @@ class WindowPartition(InputPartition):
     run: str
     batch: str
     part: Part
-    chunk: dict[str, Any]
+    chunks: list[dict[str, Any]]
     log: list[LogPartition]
+
+
+def in_window(log: Sequence[LogPartition], chunk: dict[str, Any]) -> list[LogPartition]:
+    """Return those parts of the log that reach into a chunk's window."""
+    return [part for part in log if part.upto > chunk["low"] and part.after < chunk["position"]]
+
+
+def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPartition]:
+    """Return the tasks that hand out announcements, none of which may be larger than Spark sends to executors."""
+    tasks: list[AnnouncementPartition] = []
+    characters = MOST_ANNOUNCED
+    for row in rows:
+        if characters >= MOST_ANNOUNCED:
+            characters = 0
+            tasks.append(AnnouncementPartition([]))
+        tasks[-1].rows.append(row)
+        characters += len(row["value"])
+    return tasks
 
 
 def chunk_partitions(
     owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
 ) -> list[ChunkPartition]:
-    """Return the tasks for chunks: one each, or as many as may read at a time."""
-    count = len(chunks) if most is None else min(most, len(chunks))
-    return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]
+    """Return the tasks for chunks: one each, small ones together, or as many as may read at a time."""
+    if most is not None:
+        count = min(most, len(chunks))
+        return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]
+    return [ChunkPartition(owner, batch, part, task) for task in _together(chunks)]
+
+
+def _together(chunks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return chunks by tasks: one each, small ones together."""
+    tasks: list[list[dict[str, Any]]] = []
+    together: list[dict[str, Any]] = []
+    share = 0.0
+    for chunk in chunks:
+        of_full = _share(chunk)
+        if of_full * SMALL_SHARE >= 1:
+            tasks.append([chunk])
+            continue
+        if not together or share * SMALL_SHARE >= 1 or len(together) >= MOST_TOGETHER:
+            together, share = [], 0.0
+            tasks.append(together)
+        together.append(chunk)
+        share += of_full
+    return tasks
+
+
+def _share(chunk: dict[str, Any]) -> float:
+    """Return how much of a full chunk it is."""
+    if "share" in chunk:
+        return float(chunk["share"])
+    return (int(chunk["last"]) - int(chunk["first"])) / chunk["full"] if "full" in chunk else 1.0
 
 
 def window_partitions(
@@ -129,8 +190,7 @@ def window_partitions(
         part: of which snapshot they are.
     """
     result = []
-    for chunk in chunks:
-        if "files" in chunk:
-            log = [part for part in captured if part.upto > chunk["low"] and part.after < chunk["position"]]
-            result.append(WindowPartition(*place, batch, part, chunk, log))
+    for task in _together([chunk for chunk in chunks if "files" in chunk]):
+        log = [one for one in captured if any(in_window([one], chunk) for chunk in task)]
+        result.append(WindowPartition(*place, batch, part, task, log))
     return result

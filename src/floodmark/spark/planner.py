@@ -5,19 +5,30 @@ Lives in Spark's one long-lived source process. It knows connectors only by thei
 
 from __future__ import annotations
 
-import copy
+import math
 import os
 import re
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from floodmark.capture.gaps import Gap
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector
-from floodmark.errors import ConnectError, LogGoneError
+from floodmark.errors import (
+    ConnectError,
+    FloodmarkError,
+    ForkedLogError,
+    LockTimeoutError,
+    LogGoneError,
+    LoginError,
+    NotReadyError,
+    StatementTimeoutError,
+)
 from floodmark.log import get_logger
 from floodmark.snapshot.aside import AsideTable, TablesAside
 from floodmark.snapshot.control import SignalControl
@@ -29,14 +40,16 @@ from floodmark.snapshot.notifications import (
     Notification,
 )
 from floodmark.snapshot.pace import Pace
+from floodmark.snapshot.patience import PutOff
 from floodmark.snapshot.read_ahead import make_snapshot_engine
 from floodmark.snapshot.reports import LastReports, ReportBox
 from floodmark.snapshot.signal_files import signal_channels
-from floodmark.snapshot.signals import ExecuteSnapshot, Signal
+from floodmark.snapshot.signals import ExecuteSnapshot, Signal, in_order_of_time
 from floodmark.snapshot.snapshotter import Snapshotter
 from floodmark.snapshot.surroundings import Surroundings
 from floodmark.snapshot.windows import make_engine
 from floodmark.spark.captured import IDLE_WAIT_S, CapturedLog
+from floodmark.spark.gaps import with_gaps
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
@@ -49,9 +62,11 @@ WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
 READ_POINTS = 5
 NEW_TABLES_S = 10.0
+LATE_TABLES_S = 1.0
 NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
+ENDING_PATIENCE_S = 30.0
 
 
 class Planner:
@@ -99,13 +114,18 @@ class Planner:
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
+        self._answered = False
+        self._delayed = False
         self._opened = False
         self._decided = False
-        self._log_is_gone = False
+        self._gone: LogGoneError | None = None
+        self._gone_after = ""
         self._stream_at = 0.0
         self._ending = False
         self._target: str | None = None
         self._looked_at = 0.0
+        self._late: frozenset[str] = frozenset()
+        self._put_off = PutOff()
         self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
@@ -120,16 +140,15 @@ class Planner:
             rows: most log records in it; None: all there is.
         """
         self._incremental.wait()
-        if start.new:
-            end = self._first_offset(rows is None)
-        elif not self._opened:
-            # Nothing runs yet: a source that can't be reached is the user's mistake, not a fault to wait out.
-            end = self._next_offset(start, rows)
-        else:
-            end = self._retry.run(lambda: self._next_offset(start, rows), "planning a micro-batch")
+        action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
+        end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
+        gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
-            if heartbeat is None:
+            if not start.ended:
+                # What is left out of the log never comes, and so is not looked for with what does.
+                self._connector.prove_complete(start.oldest, self._ending)
+            if heartbeat is None and all(gap in start.gaps for gap in gaps):
                 return start
             # What was taken is acknowledged with the next micro-batch that is planned.
             end = following(start, taken=start.taken)
@@ -137,7 +156,6 @@ class Planner:
         for notification in self._told:
             for listener in self._listeners:
                 listener.notify(notification)
-        # Each names all tables that wait, so with many tables they are most of the offset.
         events = tuple(self._told) if "sink" in self._options.notification_enabled_channels else ()
         return replace(
             end,
@@ -145,9 +163,56 @@ class Planner:
             notifications=events,
             aside=self._aside.tables,
             heartbeat=heartbeat,
+            gaps=gaps,
             xmin=self._connector.oldest_transaction(),
             bookmark=self._connector.bookmark(end.oldest),
         )
+
+    def _is_final(self, new: bool, error: ConnectError) -> bool:
+        """Return whether an error before the query was opened is the user's mistake, not a fault to wait out.
+
+        Args:
+            new: whether the query has no checkpoint, so that no source has ever answered to its options.
+            error: of the connection.
+        """
+        if self._opened or isinstance(error, NotReadyError):
+            return False
+        return isinstance(error, LoginError) or (new and not self._answered)
+
+    def _next_in_time(self, start: Offset, rows: int | None) -> Offset:
+        """Return where the next micro-batch ends: where it begins, if the source lets planning wait for too long.
+
+        A query that ends by itself (``availableNow``) tries again instead: a micro-batch without anything would end it
+        before it has delivered what it is to deliver.
+
+        Raises:
+            StatementTimeoutError: the source lets such a query wait for too long.
+        """
+        patient_until = time.monotonic() + (ENDING_PATIENCE_S if self._ending else 0)
+        while True:
+            late = False
+            try:
+                end = self._next_offset(start, rows)
+            except StatementTimeoutError as exc:
+                impatient = time.monotonic() > patient_until
+                if not self._opened or (self._ending and impatient):
+                    raise
+                # Nothing goes on meanwhile, or this would have been put off where it happened.
+                self._told.clear()
+                if isinstance(exc, LockTimeoutError):
+                    self._engine.give_way()
+                log.warning("planning_waits", error=str(exc))
+                end, late = start, self._ending
+            if end is not start or not (late or self._anything_put_off(start)):
+                return end
+            if not late and time.monotonic() > patient_until:
+                return end
+            time.sleep(UNSETTLED_WAIT_S)
+
+    def _anything_put_off(self, start: Offset) -> bool:
+        state = start.incremental
+        waits = state is not None and state.active and not self._incremental.ready(state)
+        return bool(self._put_off or self._lane.put_off or waits)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then tells again.
@@ -159,14 +224,15 @@ class Planner:
             self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._acknowledge(start)
         # Decided once a start. Only a decision that led to an offset counts.
-        decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._log_is_gone)
+        decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._gone is not None)
         if decision is Start.SNAPSHOT and start.lane is not None:
             # First the lanes become one.
             decision = Start.GO_ON
             decided = False
         else:
             decided = True
-        begun = self._with_new_tables(start)
+        # What follows a lost log begins with the tables that are there then.
+        begun = start if self._gone is not None else self._with_new_tables(start)
         end = self._carry_out(decision, begun, rows)
         self._decided = decided
         if end is begun:
@@ -181,22 +247,40 @@ class Planner:
             self._target = self._connector.current_position()
 
     def _tables(self) -> tuple[str, ...]:
-        return tuple(sorted({table["published"] for table in self._connector.tables()}))
+        return tuple(sorted(set(self._connector.table_names())))
 
     def _with_new_tables(self, start: Offset) -> Offset:
         """Return the offset with what is to be done for tables that the filters didn't match before."""
         mode = self._options.snapshot_new_tables
         now = time.monotonic()
-        if self._decided and (mode == "off" or now - self._looked_at < NEW_TABLES_S):
+        pause_s = LATE_TABLES_S if self._late else NEW_TABLES_S
+        if self._decided and ((mode == "off" and not self._late) or now - self._looked_at < pause_s):
             return start
-        if self._decided:
-            self._connector.follow_tables()
+        known = frozenset(start.known)
         self._looked_at = now
-        tables = self._tables()
-        new = tuple(re.escape(name) for name in tables if name not in start.known)
+        try:
+            self._late = self._connector.follow_tables(known)
+            tables = tuple(name for name in self._tables() if name in known or name not in self._late)
+        except StatementTimeoutError as exc:
+            if not self._decided:
+                raise
+            log.warning("new_tables_are_not_looked_for", error=str(exc), again_in_s=pause_s)
+            return start
+        if not self._late.isdisjoint(known.difference(tables)):
+            # They are other tables than those that are known, and are new at the next look.
+            self._looked_at = -math.inf
+        found = [name for name in tables if name not in known]
+        if found and mode == "off":
+            log.warning(
+                "new_tables_are_not_read",
+                tables=found,
+                reason="snapshot.new.tables is off: their changes come, the rows that they held do not",
+                cure="set snapshot.new.tables, or send an execute-snapshot signal that names them",
+            )
+        new = tuple(map(re.escape, found))
         if new and mode != "off":
             log.info("new_tables", tables=len(new), snapshot=mode)
-            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode != "incremental")
+            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode != "incremental", owed=True)
             if mode == "parallel" and start.lane is None:
                 return replace(start, known=tables, lane=Lane(action))
             if mode == "parallel":
@@ -217,21 +301,33 @@ class Planner:
         if decision is Start.GIVE_UP_SNAPSHOT:
             log.warning("snapshot_is_given_up", snapshotter=self._snapshotter.name)
             self._snapshotter.snapshot_aborted()
-            self._told.append(self._initial.aborted())
+            assert start.snapshot is not None
+            self._engine.give_up(start.snapshot)
             start = replace(start, snapshot=None)
         if start.snapshot is not None:
             return self._during_snapshot(start, rows)
         if not self._snapshotter.should_stream():
             return start if start.ended else replace(start, ended=True)
-        if start.blocking and start.lane is None:
-            return self._begin_blocking(start, rows)
+        if start.blocking and start.lane is None and not self._put_off:
+            told = len(self._told)
+            try:
+                return self._begin_blocking(start, rows)
+            except StatementTimeoutError as exc:
+                del self._told[told:]
+                self._engine.release()
+                self._put_off.now("a blocking snapshot", exc)
         return self._after_snapshot(start, rows)
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
         self._incremental.wait()
-        self._open(end if start.new or end.gap else start)
-        if self._log_is_gone:
+        planned_before = not self._opened
+        whole = start.new or end.gap
+        opening = partial(self._open, end if whole else start)
+        self._retry.run(opening, "opening the source", partial(self._is_final, False))
+        if planned_before and not whole and self._gone is None:
+            self._retry.run(partial(self._prove_planned, start, end), "proving a planned micro-batch")
+        if self._gone is not None:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
         tasks = self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
@@ -251,8 +347,8 @@ class Planner:
         try:
             end = self._connector.current_position()
             lag = self._connector.lag_bytes(reached) if reached else 0
-        except ConnectError:
-            # The source is away. Capture reconnects; a report must not end the query.
+        except FloodmarkError:
+            # The source is away, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
         return {
             "log": end,
@@ -273,8 +369,11 @@ class Planner:
         self._connector.stop()
 
     def _first_offset(self, everything: bool) -> Offset:
+        # Planning may be repeated, and then tells again.
+        self._told.clear()
         self._log.create()
         source = self._connector.identity()
+        self._answered = True
         snapshot = self._snapshotter.should_snapshot_data(False, False)
         if snapshot:
             self._delay_snapshot()
@@ -293,7 +392,7 @@ class Planner:
         """Return the offset with a snapshot at a new read point; the log up to there comes first."""
         self._engine.release()
         self._delay_snapshot()
-        return replace(start, snapshot=self._engine.begin(self._connector.read_point()))
+        return replace(start, snapshot=self._engine.begin(self._connector.read_point(begins=True)))
 
     def _start_over(self, start: Offset, everything: bool) -> Offset:
         """Begin a snapshot and leave out the log before it."""
@@ -302,20 +401,25 @@ class Planner:
         if start.snapshot is not None:
             self._snapshotter.snapshot_aborted()
         self._delay_snapshot()
-        if self._log_is_gone:
+        if self._gone is not None:
             self._connector.discard_lost_log()
             log_position, point = self._connector.prepare(True, None)
             assert point is not None
+            option = f"snapshot.mode={self._options.snapshot_mode}"
+            self._connector.gaps.add(Gap(self._gone_after, log_position, self._gone.what, option))
         else:
-            point = self._connector.read_point()
+            point = self._connector.read_point(begins=True)
             log_position = point.position
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
-        self._log_is_gone = False
+        self._gone = None
         return Offset(start.source, log_position, state, gap=True, known=self._tables())
 
     def _delay_snapshot(self) -> None:
-        time.sleep(self._options.snapshot_delay_ms / 1000)
+        # Once, however often planning is repeated.
+        if not self._delayed:
+            time.sleep(self._options.snapshot_delay_ms / 1000)
+        self._delayed = True
 
     def _open(self, offset: Offset) -> None:
         """Prove once that the checkpoint belongs to this source and that its log is there."""
@@ -324,18 +428,29 @@ class Planner:
         refuse_another_source(offset.source, self._connector.identity())
         self._log.create()
         try:
-            self._connector.prepare(False, offset.oldest, offset.bookmark)
+            self._connector.prepare(False, offset.oldest, offset.bookmark, offset.known)
         except LogGoneError as exc:
-            if not self._snapshotter.should_snapshot_on_data_error():
-                raise
-            log.warning("log_is_gone", error=exc.what, snapshotter=self._snapshotter.name, next="a new snapshot")
-            self._log_is_gone = True
+            self._do_without_log(exc, offset.log)
         self._opened = True
+
+    def _prove_planned(self, start: Offset, end: Offset) -> None:
+        """Prove that what an earlier process planned can be delivered, so that nothing waits for a log that is gone."""
+        try:
+            self._connector.check_planned(end.oldest, end.bookmark)
+        except LogGoneError as exc:
+            self._do_without_log(exc, start.log)
+
+    def _do_without_log(self, error: LogGoneError, after: str) -> None:
+        """Go on without the log after a position, if a new snapshot may replace it."""
+        if isinstance(error, ForkedLogError) or not self._snapshotter.should_snapshot_on_data_error():
+            raise error
+        log.warning("log_is_gone", error=error.what, snapshotter=self._snapshotter.name, next="a new snapshot")
+        self._gone, self._gone_after = error, after
 
     def _during_snapshot(self, start: Offset, rows: int | None) -> Offset:
         assert start.snapshot is not None
         # The offset stays as it is: planning is repeated if the source goes away meanwhile.
-        state = copy.deepcopy(start.snapshot)
+        state = start.snapshot.copy()
         self._engine.settle(state, self._last.reports)
         if not state.pending and not state.batch:
             return self._end_snapshot(start)
@@ -374,18 +489,18 @@ class Planner:
                 lane = self._lane.step(lane, end, rows, self._last.reports)
             else:
                 end, lane = self._lane.begin(lane, start.log, rows)
-        elif state.active:
-            end = self._with_chunks(start.log, state, rows)
+        elif self._incremental.ready(state):
+            end, state = self._with_chunks_in_time(start.log, state, rows)
         else:
             self._incremental.idle()
             end = self._without_chunks(start.log, rows)
-        polled = [signal for channel in self._channels for signal in channel.poll()]
+        polled = self._poll(bool(self._log.signals(start.log, end)))
         heeded = self._heed(start, end, state, polled)
         result = following(
             start,
             log=end,
             lane=lane,
-            taken=tuple(signal.receipt for signal in polled),
+            taken=tuple(signal.receipt for signals in polled for signal in signals),
             **heeded,
         )
         return start if result == following(start) and not self._told else result
@@ -411,9 +526,26 @@ class Planner:
         heeded["blocking"] = heeded["blocking"][1:]
         return following(start, log=end, snapshot=state, **heeded)
 
-    def _heed(self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Signal] = ()) -> dict[str, Any]:
+    def _poll(self, others: bool) -> list[list[Signal]]:
+        """Return what waits in each channel.
+
+        Args:
+            others: whether the log holds signals. Then, and if a channel has any, all channels are looked at, since
+                one that is looked at seldom may hold an older signal.
+        """
+        found = [channel.poll() for channel in self._channels]
+        if not others and not any(found):
+            return found
+        for channel in self._channels:
+            channel.look_at_once()
+        return [channel.poll() for channel in self._channels]
+
+    def _heed(
+        self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Sequence[Signal]] = ()
+    ) -> dict[str, Any]:
         """Apply the signals that come with a micro-batch; return what the offset says of them."""
-        blocking = self._control.apply(state, [*polled, *self._log.signals(start.log, end)], end)
+        signals = in_order_of_time([*polled, self._log.signals(start.log, end)])
+        blocking = self._control.apply(state, signals, end, len(start.blocking))
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
 
     def _resume(self, start: Offset) -> IncrementalState:
@@ -429,6 +561,19 @@ class Planner:
         if target is None:
             return self._log.wait_briefly(after, rows, wait_s)
         return after if after >= target else self._log.wait_for(after, target, rows)
+
+    def _with_chunks_in_time(
+        self, after: str, state: IncrementalState, rows: int | None
+    ) -> tuple[str, IncrementalState]:
+        """Plan chunks of incremental snapshots, or put them off if the source lets them wait for too long."""
+        before, told = state.copy(), len(self._told)
+        try:
+            return self._with_chunks(after, state, rows), state
+        except StatementTimeoutError as exc:
+            del self._told[told:]
+            self._incremental.release()
+            self._incremental.put_off(exc)
+            return self._without_chunks(after, rows), before
 
     def _with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> str:
         """Plan chunks of incremental snapshots, if the log can be delivered up to their read point."""

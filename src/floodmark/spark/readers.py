@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -13,23 +14,33 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.base import ChunkOutcome, DeadLetter, ExecutorSide, LogDecoder, TableFailure
+from floodmark.connectors.base import ChunkOutcome, ChunkReader, DeadLetter, ExecutorSide, LogDecoder, TableFailure
 from floodmark.connectors.find import connector_module
-from floodmark.errors import ConnectError, LogGoneError, describe
+from floodmark.errors import (
+    ConnectError,
+    LockTimeoutError,
+    LogGoneError,
+    StateDirError,
+    StatementTimeoutError,
+    describe,
+)
 from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.gaps import gap_batch
 from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.log import get_logger
 from floodmark.rows.table_version import EventVersions, VersionMaker
 from floodmark.snapshot.notifications import notification_batch
-from floodmark.snapshot.reports import Part, Report, ReportBox
+from floodmark.snapshot.reports import Outcome, Part, Report, ReportBox
 from floodmark.spark.partitions import (
     AnnouncementPartition,
     ChunkPartition,
+    GapPartition,
     HeartbeatPartition,
     LogPartition,
     NotificationPartition,
     WarmPartition,
     WindowPartition,
+    in_window,
 )
 from floodmark.spark.worker_memory import keep_modules
 
@@ -81,6 +92,8 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
         return iter([pa.RecordBatch.from_pylist([], schema=schema)])
     if isinstance(partition, AnnouncementPartition):
         return iter([pa.RecordBatch.from_pylist(partition.rows, schema=schema)])
+    if isinstance(partition, GapPartition):
+        return iter([gap_batch(partition.gaps, options, schema)])
     if options.format != "events":
         return iter(())
     if isinstance(partition, NotificationPartition):
@@ -97,6 +110,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
 
     Raises:
         LogGoneError: its segment is missing.
+        StateDirError: its segment is damaged, or cannot be read.
         DecodeError: a record isn't what the protocol says.
     """
     data = _segment(partition)
@@ -118,24 +132,30 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
 
 
 def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a chunk that the planner has read, those that are right at its window's end; report a failure.
+    """Return the rows of chunks that the planner has read, those that are right at the window's end; report failures.
 
     Raises:
         LogGoneError: a file is missing.
+        StateDirError: a file is damaged, or cannot be read.
     """
     store = SegmentStore(partition.uri, partition.owner, partition.run)
-    chunk = partition.chunk
-    try:
-        files = map(store.read, chunk["files"])
-        log = ((_segment(part), part.after, part.upto) for part in partition.log)
-        yield from _side(options).make_window_reader(options, _versions(options, schema)).read(chunk, files, log)
-    except LogGoneError:
-        raise
-    except Exception as exc:
-        if options.errors_tables == "fail":
+    reader = _side(options).make_window_reader(options, _versions(options, schema))
+    failed = []
+    for chunk in partition.chunks:
+        try:
+            files = map(store.read, chunk["files"])
+            log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
+            yield from reader.read(chunk, files, log)
+        except (LogGoneError, StateDirError):
+            # The table is all right: its rows, or the log, are read again when the query is restarted.
             raise
-        report = _failure(partition.part, chunk, 0, exc)
-        ReportBox(partition.uri, partition.owner).write(partition.batch, [report])
+        except Exception as exc:
+            # Whatever it is, it must not stop the other tables.
+            if options.errors_tables == "fail":
+                raise
+            failed.append(_failure(partition.part, chunk, 0, exc))
+    if failed:
+        ReportBox(partition.uri, partition.owner).write(partition.batch, failed)
 
 
 class _Reading:
@@ -157,31 +177,37 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
         StateDirError: the report cannot be written.
     """
     reports = []
-    for chunk in partition.chunks:
-        rows = 0
-        try:
-            reading = _Reading(read_chunk(options, schema, chunk))
-            for batch in reading:
-                rows += batch.num_rows
-                yield batch
-            reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
-        except ConnectError:
-            raise
-        except Exception as exc:
-            # Whatever it is, it must not stop the other tables.
-            if options.errors_tables == "fail":
+    policy = RetryPolicy.from_options(options)
+    with closing(_side(options).make_chunk_reader(options, _versions(options, schema))) as reader:
+        for chunk in partition.chunks:
+            rows = 0
+            try:
+                reading = _Reading(read_chunk(reader, policy, chunk))
+                for batch in reading:
+                    rows += batch.num_rows
+                    yield batch
+                reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
+            except ConnectError:
                 raise
-            reports.append(_failure(partition.part, chunk, rows, exc))
+            except Exception as exc:
+                # Whatever it is, it must not stop the other tables.
+                report = _failure(partition.part, chunk, rows, exc)
+                if options.errors_tables == "fail" and report.outcome == "failed":
+                    raise
+                reports.append(report)
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
 
 
 def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> Report:
     stored = chunk["stored"]
-    return Report(part, chunk["chunk"], "failed", rows, stored["name"], stored["oid"], describe(error))
+    outcome: Outcome = "failed"
+    if chunk.get("streams") and isinstance(error, StatementTimeoutError):
+        outcome = "locked" if isinstance(error, LockTimeoutError) else "slow"
+    return Report(part, chunk["chunk"], outcome, rows, stored["name"], stored["oid"], describe(error))
 
 
 def read_chunk(
-    options: CommonOptions, schema: pa.Schema, chunk: dict[str, Any]
+    reader: ChunkReader, policy: RetryPolicy, chunk: dict[str, Any]
 ) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
     """Return a chunk's rows, and at the end what became of it, trying again if the source is away.
 
@@ -191,8 +217,6 @@ def read_chunk(
     Raises:
         ConnectError: the source stayed away, or went away in the middle.
     """
-    policy = RetryPolicy.from_options(options)
-    reader = _side(options).make_chunk_reader(options, _versions(options, schema))
     failures = 0
     begun = False
     while True:

@@ -6,6 +6,7 @@ is imported where it is needed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._given = tuple(options.items())
         self._schema = schema
         self._planner: Planner | None = None
+        self._recent: list[tuple[str, Offset]] = []
 
     @property
     def _options(self) -> CommonOptions:
@@ -64,7 +66,14 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         rows = None if isinstance(limit, ReadAllAvailable) else self._options.max_batch_rows
         if isinstance(limit, ReadMaxRows):
             rows = limit.max_rows
-        return self._plan().latest_offset(_offset(start), rows).to_json()
+        begin = self._offset(start)
+        end = self._plan().latest_offset(begin, rows)
+        if end is begin:
+            # As it was given: another text, from another version, would be another micro-batch.
+            return start
+        data = end.to_json()
+        self._remember(data, end)
+        return data
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the end of the source's log and the lag."""
@@ -74,7 +83,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Return the tasks of a micro-batch."""
         if start == end:
             return []
-        return self._plan().partitions(_offset(start), _offset(end))
+        return self._plan().partitions(self._offset(start), self._offset(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return a partition's events; runs in an executor."""
@@ -84,13 +93,28 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
-        self._plan().commit(_offset(end))
+        self._plan().commit(self._offset(end))
 
     def stop(self) -> None:
         """End capture and close all connections."""
         if self._planner is not None:
             self._planner.stop()
             self._planner = None
+
+    def _offset(self, data: dict[str, Any]) -> Offset:
+        """Return the offset that Spark gives, which mostly is one of the last that it got."""
+        from floodmark.spark.offsets import Offset
+
+        text = _text(data)
+        for known, offset in self._recent:
+            if known == text:
+                return offset
+        offset = Offset.from_json(data)
+        self._recent = [*self._recent[-1:], (text, offset)]
+        return offset
+
+    def _remember(self, data: dict[str, Any], offset: Offset) -> None:
+        self._recent = [*self._recent[-1:], (_text(data), offset)]
 
     def _plan(self) -> Planner:
         if self._planner is None:
@@ -108,7 +132,5 @@ def _loaded(options: tuple[tuple[str, str], ...]) -> CommonOptions:
     return load_options(dict(options))
 
 
-def _offset(data: dict[str, Any]) -> Offset:
-    from floodmark.spark.offsets import Offset
-
-    return Offset.from_json(data)
+def _text(data: dict[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True)

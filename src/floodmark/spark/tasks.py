@@ -18,11 +18,13 @@ from floodmark.spark.offsets import Offset
 from floodmark.spark.partitions import (
     AnnouncementPartition,
     ChunkPartition,
+    GapPartition,
     HeartbeatPartition,
     LogPartition,
     NotificationPartition,
     WarmPartition,
     WindowPartition,
+    announcement_partitions,
     chunk_partitions,
     window_partitions,
 )
@@ -33,6 +35,7 @@ Task = (
     AnnouncementPartition
     | LogPartition
     | ChunkPartition
+    | GapPartition
     | WindowPartition
     | NotificationPartition
     | HeartbeatPartition
@@ -76,6 +79,9 @@ class MicroBatchTasks:
         result: list[Task] = []
         if start.new and end.snapshot is None:
             result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
+        announced = tuple(gap for gap in end.gaps if gap not in start.gaps)
+        if announced:
+            result.append(GapPartition(announced))
         if end.snapshot is not None:
             result += self._announcements(start, end.snapshot)
             result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
@@ -94,8 +100,7 @@ class MicroBatchTasks:
         """Return what comes before the rows, if the snapshot begins with this micro-batch."""
         if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
             return []
-        rows = self._connector.announcements(snapshot.position, snapshot.token)
-        return [AnnouncementPartition(rows)] if rows else []
+        return [*announcement_partitions(self._connector.announcements(snapshot.position, snapshot.token))]
 
     def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
         result: list[Task] = []

@@ -1,0 +1,91 @@
+"""Making long lists of tables short, for offsets: Spark keeps a hundred offsets, several times each."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+FEW = 100
+"""So many tables are stored as plain JSON, which people can read."""
+_LEVEL, _BEST_LEVEL = 9, 19
+
+
+def table_number(database: str, table: str) -> int:
+    """Return the number that stands for a table of MySQL or MariaDB, whose log numbers tables anew all the time."""
+    digest = hashlib.blake2b(f"{database}\0{table}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def pack(data: Any, level: int = _LEVEL) -> str:
+    """Return JSON data as compressed text: its size, and base 85 of zstd."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    compressed = pa.Codec("zstd", compression_level=level).compress(text, asbytes=True)
+    return f"{len(text)}:{base64.b85encode(compressed).decode()}"
+
+
+def unpack(packed: str) -> Any:
+    """Return the JSON data that ``pack`` compressed.
+
+    Raises:
+        ValueError: it didn't.
+    """
+    size, _, text = packed.partition(":")
+    content = pa.Codec("zstd").decompress(base64.b85decode(text), int(size), asbytes=True)
+    return json.loads(content.decode("utf-8", "surrogatepass"))
+
+
+def pack_names(names: tuple[str, ...]) -> list[str] | str:
+    """Return names of tables for an offset: as they are if they are few."""
+    return list(names) if len(names) <= FEW else _packed_names(names)
+
+
+def unpack_names(data: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the names that ``pack_names`` took."""
+    return _unpacked_names(data) if isinstance(data, str) else tuple(data)
+
+
+# They are the same in all offsets, but for a few.
+@lru_cache(maxsize=4)
+def _packed_names(names: tuple[str, ...]) -> str:
+    return pack(list(names), _BEST_LEVEL)
+
+
+@lru_cache(maxsize=4)
+def _unpacked_names(packed: str) -> tuple[str, ...]:
+    return tuple(unpack(packed))
+
+
+def pack_numbers(tables: Iterable[tuple[str, int]]) -> list[int]:
+    """Return the numbers of tables: each as its distance from the one before, and 0 if its name gives it.
+
+    Args:
+        tables: name, with that of its database or schema, and number.
+    """
+    result, before = [], 0
+    for name, number in tables:
+        if number == _number_of(name):
+            result.append(0)
+        else:
+            result.append(number - before)
+            before = number
+    return result
+
+
+def unpack_numbers(names: Iterable[str], numbers: Iterable[int]) -> list[int]:
+    """Return the numbers that ``pack_numbers`` took."""
+    result, before = [], 0
+    for name, number in zip(names, numbers, strict=True):
+        before += number
+        result.append(before if number else _number_of(name))
+    return result
+
+
+def _number_of(name: str) -> int:
+    database, _, table = name.partition(".")
+    return table_number(database, table)
