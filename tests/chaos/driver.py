@@ -1,7 +1,7 @@
 """A driver to be killed: runs one streaming query into Parquet until it ends or is stopped.
 
 Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
-``master``.
+``every`` (the trigger's interval), ``master``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     stream = spark.readStream.format("floodmark").options(**spec["options"]).load()
     writer = stream.writeStream.format("parquet").option("checkpointLocation", spec["checkpoint"])
-    writer = writer.trigger(availableNow=True) if spec["available_now"] else writer.trigger(processingTime="0 seconds")
+    writer = (
+        writer.trigger(availableNow=True) if spec["available_now"] else writer.trigger(processingTime=spec["every"])
+    )
     query = writer.option("path", spec["out"]).start()
     print("STARTED", flush=True)
     query.awaitTermination()

@@ -13,6 +13,7 @@ import pytest
 from floodmark.embedded import EmbeddedPostgres
 from tests.conftest import Source, make_source
 from tests.support.driver import Driver
+from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
@@ -53,7 +54,7 @@ def take_the_sink_away(source: Source, driver: Driver) -> None:
 def finish_and_verify(source: Source, work: Path) -> None:
     """Let a new driver deliver the rest, and compare with the source."""
     last = Driver(source.options, work, available_now=True)
-    assert last.wait(120) == 0, last.log()[-4000:]
+    assert last.wait(within(120)) == 0, last.log()[-4000:]
     verify(source.database, work)
 
 
@@ -80,9 +81,9 @@ def test_fault_while_streaming(fault: Fault, own_server: EmbeddedPostgres, tmp_p
     workload.start()
     driver = Driver(source.options, tmp_path)
     try:
-        assert driver.wait_for_batches(5, 90), driver.log()[-3000:]
+        assert driver.wait_for_batches(5, within(90)), driver.log()[-3000:]
         fault(source, driver)
-        survived = driver.wait_for_batches(driver.batches() + 4, 40)
+        survived = driver.wait_for_batches(driver.batches() + 4, within(40))
         assert survived or fault in ENDING, driver.log()[-3000:]
     finally:
         workload.stop()
@@ -106,9 +107,9 @@ def test_fault_while_snapshotting(fault: Fault, own_server: EmbeddedPostgres, tm
     # A task that loses its connection in the middle of a chunk is run again, as on any cluster.
     driver = Driver(source.options, tmp_path, master="local[2,4]")
     try:
-        assert driver.wait_for_batches(3, 90), driver.log()[-3000:]
+        assert driver.wait_for_batches(3, within(90)), driver.log()[-3000:]
         fault(source, driver)
-        assert driver.wait_for_batches(driver.batches() + 3, 40), driver.log()[-3000:]
+        assert driver.wait_for_batches(driver.batches() + 3, within(40)), driver.log()[-3000:]
     finally:
         workload.stop()
         driver.kill()

@@ -13,6 +13,7 @@ from floodmark.embedded import EmbeddedPostgres
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
 from tests.support.kafka import running_broker
+from tests.support.patience import within
 from tests.support.sink import read_sink
 
 KILLS = 2
@@ -44,11 +45,11 @@ def test_kill_9(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
                 planned = driver.batches()
                 data = {"data-collections": [f"public.{table}"]}
                 broker.send("test-signal", "test", json.dumps({"type": "execute-snapshot", "data": data}))
-                driver.wait_for_batches(planned + 1, 20)
+                driver.wait_for_batches(planned + 1, within(20))
                 driver.wait_for_batches(1 << 30, chance.random() * 0.2)
             driver.kill()
         last = Driver(options, tmp_path, available_now=True)
-        assert last.wait(120) == 0, last.log()[-4000:]
+        assert last.wait(within(120)) == 0, last.log()[-4000:]
     drop_slots(source)
     read = Counter((event.table, event.key) for event in read_sink(tmp_path / "out") if event.op == "r")
     assert read == Counter((f"public.{table}", f'{{"id":{key}}}') for table in tables for key in range(1, ROWS + 1))

@@ -12,15 +12,18 @@ import floodmark
 from floodmark.embedded import EmbeddedPostgres
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
+from tests.support.patience import within
+from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
 KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "50"))
 ROUNDS = 4
 SNAPSHOT_ROWS = 6000
+TRIGGERS = ["0 seconds", "700 milliseconds"]
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     chance = random.Random(seed)
@@ -39,18 +42,22 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
     }
     workload = Workload(source.database, seed)
     workload.create(SNAPSHOT_ROWS)
+    turmoil = Turmoil(source.database, seed)
+    turmoil.create()
     workload.start()
+    turmoil.start()
     try:
         for _ in range(-(-KILLS // ROUNDS)):
             if incremental:
                 floodmark.signal(small, "execute-snapshot", {"data-collections": [r"public\..*"]})
-            driver = Driver(small, tmp_path)
-            driver.wait_for_batches(driver.batches() + chance.randint(1, 3), 60)
+            driver = Driver(small, tmp_path, every=chance.choice(TRIGGERS))
+            driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(60))
             driver.wait_for_batches(1 << 30, chance.random() * 0.8)
             driver.kill()
     finally:
         workload.stop()
+        turmoil.stop()
     last = Driver(source.options, tmp_path, available_now=True)
-    assert last.wait(120) == 0, last.log()[-4000:]
-    verify(source.database, tmp_path)
+    assert last.wait(within(120)) == 0, last.log()[-4000:]
+    verify(source.database, tmp_path, turmoil)
     drop_slots(source)

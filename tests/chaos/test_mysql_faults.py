@@ -14,6 +14,7 @@ import pytest
 from tests.support.databases import Mysql
 from tests.support.driver import Driver
 from tests.support.mysql import Flavor, MysqlServer
+from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
@@ -69,18 +70,18 @@ def test_faults(flavor: Flavor, tmp_path: Path) -> None:
         # A task that loses its connection in the middle of a chunk is run again, as on any cluster.
         driver = Driver(options, tmp_path, master="local[2,4]")
         try:
-            assert driver.wait_for_batches(2, 90), driver.log()[-3000:]
+            assert driver.wait_for_batches(2, within(90)), driver.log()[-3000:]
             for fault in FAULTS:
                 fault(server)
-                assert driver.wait_for_batches(driver.batches() + 3, 60), (fault, driver.log()[-3000:])
+                assert driver.wait_for_batches(driver.batches() + 3, within(60)), (fault, driver.log()[-3000:])
             driver.take_the_sink_away()
         finally:
             workload.stop()
             driver.kill()
         shutil.rmtree(tmp_path / "state")
         refused = Driver(options, tmp_path, available_now=True)
-        assert refused.wait(120) != 0
+        assert refused.wait(within(120)) != 0
         assert "snapshot.mode=recovery" in refused.log()
         last = Driver({**options, "snapshot.mode": "recovery"}, tmp_path, available_now=True)
-        assert last.wait(180) == 0, last.log()[-4000:]
+        assert last.wait(within(180)) == 0, last.log()[-4000:]
         verify(database, tmp_path)

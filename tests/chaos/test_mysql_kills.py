@@ -11,21 +11,24 @@ import pytest
 from tests.support.databases import Mysql
 from tests.support.driver import Driver
 from tests.support.mysql import Flavor, MysqlServer
+from tests.support.patience import within
+from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
-KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "50"))
-ROUNDS = 12
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_MYSQL_KILLS", "4"))
 SNAPSHOT_ROWS = 6000
+TRIGGERS = ["0 seconds", "700 milliseconds"]
+IMAGES = ["FULL", "MINIMAL", "NOBLOB"]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(max(600, 24 * KILLS))
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_kill_9(flavor: Flavor, tmp_path: Path) -> None:
     chance = random.Random(flavor)
     with MysqlServer(flavor) as server:
         server.execute("CREATE DATABASE shop")
-        database = Mysql(server, "shop")
+        database = Mysql(server, "shop", chance.choice(IMAGES))
         options = {
             **server.options(),
             "topic.prefix": "test",
@@ -43,15 +46,19 @@ def test_kill_9(flavor: Flavor, tmp_path: Path) -> None:
         }
         workload = Workload(database, seed=9)
         workload.create(SNAPSHOT_ROWS)
+        turmoil = Turmoil(database, seed=9, xa=True)
+        turmoil.create()
         workload.start()
+        turmoil.start()
         try:
-            for _ in range(KILLS // ROUNDS):
-                driver = Driver(small, tmp_path)
-                assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), 180)
+            for _ in range(KILLS):
+                driver = Driver(small, tmp_path, every=chance.choice(TRIGGERS))
+                assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180))
                 driver.wait_for_batches(1 << 30, chance.random() * 0.8)
                 driver.kill()
         finally:
             workload.stop()
+            turmoil.stop()
         last = Driver(options, tmp_path, available_now=True)
-        assert last.wait(180) == 0, last.log()[-4000:]
-        verify(database, tmp_path)
+        assert last.wait(within(180)) == 0, last.log()[-4000:]
+        verify(database, tmp_path, turmoil)

@@ -14,8 +14,9 @@ from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
-LIMIT_S = 15
+LIMIT_S = within(15)
 ROWS = 24
 SMALL = {
     "incremental_snapshot_chunk_size": "1",

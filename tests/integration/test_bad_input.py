@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from floodmark.errors import (
 )
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
 
 @pytest.fixture
@@ -93,10 +95,27 @@ def test_publication_disabled(shop: Source) -> None:
     fails(options, SourceStateError, "dbz_publication", "disabled")
 
 
+def test_a_publication_for_all_tables_cannot_be_filtered(shop: Source) -> None:
+    shop.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
+    options = {**shop.options, "publication.autocreate.mode": "filtered"}
+    fails(options, SourceStateError, "dbz_publication", "for all tables", "all_tables", "publication.name")
+
+
+def wait_until_read(shop: Source) -> None:
+    """Wait until a query's capture has its connection, for which nothing else waits."""
+    active = f"SELECT active FROM pg_replication_slots WHERE slot_name = '{shop.options['slot.name']}'"
+    with psycopg.connect(shop.conninfo, autocommit=True) as conn:
+        deadline = time.monotonic() + within(60)
+        while conn.execute(active).fetchone() != (True,):
+            assert time.monotonic() < deadline, "nothing reads the slot"
+            time.sleep(0.05)
+
+
 def test_two_queries_on_one_slot(shop: Source, tmp_path: Path) -> None:
     first = InProcess(shop.options)
     first.drain()
     try:
+        wait_until_read(shop)
         options = {**shop.options, "slot.max.retries": "1", "slot.retry.delay.ms": "300"}
         fails(options, SlotBusyError, shop.options["slot.name"], "in use")
     finally:

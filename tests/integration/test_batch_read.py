@@ -21,8 +21,9 @@ from floodmark.connectors.postgres import batch
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source
 from tests.support.batch import HELD, batch_options, count, fails, load
+from tests.support.patience import within
 
-WAIT_S = 60.0
+WAIT_S = within(60.0)
 
 
 @pytest.fixture

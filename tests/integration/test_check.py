@@ -19,6 +19,7 @@ from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.embedded import EmbeddedPostgres, free_port
 from floodmark.findings import Finding
+from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
@@ -36,7 +37,7 @@ def database(server: EmbeddedPostgres, request: pytest.FixtureRequest) -> Iterat
     with psycopg.connect(server.conninfo(), autocommit=True) as conn:
         conn.execute(f"CREATE DATABASE {name}")
         yield name
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + within(20)
         while conn.execute("SELECT 1 FROM pg_replication_slots WHERE active").fetchone():
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -181,11 +182,18 @@ def test_partitioned_tables(source: Source, conn: psycopg.Connection[Any]) -> No
     assert "root tables" in problems["tables"].fix
 
 
+def test_a_publication_for_all_tables_cannot_be_filtered(source: Source, conn: psycopg.Connection[Any]) -> None:
+    conn.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
+    problems = source.problems(publication_autocreate_mode="filtered")
+    assert problems.keys() == {"publication"}
+    assert "is for all tables" in problems["publication"].finding
+
+
 def test_publication_lacks_tables_and_operations(source: Source, conn: psycopg.Connection[Any]) -> None:
     conn.execute("CREATE TABLE items (id int PRIMARY KEY)")
     conn.execute("CREATE PUBLICATION dbz_publication FOR TABLE orders WITH (publish = 'insert, update')")
     found = [item for item in source.check() if item.check == "publication"]
-    assert [item.status for item in found] == ["error", "warning"]
+    assert [item.status for item in found] == ["error", "error"]
     assert "lacks public.items" in found[0].finding
     assert "does not publish delete" in found[1].finding
     conn.execute('ALTER PUBLICATION "dbz_publication" ADD TABLE "public"."items"')

@@ -16,6 +16,7 @@ import pytest
 from floodmark.embedded import EmbeddedPostgres, free_port
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
+from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
@@ -53,11 +54,11 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     yield url
     for process in processes:
         process.terminate()
-        process.wait(30)
+        process.wait(within(30))
 
 
 def _wait_for_port(port: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + within(60)
     while True:
         with socket.socket() as sock:
             if sock.connect_ex(("127.0.0.1", port)) == 0:
@@ -79,7 +80,7 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
         workload.stop()
         driver.kill()
     last = Driver(source.options, tmp_path, available_now=True, master=cluster)
-    assert last.wait(150) == 0, last.log()[-4000:]
+    assert last.wait(within(150)) == 0, last.log()[-4000:]
     executors = {path.parent.parent.name for path in tmp_path.glob("worker*/app-*/*")}
     executors |= {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("worker*/app-*/*/stderr")}
     assert {"worker1", "worker2"} <= executors

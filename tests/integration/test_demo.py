@@ -20,6 +20,7 @@ from floodmark.demo.comparison import compare, source_rows, table_shape
 from floodmark.demo.shop import CUSTOMERS, ORDERS, PRODUCTS, TABLES, create_shop
 from floodmark.demo.writer import ShopWriter
 from floodmark.embedded import EmbeddedPostgres
+from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
@@ -53,7 +54,7 @@ def test_writer_changes_every_table_until_it_is_stopped(shop: str) -> None:
         before = contents(conn)
         writer = ShopWriter(shop, seed=1)
         writer.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + within(60)
         while (len(writer.committed) < 9 or writer.rolled_back < 3) and writer.is_alive():
             assert time.monotonic() < deadline
             time.sleep(0.05)

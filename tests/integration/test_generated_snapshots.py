@@ -33,6 +33,7 @@ from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Ses
 
 CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250"))
 OTHER_CASES = CASES // 5
+LIMIT_S = max(600, 2 * CASES)
 SESSIONS = 3
 HOOKS: dict[type, tuple[str, ...]] = {
     PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints", "window_rows"),
@@ -234,7 +235,7 @@ def cases(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[.
     return decorate
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(LIMIT_S)
 @cases(CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel(
     laboratory: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
@@ -242,7 +243,7 @@ def test_convergence_and_no_time_travel(
     laboratory.run(kind, present, script, crashes)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(LIMIT_S)
 @cases(OTHER_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel_by_windows(
     windows: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
@@ -250,7 +251,7 @@ def test_convergence_and_no_time_travel_by_windows(
     windows.run(kind, present, script, crashes)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(LIMIT_S)
 @cases(OTHER_CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel_by_a_second_lane(
     lanes: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 import floodmark
+from floodmark.snapshot import incremental_engine
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 
@@ -50,6 +51,24 @@ def test_a_signal_reads_a_table(source: Source) -> None:
     events = read_rows(rows, "t")
     assert sorted(event["after"]["id"] for event in events) == list(range(1, 10001))
     assert {event["source"]["snapshot"] for event in events} == {"incremental"}
+    assert query.offset["incremental"] is None
+
+
+def test_a_look_at_very_many_tables_is_shared_out_among_micro_batches(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if each look took too long. The tables have no rows that could make a micro-batch full.
+    monkeypatch.setattr(incremental_engine, "LONGEST", 0.0)
+    source.execute(SIGNALS, "CREATE TABLE last (id integer PRIMARY KEY)", "INSERT INTO last VALUES (1), (2)")
+    source.execute(*(f"CREATE TABLE empty_{n} (id integer PRIMARY KEY)" for n in range(10)))
+    query = query_of(source)
+    query.drain()
+    signal(source, "execute-snapshot", data_collections=[r"public\.(empty_.*|last)"])
+    before = query.batches
+    rows = query.drain()
+    query.stop()
+    assert query.batches - before >= 10
+    assert ids(rows, "last") == [1, 2]
     assert query.offset["incremental"] is None
 
 

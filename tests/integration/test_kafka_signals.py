@@ -18,6 +18,7 @@ from tests.conftest import Source
 from tests.integration.test_incremental import ids, over, until
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker, running_broker
+from tests.support.patience import within
 
 ALL = [1, 2, 3, 4, 5]
 READ_T = {"type": "execute-snapshot", "data": {"data-collections": ["public.t"]}}
@@ -143,7 +144,7 @@ def test_what_was_planned_only_is_taken_again(connected: dict[str, str], broker:
     query = started(connected)
     send(broker, connected)
     before = query.offset
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + within(20)
     while not query.reader.latestOffset(before, query.reader.getDefaultReadLimit())["taken"]:
         assert time.monotonic() < deadline
     query.reader.latestOffset(before, query.reader.getDefaultReadLimit())
@@ -187,7 +188,7 @@ def test_every_signal_is_executed_once_wherever_a_process_ends(
     rows: list[dict[str, Any]] = []
     for number in range(1, 7):
         send(broker, connected)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + within(30)
         while not taken(number)(query.offset):
             assert time.monotonic() < deadline
             if dice.random() < 0.3:

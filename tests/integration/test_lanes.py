@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from floodmark.spark import planner
+from floodmark.spark.captured import CapturedLog
 from tests.conftest import Source
 from tests.integration.test_incremental import query_of
 from tests.support.inprocess import InProcess
@@ -171,3 +172,34 @@ def test_the_source_keeps_the_log_that_the_lane_needs(shop: Source) -> None:
     high, low = confirmed[0].split("/")
     assert f"{int(high, 16):08X}{int(low, 16):08X}" <= position[:16]
     query.stop()
+
+
+def test_a_lane_that_is_ahead_of_the_others_waits_for_them(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new read point lies where the log ends by then; the others may not have been delivered so far."""
+    source.execute("CREATE TABLE old (id integer PRIMARY KEY)", "CREATE TABLE new (id integer PRIMARY KEY, v integer)")
+    source.execute("INSERT INTO new SELECT g, 0 FROM generate_series(1, 20) g")
+    query = extended(source)
+    batches: list[list[dict[str, Any]]] = []
+    while at(query.offset) != "reads":
+        batches.append(query.step())
+    for _ in range(3):
+        source.execute("UPDATE new SET v = v + 1")
+    offset = query.offset
+    query.stop()
+    query = query_of(source, offset, table_include_list="public.old,public.new", **OPTIONS)
+    with monkeypatch.context() as patch:
+        # Capture has nothing yet when the others look, as on a machine with too much to do.
+        patch.setattr(CapturedLog, "wait_briefly", lambda _log, after, *_: after)
+        batches += [query.step() for _ in range(10)]
+    while at(query.offset) != "one lane":
+        batches.append(query.step())
+    batches.append(query.drain())
+    query.stop()
+    seen: dict[int, list[int]] = {}
+    for batch in batches:
+        for row in sorted(batch, key=lambda row: str(row["position"])):
+            if row["table"] == "new" and row["value"]:
+                after = json.loads(row["value"])["after"]
+                seen.setdefault(after["id"], []).append(after["v"])
+    assert {key: states[-1] for key, states in seen.items()} == dict.fromkeys(range(1, 21), 3)
+    assert [states for states in seen.values() if states != sorted(states)] == []

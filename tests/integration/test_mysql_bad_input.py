@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.connectors.mysql.log.charsets import to_utf8
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema import follower
@@ -108,18 +109,59 @@ def test_changes_in_the_log_as_statements(shop: MysqlServer, tmp_path: Path) -> 
         shop.execute("SET GLOBAL binlog_format = 'ROW'")
 
 
-def test_a_change_that_one_session_logged_as_a_statement(
+STATEMENTS = (
+    "UPDATE t SET v = 2",
+    f"INSERT INTO {DATABASE}.`t` SELECT 7, 7",
+    "DELETE t.* FROM t WHERE id = 1",
+    "REPLACE t VALUES (8, 8)",
+)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_change_that_one_session_logged_as_a_statement(shop: MysqlServer, tmp_path: Path, statement: str) -> None:
+    with query_of(shop, tmp_path) as query:
+        query.drain()
+        shop.execute("SET SESSION binlog_format = 'STATEMENT'", statement, database=DATABASE)
+        query.drain()
+        shop.execute("UPDATE t SET v = 3", database=DATABASE)
+        assert states(query.drain()) == []
+        (aside,) = query.offset["aside"]
+        assert f"{DATABASE}.t" in str(aside)
+        assert "binlog_format was not ROW" in str(aside)
+
+
+def test_statements_that_change_other_tables(shop: MysqlServer, tmp_path: Path) -> None:
+    shop.execute("CREATE DATABASE IF NOT EXISTS tools", "CREATE TABLE IF NOT EXISTS tools.sums (n int)")
+    with query_of(shop, tmp_path) as query:
+        query.drain()
+        # As checksum tools do.
+        shop.execute(
+            "SET SESSION binlog_format = 'STATEMENT'",
+            f"REPLACE INTO tools.sums SELECT count(*) FROM {DATABASE}.t",
+            f"UPDATE sums SET n = (SELECT max(v) FROM {DATABASE}.t)",
+            database="tools",
+        )
+        shop.execute("UPDATE t SET v = 3", database=DATABASE)
+        assert states(query.drain()) == [("u", {"id": 1, "v": 3})]
+
+
+def test_changes_as_statements_that_are_accepted(
     shop: MysqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[tuple[str, str]] = []
     note = SimpleNamespace(warning=lambda event, **more: warned.append((event, more["statement"])))
     monkeypatch.setattr(follower, "log", note)
-    with query_of(shop, tmp_path) as query:
+    gaps: list[Gap] = []
+    monkeypatch.setattr(AcceptedGaps, "add", lambda _, gap: gaps.append(gap))
+    with query_of(shop, tmp_path, inconsistent__schema__handling__mode="warn") as query:
         query.drain()
         shop.execute("SET SESSION binlog_format = 'STATEMENT'", "UPDATE t SET v = 2", database=DATABASE)
         shop.execute("UPDATE t SET v = 3", database=DATABASE)
         assert states(query.drain()) == [("u", {"id": 1, "v": 3})]
     assert warned == [("rows_are_changed_by_a_statement", "UPDATE t SET v = 2")]
+    assert [gap.option for gap in gaps] == ["inconsistent.schema.handling.mode=warn"]
+    assert gaps[0].after < gaps[0].upto
+    assert f"{DATABASE}.t" in gaps[0].reason
 
 
 def test_the_servers_own_id(shop: MysqlServer, tmp_path: Path) -> None:
@@ -135,6 +177,22 @@ def test_an_account_that_may_not_see_the_end_of_the_log(shop: MysqlServer, tmp_p
     with query_of(shop, tmp_path, database__user="few", database__password="few-secret") as query:
         fails(query, SourceStateError, "REPLICATION CLIENT")
     shop.execute("DROP USER few@'%'")
+
+
+def test_an_account_with_what_the_documentation_grants(shop: MysqlServer, tmp_path: Path) -> None:
+    status = "BINLOG MONITOR" if shop.flavor == "mariadb" else "REPLICATION CLIENT"
+    shop.execute(
+        "CREATE USER IF NOT EXISTS documented@'%' IDENTIFIED BY 'its-secret'",
+        f"GRANT SELECT ON {DATABASE}.* TO documented@'%'",
+        f"GRANT REPLICATION SLAVE, {status}, RELOAD ON *.* TO documented@'%'",
+    )
+    with query_of(shop, tmp_path, database__user="documented", database__password="its-secret") as query:
+        query.drain()
+    shop.execute("UPDATE t SET v = 3", database=DATABASE)
+    offset = query.offset
+    with query_of(shop, tmp_path, offset, database__user="documented", database__password="its-secret") as query:
+        assert states(query.drain()) == [("u", {"id": 1, "v": 3})]
+    shop.execute("DROP USER documented@'%'")
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)
@@ -154,7 +212,7 @@ def test_a_log_that_is_gone(flavor: Flavor, tmp_path: Path) -> None:
             assert states(query.drain()) == [("r", {"id": 1, "v": 2})]
         server.execute("RESET MASTER" if flavor == "mariadb" else "RESET BINARY LOGS AND GTIDS")
         with query_of(server, tmp_path, query.offset) as query:
-            fails(query, SourceStateError, "was reset")
+            fails(query, LogGoneError, "was reset")
 
 
 def test_a_set_of_gtids_that_nobody_understands(shop: MysqlServer, tmp_path: Path) -> None:

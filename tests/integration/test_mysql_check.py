@@ -11,6 +11,7 @@ from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.server.log_status import log_status
 from floodmark.connectors.mysql.server.preflight import check_source
 from floodmark.findings import Finding
+from tests.integration.test_mysql_xa import Branch
 from tests.support.mysql import Flavor, MysqlServer
 
 TABLES = (
@@ -47,6 +48,8 @@ def prepared(binlog_server: MysqlServer) -> MysqlServer:
 
 def test_a_server_that_is_ready(prepared: MysqlServer) -> None:
     found = findings(prepared)
+    # A warning says so where the account may not list them.
+    found.pop("XA transactions")
     assert {name: one.status for name, one in found.items() if one.status != "ok"} == {"keys": "warning"}
     assert "checked.keyless" in found["keys"].finding
     assert found["tables"].finding == "2 captured"
@@ -74,12 +77,32 @@ def test_the_wrong_connector_and_an_unreachable_server(prepared: MysqlServer) ->
     assert "not-it" not in wrong.finding
 
 
+def test_prepared_transactions(prepared: MysqlServer) -> None:
+    login: dict[str, Any] = {}
+    if prepared.flavor == "mysql":
+        prepared.execute("DROP USER IF EXISTS sees@'%'", "CREATE USER sees@'%' IDENTIFIED BY 'sees'")
+        prepared.execute("GRANT ALL ON *.* TO sees@'%'", "REVOKE XA_RECOVER_ADMIN ON *.* FROM sees@'%'")
+        login = {"database__user": "sees", "database__password": "sees"}
+        unseen = findings(prepared, **login)["XA transactions"]
+        assert unseen.status == "warning"
+        assert "may not list prepared XA transactions" in unseen.finding
+        assert "GRANT XA_RECOVER_ADMIN ON *.*" in unseen.fix
+        prepared.execute("GRANT XA_RECOVER_ADMIN ON *.* TO sees@'%'")
+    assert findings(prepared, **login)["XA transactions"] == Finding("XA transactions", "ok", "none prepared")
+    branch = Branch(prepared, "'a'", "INSERT INTO checked.keyed VALUES (1)", database="checked").prepare()
+    try:
+        found = findings(prepared, **login)["XA transactions"]
+        assert found == Finding("XA transactions", "ok", "1 prepared: X'61',X'',1")
+    finally:
+        branch.end("ROLLBACK")
+
+
 def test_an_account_that_may_not_read_the_log(prepared: MysqlServer) -> None:
-    prepared.execute("DROP USER IF EXISTS few@'%'", "CREATE USER few@'%' IDENTIFIED BY 'few-secret'")
-    prepared.execute("GRANT SELECT ON *.* TO few@'%'")
-    found = findings(prepared, database__user="few", database__password="few-secret")
+    prepared.execute("DROP USER IF EXISTS selects@'%'", "CREATE USER selects@'%' IDENTIFIED BY 'its-secret'")
+    prepared.execute("GRANT SELECT ON *.* TO selects@'%'")
+    found = findings(prepared, database__user="selects", database__password="its-secret")
     assert found["privileges"].status == "warning"
-    every = check_source(options(prepared, database__user="few", database__password="few-secret"))
+    every = check_source(options(prepared, database__user="selects", database__password="its-secret"))
     errors = [one.finding for one in every if one.status == "error" and one.check == "privileges"]
     assert len(errors) == 2
     assert all(one.fix for one in every if one.status == "error")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from floodmark.config.load import load_options
@@ -16,6 +18,7 @@ from floodmark.connectors.mysql import connector
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from floodmark.errors import CheckpointError
+from tests.integration.test_mysql_xa import Branch, decide
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 from tests.support.replication import SETTINGS, replica_of, stop_replica, wait_for_replica
@@ -159,3 +162,68 @@ def test_a_server_that_lacks_delivered_transactions_is_refused(shop: Pair, tmp_p
     with pytest.raises(CheckpointError, match="lacks transactions"):
         moved.drain()
     moved.stop()
+
+
+def taken_over(shop: Pair, directory: Path, query: InProcess, lost: bool) -> InProcess:
+    """Return the query at the replica, which has a row of its own; the spool of prepared transactions may be lost."""
+    first, second = shop
+    query.stop()
+    wait_for_replica(first, second)
+    stop_replica(second)
+    if lost:
+        for spool in directory.glob("*/spool"):
+            shutil.rmtree(spool)
+    second.execute(f"INSERT INTO {DATABASE}.t VALUES (4, 0)")
+    return query_of(second, directory, query.offset)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_prepared_transactions_are_committed_at_the_replica(shop: Pair, tmp_path: Path, lost: bool) -> None:
+    first, second = shop
+    query = query_of(first, tmp_path)
+    query.drain()
+    with first.connect(DATABASE) as session, session.cursor() as cursor:
+        for statement in ("START", "END", "PREPARE"):
+            cursor.execute(f"XA {statement} 'moved'")
+            if statement == "START":
+                cursor.execute("INSERT INTO t VALUES (10, 1)")
+    first.execute(f"INSERT INTO {DATABASE}.t VALUES (3, 0)")
+    assert changes(query.drain()) == [("c", 3, 0)]
+    moved = taken_over(shop, tmp_path, query, lost)
+    try:
+        assert changes(moved.drain()) == [("c", 4, 0)]
+        second.execute("XA COMMIT 'moved'")
+        assert changes(moved.drain()) == [("c", 10, 1)]
+        moved.restart()
+        second.execute(f"INSERT INTO {DATABASE}.t VALUES (5, 0)")
+        assert changes(moved.drain()) == [("c", 5, 0)]
+    finally:
+        moved.stop()
+        decide(first, "ROLLBACK", "'moved'")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("received", [False, True])
+def test_a_transaction_older_than_the_query_is_committed_at_the_replica(
+    shop: Pair, tmp_path: Path, lost: bool, received: bool
+) -> None:
+    """It was found when the query began; the replica takes over while it is prepared."""
+    first, second = shop
+    if first.flavor == "mysql":
+        first.execute(f"GRANT XA_RECOVER_ADMIN ON *.* TO '{first.user}'@'%'")
+    Branch(first, "'old'", "INSERT INTO t VALUES (10, 1)", database=DATABASE).prepare()
+    query = query_of(first, tmp_path)
+    query.drain()
+    if received:
+        first.execute(f"INSERT INTO {DATABASE}.t VALUES (3, 0)")
+        assert changes(query.drain()) == [("c", 3, 0)]
+    moved = taken_over(shop, tmp_path, query, lost)
+    try:
+        assert changes(moved.drain()) == [("c", 4, 0)]
+        second.execute("XA COMMIT 'old'")
+        assert changes(moved.drain()) == [("c", 10, 1)]
+    finally:
+        moved.stop()
+        decide(first, "ROLLBACK", "'old'")
+        with suppress(pymysql.err.MySQLError):
+            second.execute("XA ROLLBACK 'old'")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from floodmark.spark import planner
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 
+XA_CASES = max(int(os.environ.get("FLOODMARK_GENERATED_CASES", "250")) // 120, 1)
 CASES = max(int(os.environ.get("FLOODMARK_GENERATED_CASES", "250")) // 40, 1)
 DATABASE = "workloads"
 SESSIONS, KEYS, STEPS = 3, 10, 50
@@ -43,6 +45,7 @@ ACTIONS = (
     *("commit", "commit", "commit", "rollback", "savepoint", "undo"),
     *("truncate", "large", "alter", "other", "rotate"),
 )
+XA_ACTIONS = (*ACTIONS, *("prepare", "decide") * 3)
 KINDS = {
     "int": ("id int", "{n}", "id"),
     "text": (
@@ -62,21 +65,28 @@ State = int | None
 
 
 class Table:
-    """A table, the sessions that change it, and the states that its rows went through."""
+    """A table, the sessions that change it, and the states that its rows went through.
 
-    def __init__(self, server: MysqlServer, name: str, kind: str, chance: random.Random) -> None:
-        self.name, self.kind, self.chance = name, kind, chance
+    Args:
+        xa: whether all transactions are XA ones; some stay prepared for a while.
+    """
+
+    def __init__(self, server: MysqlServer, name: str, kind: str, chance: random.Random, xa: bool = False) -> None:
+        self.name, self.kind, self.chance, self.xa = name, kind, chance, xa
+        self._server = server
+        self._started: dict[int, str] = {}
+        self._prepared: dict[str, list[tuple[int, State]]] = {}
+        self._branches = 0
         self.history: dict[int, list[State]] = {n: [None] for n in range(KEYS)}
         self._connections = [server.connect(DATABASE, autocommit=False) for _ in range(SESSIONS)]
         self._pending: list[list[tuple[int, State]]] = [[] for _ in range(SESSIONS)]
         self._savepoints: list[list[int]] = [[] for _ in range(SESSIONS)]
         self._rows: dict[int, State] = dict.fromkeys(range(KEYS))
-        self._owner: dict[int, int] = {}
+        self._owner: dict[int, int | str] = {}
         self._version = self._altered = 0
         self._ddl = server.connect(DATABASE)
         for conn in (*self._connections, self._ddl):
-            self._run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            self._run(conn, "SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+            self._set_up(conn)
         columns, _, key = KINDS[kind]
         primary = f", PRIMARY KEY ({key})" if key else ""
         self._run(self._ddl, f"CREATE TABLE {name} ({columns}, n int NOT NULL, v int NOT NULL, pad text{primary})")
@@ -84,17 +94,29 @@ class Table:
             self._change(0, "insert", n, n)
         self._end(0, commit=True)
 
+    def _set_up(self, conn: pymysql.Connection[Any]) -> None:
+        self._run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        self._run(conn, "SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+
     def _run(self, conn: pymysql.Connection[Any], statement: str) -> int:
         with conn.cursor() as cursor:
             return int(cursor.execute(statement))
 
     def step(self) -> None:
         """Do something, unless it would wait for another session."""
-        action, session = self.chance.choice(ACTIONS), self.chance.randrange(SESSIONS)
+        action = self.chance.choice(XA_ACTIONS if self.xa else ACTIONS)
+        session = self.chance.randrange(SESSIONS)
         n, other = self.chance.randrange(KEYS), self.chance.randrange(KEYS)
         conn = self._connections[session]
         if action in ("commit", "rollback"):
             self._end(session, action == "commit")
+        elif action == "prepare":
+            self._prepare(session)
+        elif action == "decide":
+            if self._prepared:
+                self._decide(self.chance.choice(list(self._prepared)), self.chance.random() < 0.7)
+        elif self.xa and action in ("savepoint", "undo"):
+            return
         elif action == "savepoint":
             self._run(conn, "SAVEPOINT s")
             self._savepoints[session].append(len(self._pending[session]))
@@ -130,8 +152,10 @@ class Table:
             with suppress(pymysql.err.OperationalError):  # A reader holds the table.
                 self._run(self._ddl, statement)
             return
-        if any(self._pending) or any(self._savepoints):
+        if any(self._pending) or any(self._savepoints) or self._prepared:
             return
+        for session in list(self._started):
+            self._end(session, commit=False)
         for conn in self._connections:
             conn.rollback()
         statement = f"TRUNCATE TABLE {self.name}"
@@ -173,6 +197,10 @@ class Table:
             statement = f"UPDATE {self.name} SET {moved}, n = {other}, v = {v} WHERE n = {n}"
             states = [(n, None), (other, v)]
         # Without an index every row that is looked at would be locked for a moment.
+        if self.xa and session not in self._started:
+            self._branches += 1
+            self._started[session] = f"X'{self._branches:04x}',X'{self.name.encode().hex()}',{session}"
+            self._run(conn, f"XA START {self._started[session]}")
         with suppress(pymysql.err.OperationalError):
             assert self._run(conn, statement) == 1
             for one, state in states:
@@ -182,16 +210,60 @@ class Table:
 
     def _end(self, session: int, commit: bool) -> None:
         conn = self._connections[session]
-        if commit:
+        if session in self._started:
+            self._end_branch(session, commit)
+        elif commit:
             conn.commit()
-            for n, state in self._pending[session]:
-                self.history[n].append(state)
         else:
             conn.rollback()
+        if commit:
+            for n, state in self._pending[session]:
+                self.history[n].append(state)
         self._savepoints[session].clear()
         self._undo(session, len(self._pending[session]) if commit else 0)
         self._pending[session].clear()
         self._owner = {n: owner for n, owner in self._owner.items() if owner != session}
+
+    def _end_branch(self, session: int, commit: bool) -> None:
+        conn, xid = self._connections[session], self._started.pop(session)
+        self._run(conn, f"XA END {xid}")
+        if commit and self.chance.random() < 0.3:
+            self._run(conn, f"XA COMMIT {xid} ONE PHASE")
+            return
+        if commit or self.chance.random() < 0.5:
+            self._run(conn, f"XA PREPARE {xid}")
+        self._run(conn, f"XA {'COMMIT' if commit else 'ROLLBACK'} {xid}")
+
+    def _prepare(self, session: int) -> None:
+        """Leave a session's branch prepared, for another session to end."""
+        xid = self._started.pop(session, None)
+        if xid is None:
+            return
+        conn = self._connections[session]
+        self._run(conn, f"XA END {xid}")
+        self._run(conn, f"XA PREPARE {xid}")
+        conn.close()
+        self._connections[session] = self._server.connect(DATABASE, autocommit=False)
+        self._set_up(self._connections[session])
+        self._prepared[xid], self._pending[session] = self._pending[session], []
+        self._owner = {n: xid if owner == session else owner for n, owner in self._owner.items()}
+
+    def _decide(self, xid: str, commit: bool) -> None:
+        """End a prepared branch, as soon as the server has noticed that its session is gone."""
+        for attempt in range(500):
+            try:
+                self._run(self._ddl, f"XA {'COMMIT' if commit else 'ROLLBACK'} {xid}")
+                break
+            except pymysql.err.MySQLError:
+                assert attempt < 499, xid
+                self._run(self._ddl, "DO SLEEP(0.01)")
+        pending = self._prepared.pop(xid)
+        for n, state in pending:
+            if commit:
+                self.history[n].append(state)
+            else:
+                self._rows[n] = self.history[n][-1]
+        self._owner = {n: owner for n, owner in self._owner.items() if owner != xid}
 
     def _undo(self, session: int, upto: int) -> None:
         undone = {n for n, _ in self._pending[session][upto:]}
@@ -204,6 +276,8 @@ class Table:
         """Commit everything."""
         for session in range(SESSIONS):
             self._end(session, commit=True)
+        for xid in list(self._prepared):
+            self._decide(xid, commit=True)
 
     def check(self, seen: dict[int, list[State]]) -> None:
         """Prove convergence and that no row went back in time."""
@@ -233,8 +307,8 @@ class Table:
 class Laboratory:
     """One query that reads tables in one way, and is followed as a sink would."""
 
-    def __init__(self, server: MysqlServer, way: str, state: Path) -> None:
-        self.server, self.way, self._state = server, way, state
+    def __init__(self, server: MysqlServer, way: str, state: Path, xa: bool = False) -> None:
+        self.server, self.way, self._state, self.xa = server, way, state, xa
         self.inject: Callable[[], None] = lambda: None
         self.locked = False
         self._turn = threading.Lock()
@@ -283,7 +357,7 @@ class Laboratory:
         """Read one table while it changes and the query dies, and compare."""
         chance = random.Random(number)
         kinds = list(KINDS) if self.way in ("initial", "parallel", "blocking") else list(KINDS)[:-1]
-        table = Table(self.server, f"t{number}", chance.choice(kinds), chance)
+        table = Table(self.server, f"t{number}", chance.choice(kinds), chance, self.xa)
         steps = iter(range(STEPS))
 
         def inject() -> None:
@@ -299,6 +373,9 @@ class Laboratory:
 
     def _run(self, table: Table, inject: Callable[[], None], chance: random.Random) -> None:
         if self.way == "initial":
+            for _ in range(10 if self.xa else 0):
+                # Some branches are prepared before the query begins.
+                table.step()
             self.query = self._open(None)
         query = self.query
         assert query is not None
@@ -353,6 +430,9 @@ class Laboratory:
     def _die(self, query: InProcess, table: Table) -> InProcess:
         """Go on in another process, as far as the source can tell; tables change meanwhile."""
         query.stop()
+        if self.xa and table.chance.random() < 0.5:
+            for spool in self._state.glob("*/spool"):
+                shutil.rmtree(spool)
         table.define("alter")
         self.quietly()
         self.query = self._open(query.offset)
@@ -403,7 +483,7 @@ def injecting(laboratory: Laboratory, method: Callable[..., Any]) -> Callable[..
 
 
 @contextmanager
-def opened(server: MysqlServer, way: str, state: Path) -> Iterator[Laboratory]:
+def opened(server: MysqlServer, way: str, state: Path, xa: bool = False) -> Iterator[Laboratory]:
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",
         f"CREATE DATABASE {DATABASE}",
@@ -413,7 +493,7 @@ def opened(server: MysqlServer, way: str, state: Path) -> Iterator[Laboratory]:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "NEW_TABLES_S", 0.0)
-        made = Laboratory(server, way, state)
+        made = Laboratory(server, way, state, xa)
         lock, begin_locked, unlocked = ReadPoints._lock, ReadPoints._begin, ReadPoints.open
 
         def locking(self: ReadPoints, *args: Any) -> None:
@@ -441,9 +521,17 @@ def opened(server: MysqlServer, way: str, state: Path) -> Iterator[Laboratory]:
     server.execute(f"DROP DATABASE {DATABASE}")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(max(600, 60 * CASES))
 @pytest.mark.parametrize(("binlog_server", "way"), QUERIES, indirect=["binlog_server"])
 def test_convergence_and_no_time_travel(binlog_server: MysqlServer, way: str, tmp_path: Path) -> None:
     with opened(binlog_server, way, tmp_path) as laboratory:
         for number in range(CASES):
+            laboratory.run(number)
+
+
+@pytest.mark.timeout(max(600, 60 * CASES))
+@pytest.mark.parametrize(("binlog_server", "way"), QUERIES, indirect=["binlog_server"])
+def test_convergence_and_no_time_travel_with_xa(binlog_server: MysqlServer, way: str, tmp_path: Path) -> None:
+    with opened(binlog_server, way, tmp_path, xa=True) as laboratory:
+        for number in range(XA_CASES):
             laboratory.run(number)

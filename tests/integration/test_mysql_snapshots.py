@@ -63,6 +63,8 @@ class Reader:
             self.ordinary,
             self.described,
             lambda end: str(end.position(0)),
+            lambda: "",
+            lambda _: False,
         )
         self.told: list[Notification] = []
         self.store = SegmentStore(loaded.state_dir, "owner", "run")

@@ -15,6 +15,7 @@ from floodmark.connectors.postgres.snapshot.chunks import changed_since
 from floodmark.embedded import EmbeddedPostgres
 from tests.conftest import Source, make_source
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
 
 def payload(row: dict[str, Any]) -> Any:
@@ -212,7 +213,7 @@ def test_idle_table_on_a_busy_server_releases_log(pg18: EmbeddedPostgres, tmp_pa
     slot = source.options["slot.name"]
     before = confirmed(source, slot)
     other.execute("CREATE TABLE noise AS SELECT g, repeat('n', 100) FROM generate_series(1, 20000) g")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + within(30)
     while confirmed(source, slot) == before and time.monotonic() < deadline:
         query.drain()
     assert confirmed(source, slot) > before
@@ -286,7 +287,7 @@ def test_a_steady_trickle_is_delivered_while_it_goes_on(source: Source) -> None:
     writer.start()
     try:
         counts: list[int] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + within(10)
         while len(counts) < 5 and time.monotonic() < deadline:
             end = reader.latestOffset(query.offset, limit)
             if end != query.offset:

@@ -19,13 +19,15 @@ from floodmark.connectors.postgres.snapshot import read_point
 from floodmark.spark import planner
 from tests.conftest import Source
 from tests.integration.test_generated_snapshots import CASES, Laboratory, cases, opened
+from tests.integration.test_generated_snapshots import LIMIT_S as GENERATED_LIMIT_S
 from tests.support.following import Follower
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
 from tests.support.interleaving import KINDS, KeyKind, Sessions, Step
+from tests.support.patience import within
 from tests.support.reader import read_only
 
-LIMIT_S = 30
+LIMIT_S = within(30)
 ROWS = 40
 NUMBERS = itertools.count()
 
@@ -165,7 +167,7 @@ def laboratory(
         yield made
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(GENERATED_LIMIT_S)
 @cases(max(CASES * 6 // 25, 1), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_convergence_and_no_time_travel(
     laboratory: ReadOnlyLaboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]

@@ -19,9 +19,10 @@ import yaml
 
 from floodmark.demo.event_tail import EventTail
 from floodmark.embedded import EmbeddedPostgres
+from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
-PATIENCE_S = 90.0
+PATIENCE_S = within(90.0)
 
 pytestmark = pytest.mark.slow
 

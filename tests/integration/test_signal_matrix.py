@@ -28,12 +28,13 @@ from tests.support.applying import apply, event
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
+from tests.support.patience import within
 from tests.support.recording import Recorder
 
 TABLES = ("a", "b", "c")
 ROWS = 6
 MARKER = 1000
-LIMIT_S = 30
+LIMIT_S = within(30)
 SERVERS = ["pg16", "pg18"]
 PROGRESS = ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
 CONTROL = "floodmark.snapshot.control"

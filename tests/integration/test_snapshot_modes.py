@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from floodmark.embedded import EmbeddedPostgres
-from floodmark.errors import CheckpointError, LogGoneError
+from floodmark.errors import CheckpointError, ConfigError, LogGoneError
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_postgres import payload
 from tests.support.inprocess import InProcess
@@ -46,13 +46,19 @@ class Runs:
         self.rows += rows
         return [(row["op"], event(row)) for row in rows if row["value"] is not None]
 
+    @property
+    def log(self) -> str:
+        """The log position of the checkpoint."""
+        assert self.offset is not None
+        return str(self.offset["log"])
+
     def applied(self) -> dict[int, int]:
         """Return the table that all events so far make, which must come in the order of their positions."""
         positions = [row["position"] for row in self.rows]
         assert positions == sorted(positions)
         state: dict[int, int] = {}
         for row in self.rows:
-            if row["value"] is None:
+            if row["value"] is None or row["op"] == "gap":
                 continue
             if row["op"] == "d":
                 state.pop(payload(row)["before"]["id"], None)
@@ -66,7 +72,10 @@ class Runs:
             return dict(conn.execute("SELECT id, v FROM t").fetchall())
 
 
-def event(row: dict[str, Any]) -> tuple[int, int]:
+def event(row: dict[str, Any]) -> Any:
+    """Return the row of a change, or what a gap says."""
+    if row["op"] == "gap":
+        return payload(row)
     value = payload(row)["after"] or payload(row)["before"]
     return value["id"], value["v"]
 
@@ -136,7 +145,13 @@ def test_when_needed_takes_a_new_snapshot_if_the_log_is_gone(shop: Source, made_
     if made_again:
         create_slot(shop)
     shop.execute("UPDATE t SET v = 3 WHERE id = 4")
-    assert sorted(query.run()) == reads((1, 2), (2, 1), (3, 0), (4, 3))
+    delivered = query.log
+    gap, *rest = query.run()
+    assert gap[0] == "gap"
+    assert gap[1]["after"] == delivered < gap[1]["upto"]
+    assert gap[1]["option"] == "snapshot.mode=when_needed"
+    assert f"'{shop.options['slot.name']}'" in gap[1]["reason"]
+    assert sorted(rest) == reads((1, 2), (2, 1), (3, 0), (4, 3))
     shop.execute("UPDATE t SET v = 4")
     assert [op for op, _ in query.run()] == ["u"] * 4
     assert query.applied() == query.actual()
@@ -155,7 +170,7 @@ def test_when_needed_replaces_an_invalidated_slot(tmp_path: Path) -> None:
             source.execute("SELECT pg_logical_emit_message(false, 'x', 'x')", "SELECT pg_switch_wal()", "CHECKPOINT")
         with pytest.raises(LogGoneError, match="invalidated"):
             query.run(snapshot__mode="initial")
-        assert query.run() == reads((1, 1))
+        assert query.run()[1:] == reads((1, 1))
         source.execute("UPDATE t SET v = 2")
         assert query.run() == [("u", (1, 2))]
         assert query.applied() == query.actual()
@@ -173,8 +188,11 @@ def test_when_needed_finishes_no_micro_batch_whose_log_is_gone(shop: Source) -> 
     again = InProcess(query.options, query.offset)
     assert again.run(end) == []
     again.offset = end
-    rows = again.drain()
+    gap, *rows = again.drain()
     again.stop()
+    assert gap["op"] == "gap"
+    # What the micro-batch would have held belongs to the gap.
+    assert payload(gap)["after"] == query.log < end["log"] < payload(gap)["upto"]
     assert sorted(event(row) for row in rows) == [(1, 1), (2, 1), (3, 1)]
 
 
@@ -205,8 +223,40 @@ def test_when_needed_during_a_snapshot(shop: Source) -> None:
     query.stop()
     drop_slots(shop)
     again = InProcess(options, end)
-    assert len(again.drain()) == 3
+    assert [row["op"] for row in again.drain()] == ["gap", "r", "r", "r"]
     again.stop()
+
+
+def test_a_gap_of_typed_rows(shop: Source) -> None:
+    options = {**shop.options, "snapshot.mode": "when_needed", "format": "rows"}
+    query = InProcess(options)
+    query.drain()
+    query.stop()
+    drop_slots(shop)
+    again = InProcess(options, query.offset)
+    gap, *rows = again.drain()
+    again.stop()
+    assert gap == {"op": "gap", "position": again.offset["log"], "source_ts": None, "before": None, "after": None}
+    assert [row["after"]["id"] for row in rows] == [1, 2, 3]
+    assert all(gap["position"] < row["position"] for row in rows)
+
+
+def test_a_gap_is_announced_once_and_with_a_schema(shop: Source) -> None:
+    options = {**shop.options, "snapshot.mode": "when_needed", "schemas.enable": "true", "topic.gap": "lücke"}
+    query = InProcess({**options, "topic.gap": "missing"})
+    query.drain()
+    query.stop()
+    drop_slots(shop)
+    again = InProcess({**options, "topic.gap": "missing"}, query.offset)
+    gap = again.drain()[0]
+    again.restart()
+    assert again.drain() == []
+    again.stop()
+    assert gap["topic"] == "test.missing"
+    names = [field["field"] for field in payload(gap)["schema"]["fields"]]
+    assert names == list(payload(gap)["payload"]) == ["server_name", "after", "upto", "reason", "option"]
+    with pytest.raises(ConfigError, match=r"topic\.gap"):
+        InProcess(options)
 
 
 def test_when_needed_refuses_another_server(shop: Source) -> None:
@@ -266,7 +316,8 @@ def test_configuration_based_log_without_snapshot(shop: Source) -> None:
     drop_slots(shop)
     with pytest.raises(LogGoneError):
         query.run()
-    assert len(query.run(**{f"{BASED}.snapshot.on.data.error": "true"})) == 3
+    rows = query.run(**{f"{BASED}.snapshot.on.data.error": "true"})
+    assert [op for op, _ in rows] == ["gap", "r", "r", "r"]
 
 
 def test_configuration_based_with_nothing(shop: Source) -> None:

@@ -12,7 +12,10 @@ import psycopg
 import pytest
 
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.log import channel
+from floodmark.connectors.postgres.server.connection import connect
 from floodmark.connectors.postgres.server.preflight import check_source
+from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source, drop_slots
 from tests.integration.test_postgres import payload
@@ -20,6 +23,7 @@ from tests.support.example import install
 from tests.support.inprocess import InProcess
 
 OVERRIDES = "snapshot.select.statement.overrides"
+SMALL = 40
 EXAMPLE = Path(__file__).parents[2] / "examples" / "snapshotter"
 
 
@@ -82,6 +86,63 @@ def test_one_connection_reads_at_a_time(shop: Source) -> None:
     rows += query.drain()
     query.stop()
     assert len(rows) == 2 + 391 + 5 + 2
+
+
+@pytest.fixture
+def opened(source: Source, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make forty small tables; return the processes of the connections that tasks open."""
+    source.execute(*(f"CREATE TABLE small_{n} AS SELECT {n} AS id" for n in range(SMALL)))
+    pids: list[int] = []
+
+    def connect_and_note(options: PostgresOptions) -> psycopg.Connection[Any]:
+        conn = connect(options)
+        pids.append(conn.info.backend_pid)
+        return conn
+
+    monkeypatch.setattr(chunks, "connect", connect_and_note)
+    return pids
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["socket", "libpq"])
+def test_a_task_reads_small_tables_over_one_connection(
+    source: Source, opened: list[int], monkeypatch: pytest.MonkeyPatch, tls: bool
+) -> None:
+    if tls:
+        monkeypatch.setattr(channel, "_SocketChannel", lambda conn, _: channel._LibpqChannel(conn))
+    query = InProcess(source.options)
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    tasks = query.reader.partitions(query.offset, end)
+    # What is not there when it is read doesn't keep the next tables from being read.
+    source.execute("ALTER TABLE small_7 RENAME TO renamed")
+    locked = "SELECT count(*) FROM pg_locks WHERE relation = ANY(SELECT oid FROM pg_class WHERE relname LIKE 'small%')"
+    rows = []
+    with psycopg.connect(source.conninfo, autocommit=True) as conn:
+        for task in tasks:
+            for batch in query.reader.read(task):
+                rows += batch.to_pylist()
+                # A lock is held no longer than its table is read.
+                assert conn.execute(locked).fetchall() == [(1,)]
+        assert conn.execute(locked).fetchall() == [(0,)]
+    assert len(opened) == len(tasks) < SMALL / 10
+    assert sorted(tables(rows)) == sorted(f"small_{n}" for n in range(SMALL) if n != 7)
+    query.offset = end
+    rows += query.drain()
+    query.stop()
+    assert sorted(payload(row)["after"]["id"] for row in rows) == list(range(SMALL))
+
+
+def test_a_connection_that_is_lost_between_small_tables(source: Source, opened: list[int]) -> None:
+    query = InProcess(source.options)
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    tasks = query.reader.partitions(query.offset, end)
+    rows = []
+    for number, batch in enumerate(batch for task in tasks for batch in query.reader.read(task)):
+        rows += batch.to_pylist()
+        if number == 3:
+            source.execute(f"SELECT pg_terminate_backend({opened[-1]}, 60000)")
+    query.stop()
+    assert len(opened) == len(tasks) + 1
+    assert sorted(payload(row)["after"]["id"] for row in rows) == list(range(SMALL))
 
 
 def test_statements_replace_the_reading_of_tables(shop: Source) -> None:

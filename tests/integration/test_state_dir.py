@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyarrow import fs
 from floodmark.errors import StateDirError
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
+from tests.support.mysql import MysqlServer
 from tests.support.object_store import s3_bucket
 
 
@@ -62,6 +64,37 @@ def test_a_full_disk_ends_the_query_with_one_error(source: Source) -> None:
     again = InProcess(options, query.offset)
     assert len(again.drain()) == 3000
     again.stop()
+
+
+def test_a_full_disk_under_a_statement_that_alters_a_table(binlog_server: MysqlServer, tmp_path: Path) -> None:
+    binlog_server.execute("CREATE DATABASE full_disk", "CREATE TABLE full_disk.t (id INT PRIMARY KEY)")
+    options = {
+        **binlog_server.options(),
+        "topic.prefix": "p",
+        "database.include.list": "full_disk",
+        "state.dir": str(tmp_path / "state"),
+        "include.schema.changes": "false",
+    }
+    query = InProcess(options)
+    query.drain()
+    binlog_server.execute(
+        "INSERT INTO full_disk.t VALUES (1)",
+        "ALTER TABLE full_disk.t ADD c INT",
+        "INSERT INTO full_disk.t VALUES (2, 3)",
+    )
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(StateDirError, match=r"schema history cannot be written.*free some space"):
+            query.drain()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    query.stop()
+
+    again = InProcess(options, query.offset)
+    assert [json.loads(row["value"])["after"] for row in again.drain()] == [{"id": 1}, {"id": 2, "c": 3}]
+    again.stop()
+    binlog_server.execute("DROP DATABASE full_disk")
 
 
 def test_an_unknown_scheme(source: Source) -> None:

@@ -18,6 +18,7 @@ import floodmark
 from floodmark.embedded import free_port
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
@@ -64,7 +65,7 @@ class Pipeline:
 
     def until(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Run micro-batches until the status is as wanted; return the status."""
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + within(40)
         while True:
             self.step()
             found = self.status()
@@ -146,7 +147,7 @@ def test_status_of_a_pipeline_through_its_life(pipeline: Pipeline, source: Sourc
 def test_a_slot_that_is_gone_is_told(pipeline: Pipeline, source: Source) -> None:
     pipeline.until_phase("streaming")
     pipeline.query.stop()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + within(20)
     while pipeline.status()["log"]["active"]:
         assert time.monotonic() < deadline
     source.execute(f"SELECT pg_drop_replication_slot('{source.options['slot.name']}')")

@@ -13,8 +13,9 @@ from floodmark.embedded import EmbeddedPostgres
 from floodmark.errors import LogGoneError
 from tests.conftest import Source, make_source
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
-WAIT_S = 60.0
+WAIT_S = within(60.0)
 SMALL_LOG = {"max_slot_wal_keep_size": "16MB", "min_wal_size": "32MB", "max_wal_size": "32MB"}
 
 

@@ -35,13 +35,17 @@ def event(batch: int, row: Any) -> Event:
     )
 
 
-def apply(events: Iterable[Event]) -> dict[str, Rows]:
+def apply(events: Iterable[Event], before: dict[str, Rows] | None = None) -> dict[str, Rows]:
     """Apply events in the order of delivery: by micro-batch, and by position within one.
+
+    Args:
+        events: the events.
+        before: what earlier ones made, which is changed; None: nothing.
 
     Returns:
         Table, then key, to row.
     """
-    tables: dict[str, Rows] = {}
+    tables: dict[str, Rows] = {} if before is None else before
     for one in delivered(events):
         rows = tables.setdefault(one.table, {})
         if one.key is None or one.value is None:
@@ -50,9 +54,9 @@ def apply(events: Iterable[Event]) -> dict[str, Rows]:
             rows.pop(one.key, None)
         else:
             after = one.value["after"]
-            before = rows.get(one.key, {})
+            known = rows.get(one.key, {})
             rows[one.key] = {
-                name: before.get(name) if value == "__debezium_unavailable_value" else value
+                name: known.get(name) if value == "__debezium_unavailable_value" else value
                 for name, value in after.items()
             }
     return tables

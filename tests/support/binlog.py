@@ -13,9 +13,12 @@ from pydantic import SecretStr
 
 from floodmark.capture.log_stream import Cut
 from floodmark.connectors.mysql.log.compressed import payload_events
+from floodmark.connectors.mysql.log.continuity import KnownPlace
 from floodmark.connectors.mysql.log.event_types import (
     DELETES,
+    GTIDS,
     HEADER_BYTES,
+    OF_THE_FILE,
     ROWS,
     ROWS_V1,
     TRANSACTION_PAYLOAD,
@@ -24,11 +27,11 @@ from floodmark.connectors.mysql.log.event_types import (
 )
 from floodmark.connectors.mysql.log.queries import Query
 from floodmark.connectors.mysql.log.segments import event_at, places
-from floodmark.connectors.mysql.log.start import KnownPlace
 from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from tests.support.mysql import MysqlServer
+from tests.support.patience import within
 
 Row = tuple[str, int]
 """Operation and id."""
@@ -127,7 +130,7 @@ class Follower:
                 self.known[cut.upto] = stream.place
         return got > 0 or cut is not None
 
-    def until(self, done: Callable[[], bool], timeout: float = 60.0) -> None:
+    def until(self, done: Callable[[], bool], timeout: float = within(60.0)) -> None:
         """Go on until something is so."""
         deadline = time.monotonic() + timeout
         while not done():
@@ -144,11 +147,17 @@ class Follower:
         return [row for cut in self.cuts for row in rows_of(cut)]
 
 
-def here(server: MysqlServer) -> str:
-    """Return the position at the end of a server's log."""
+def log_end(server: MysqlServer) -> tuple[str, int]:
+    """Return the file in which a server's log ends, and the offset of the end."""
     with server.connect() as session, session.cursor() as cursor:
         cursor.execute("SHOW MASTER STATUS" if server.flavor == "mariadb" else "SHOW BINARY LOG STATUS")
         name, offset = cursor.fetchone()[:2]
+    return str(name), int(offset)
+
+
+def here(server: MysqlServer) -> str:
+    """Return the position at the end of a server's log."""
+    name, offset = log_end(server)
     return str(Position(0, int(name.rsplit(".", 1)[1]), int(offset)))
 
 
@@ -188,6 +197,7 @@ def check_places(cuts: list[Cut]) -> None:
     for before, after in pairwise(cuts):
         assert before.upto == after.after
     last = ""
+    begin = 0
     for cut in cuts:
         assert cut.after < cut.upto
         assert cut.rows == len(cut.data.starts) > 0
@@ -197,7 +207,10 @@ def check_places(cuts: list[Cut]) -> None:
             size, log_pos = struct.unpack_from("<II", event, 9)
             # Newer versions of MariaDB don't say it inside of transactions.
             assert log_pos in (0, (int(offset) + size) & 0xFFFFFFFF)
-            place = str(Position(cut.data.header["epoch"], int(file), int(offset)))
+            if event[TYPE] in (*GTIDS, *OF_THE_FILE):
+                begin = int(offset)
+            # What an XA transaction has changed gets offsets that only its commit has.
+            place = str(Position(cut.data.header["epoch"], int(file), begin, int(offset)))
             assert place > last
             last = place
 

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from floodmark.connectors.mysql.log import event_types as types
 from floodmark.connectors.mysql.log.channel import DumpChannel, DumpStart
 
@@ -94,11 +96,31 @@ class Log:
         self.add(types.XID, bytes(8))
         return self.offset
 
+    def payload(self, inner: Sequence[bytes], announced: int | None = None, damage: bytes | None = None) -> int:
+        """Append a compressed transaction, without its GTID, and return its offset.
+
+        Args:
+            inner: its events, without checksums.
+            announced: the size that it says it has; None: the right one.
+            damage: what it holds in place of them, compressed.
+        """
+        plain = b"".join(inner)
+        packed = pa.compress(plain, "zstd", asbytes=True) if damage is None else damage
+        size = len(plain) if announced is None else announced
+        return self.add(types.TRANSACTION_PAYLOAD, payload_body(packed, size))
+
     def next_file(self) -> None:
         """Begin another file."""
         self.number += 1
         self.offset = 4
         self.begin_file()
+
+
+def payload_body(packed: bytes, announced: int, method: int = 0) -> bytes:
+    """Return the body of a TRANSACTION_PAYLOAD event."""
+    fields = [(1, len(packed)), (2, method), (3, announced)]
+    head = b"".join(bytes([number, 9]) + b"\xfe" + struct.pack("<Q", value) for number, value in fields)
+    return head + b"\0" + packed
 
 
 def packets(events: Sequence[bytes], number: int = 1) -> bytes:

@@ -56,6 +56,9 @@ class Database(Protocol):
     def rekey(self, table: str) -> str:
         """Return a statement that changes a key unless the new one is taken; values: new, version, old, new."""
 
+    def swap(self, table: str, new: str, old: str) -> tuple[str, ...]:
+        """Return the statements that put a new table in a table's place, which gets another name, all at once."""
+
 
 class Postgres:
     """A PostgreSQL database, by its connection string."""
@@ -87,6 +90,9 @@ class Postgres:
 
     def rekey(self, table: str) -> str:
         return f"UPDATE {table} SET id = %s, v = %s WHERE id = %s AND NOT EXISTS (SELECT FROM {table} WHERE id = %s)"
+
+    def swap(self, table: str, new: str, old: str) -> tuple[str, ...]:
+        return f"ALTER TABLE {table} RENAME TO {old}", f"ALTER TABLE {new} RENAME TO {table}"
 
 
 @dataclass
@@ -124,14 +130,16 @@ class Mysql:
         "ALTER TABLE plain DROP more",
     )
 
-    def __init__(self, server: MysqlServer, database: str) -> None:
+    def __init__(self, server: MysqlServer, database: str, image: str = "FULL") -> None:
+        """Take a server's database, and what its sessions log of changed rows (``binlog_row_image``)."""
         self._server = server
+        self._image = image
         self.schema = database
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         depth = "max_recursive_iterations" if self._server.flavor == "mariadb" else "cte_max_recursion_depth"
-        begin = f"SET sql_mode = 'ANSI_QUOTES', {depth} = 1000000"
+        begin = f"SET sql_mode = 'ANSI_QUOTES', {depth} = 1000000, binlog_row_image = '{self._image}'"
         with self._server.connect(self.schema, autocommit=False, init_command=begin) as connection:
             yield _Pymysql(connection)
 
@@ -140,3 +148,6 @@ class Mysql:
 
     def rekey(self, table: str) -> str:
         return f"UPDATE IGNORE {table} SET id = %s, v = %s WHERE id = %s AND %s > 0"
+
+    def swap(self, table: str, new: str, old: str) -> tuple[str, ...]:
+        return (f"RENAME TABLE {table} TO {old}, {new} TO {table}",)

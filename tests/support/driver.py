@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests.support import quick_start
+from tests.support.patience import within
 
 
 class Driver:
@@ -24,10 +25,16 @@ class Driver:
         work: directory for the checkpoint and the output.
         available_now: whether the query ends when it has caught up.
         master: the Spark master.
+        every: the interval of the trigger.
     """
 
     def __init__(
-        self, options: dict[str, str], work: Path, available_now: bool = False, master: str = "local[2]"
+        self,
+        options: dict[str, str],
+        work: Path,
+        available_now: bool = False,
+        master: str = "local[2]",
+        every: str = "0 seconds",
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -37,6 +44,7 @@ class Driver:
             "out": str(self.out),
             "checkpoint": str(work / "checkpoint"),
             "available_now": available_now,
+            "every": every,
             "master": master,
         }
         with self._log.open("ab") as log:
@@ -75,16 +83,22 @@ class Driver:
             with contextlib.suppress(psutil.NoSuchProcess):
                 if victim == root or victim.name() == "java":
                     victim.send_signal(signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(within(30))
 
     def take_the_sink_away(self) -> None:
         """Let the sink fail until the query has given up, and bring it back."""
         away = self.out.with_name("away")
         self.out.rename(away)
         self.out.write_text("This is no directory.")
-        assert self.wait(60) != 0
+        assert self.wait(within(60)) != 0
         self.out.unlink()
         away.rename(self.out)
+
+    def ended(self, seconds: float) -> bool:
+        """Return whether the query ends within some time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.poll() is not None
 
     def wait(self, seconds: float) -> int:
         """Wait for the query to end.

@@ -11,6 +11,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tests.support.patience import within
+
 Step = tuple[int, str, int, int]
 """Session, action, number of a key, number of another key."""
 
@@ -158,7 +160,7 @@ class Sessions:
         thread = threading.Thread(target=conn.commit)
         thread.start()
         self._stalled[session] = thread
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + within(10)
         with psycopg.connect(self.conninfo, autocommit=True) as watcher:
             waiting = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
             while not watcher.execute(waiting, [conn.info.backend_pid]).fetchone():

@@ -16,9 +16,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from floodmark.embedded import free_port
 from tests.support.maven import jar
+from tests.support.patience import within
 
 JARS = Path(__file__).with_name("kafka_jars.txt")
-START_S = 60
+START_S = within(60)
 NODE = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}

@@ -23,6 +23,7 @@ from floodmark.embedded import SYSTEM_USER, free_port, identity
 from tests.support.debian import Packages, Programs, locked, programs
 from tests.support.guard import Guard
 from tests.support.maven import CACHE
+from tests.support.patience import within
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -53,8 +54,8 @@ PACKAGES = {
 }
 DAEMONS = {"mysql": "usr/sbin/mysqld", "mariadb": "usr/sbin/mariadbd"}
 TOOLS: dict[str, dict[str, str]] = {"mysql": {}, "mariadb": {"mysql": "mariadb", "mysqlbinlog": "mariadb-binlog"}}
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
+START_TIMEOUT_S = within(60.0)
+STOP_TIMEOUT_S = within(30.0)
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-secret"
 USER, PASSWORD = "cdc", "cdc-secret"
@@ -127,7 +128,7 @@ class MysqlServer:
     def __enter__(self) -> MysqlServer:
         try:
             _copy_template(self.flavor, self.programs, self.data)
-            _give_away(self.directory)
+            give_away(self.directory)
             self.start()
         except BaseException:
             self.close()
@@ -282,7 +283,7 @@ def _copy_template(flavor: Flavor, found: Programs, data: Path) -> None:
             with tempfile.TemporaryDirectory(prefix="floodmark-template-") as directory:
                 made = Path(directory) / "data"
                 made.mkdir()
-                _give_away(Path(directory))
+                give_away(Path(directory))
                 _initialise(flavor, found, made)
                 # Each server makes an identity of its own.
                 (made / "auto.cnf").unlink(missing_ok=True)
@@ -312,7 +313,7 @@ def _initialise(flavor: Flavor, found: Programs, data: Path) -> None:
         raise RuntimeError(f"{flavor} could not be initialised: {done.stderr.decode(errors='replace')[-4000:]}")
 
 
-def _give_away(directory: Path) -> None:
+def give_away(directory: Path) -> None:
     """Let the server's user own a directory and all below it, if that is another one."""
     if not identity():
         return

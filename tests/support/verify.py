@@ -7,10 +7,11 @@ from pathlib import Path
 from tests.support.applying import apply, duplicates, time_travel
 from tests.support.databases import Database
 from tests.support.sink import read_sink
+from tests.support.turmoil import Turmoil
 from tests.support.workload import source_rows, toasted_rows
 
 
-def verify(database: Database, work: Path) -> None:
+def verify(database: Database, work: Path, turmoil: Turmoil | None = None) -> None:
     """Prove that what a workload's query wrote equals the source, without duplicates or time travel."""
     events = read_sink(work / "out")
     assert events, "nothing was delivered"
@@ -22,3 +23,5 @@ def verify(database: Database, work: Path) -> None:
         assert got == rows, table
     big = {key: row["big"] for key, row in applied[f"{database.schema}.toasted"].items()}
     assert big == toasted_rows(database)
+    if turmoil is not None:
+        turmoil.check(events)

@@ -7,6 +7,7 @@ import random
 import threading
 
 from tests.support.databases import Database, Session
+from tests.support.patience import within
 
 KEYS = {
     "plain": ("id",),
@@ -20,10 +21,18 @@ ALTERED_EVERY = 150
 
 
 class Workload:
-    """Changes rows at random until told to stop; every change of a row sets a larger ``v``."""
+    """Changes rows at random until told to stop; every change of a row sets a larger ``v``.
 
-    def __init__(self, database: Database, seed: int, keys: int = 300) -> None:
+    Args:
+        database: what is changed.
+        seed: decides how.
+        keys: about how many rows a table has that are changed.
+        alters: whether tables are altered too.
+    """
+
+    def __init__(self, database: Database, seed: int, keys: int = 300, alters: bool = True) -> None:
         self._database = database
+        self._alterations = database.alterations if alters else ()
         self._random = random.Random(seed)
         self._keys = keys
         self._version = self._altered = 0
@@ -54,7 +63,8 @@ class Workload:
         """Stop and wait for the last transaction."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(30)
+            self._thread.join(within(30))
+            assert self.error is not None or not self._thread.is_alive(), "The last transaction does not end."
         if self.error is not None:
             raise self.error
 
@@ -78,7 +88,7 @@ class Workload:
         else:
             session.commit()
         self.transactions += 1
-        alterations = self._database.alterations
+        alterations = self._alterations
         if alterations and self.transactions % ALTERED_EVERY == 0:
             session.execute(alterations[self._altered % len(alterations)])
             self._altered += 1

@@ -123,6 +123,7 @@ def test_a_compressed_transaction() -> None:
 def test_an_uncompressed_payload_and_cut_off_events() -> None:
     log = Log(checksum=False)
     log.transaction(1)
+    del log.events[0]
     inner = b"".join(log.events)
     size = struct.pack("<H", len(inner))
     body = b"\x02\x03\xfc\xff\x00" + b"\x01\x03\xfc" + size + b"\0"

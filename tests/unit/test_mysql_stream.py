@@ -17,10 +17,12 @@ from floodmark.connectors.mysql.gtid import MysqlGtids
 from floodmark.connectors.mysql.log import event_types as types
 from floodmark.connectors.mysql.log import stream as stream_module
 from floodmark.connectors.mysql.log.channel import DumpStart
+from floodmark.connectors.mysql.log.continuity import Dump, KnownPlace, Start
+from floodmark.connectors.mysql.log.receiver import Receiver
 from floodmark.connectors.mysql.log.segments import event_at, places
-from floodmark.connectors.mysql.log.start import KnownPlace, Start
 from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.connectors.mysql.server.identity import ServerIdentity
 from floodmark.errors import ConnectError, DecodeError, FloodmarkError, LogGoneError, SourceStateError
 from tests.support.binlog import CountingStructures
 from tests.support.binlog_events import UUID, CannedChannel, Log, packets
@@ -57,10 +59,10 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> Streaming:
     ) -> tuple[MysqlStream, list[Cut]]:
         sent = packets(data.events) if isinstance(data, Log) else data
         start = Start(DumpStart("binlog.000001", after.transaction if dump is None else dump), 0, True)
-        monkeypatch.setattr(stream_module, "find_start", lambda *_: start)
-        monkeypatch.setattr(stream_module, "server_identity", lambda *_: "server")
-        monkeypatch.setattr(stream_module, "close", lambda *_: None)
-        monkeypatch.setattr(stream_module, "DumpChannel", lambda *_: CannedChannel(sent, piece))
+        skip_before = after.transaction if start.dump.offset < after.transaction else None
+        receiver = Receiver(segment_bytes, 0, after.file, start.dump.offset, skip_before)
+        dumped = Dump(CannedChannel(sent, piece), receiver, start, ServerIdentity("server", "host", "1"))
+        monkeypatch.setattr(stream_module, "open_dump", lambda *_: dumped)
         monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0.0)
         settings = CaptureSettings(flavor, 1, segment_bytes)
         connect: Any = lambda: None  # noqa: E731
@@ -352,7 +354,7 @@ def test_gtids_and_signals(streaming: Streaming) -> None:
     known = KnownPlace("server", f"{uuid}:5-7")
     stream, cuts = streaming(log, known=known, signals=TwoSignals(), segment_bytes=150, piece=90)
     assert cuts[0].data.header["gtids"] == f"{uuid}:5-7"
-    assert stream.place == KnownPlace("server", str(MysqlGtids.parse(f"{uuid}:1-3:5-7")))
+    assert stream.place.gtids == str(MysqlGtids.parse(f"{uuid}:1-3:5-7"))
     with_signals = [cut for cut in cuts if cut.signals]
     assert with_signals
     assert "signals" in str(with_signals[0].data.header["tables"])

@@ -55,6 +55,9 @@ class Record:
     def value(self) -> bytes | None:
         return self.content
 
+    def timestamp(self) -> tuple[int, int]:
+        return 0, -1
+
     def error(self) -> KafkaError | None:
         return None if self.code is None else KafkaError(self.code)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.snapshot.state import ALL, SnapshotState, first_state, rebase, take_units
+from floodmark.snapshot.state import ALL, Found, SnapshotState, first_state, rebase, take_units
 
 
 def tables(*units: int) -> list[dict[str, object]]:
@@ -36,7 +36,7 @@ def test_after_a_loss_the_rest_is_read_whole_and_the_old_part_by_change(
     for _ in range(batches):
         take_units(state, step)
     done = min(units, step * batches)
-    again = rebase(state, "p1", {}, "view1", {0: (units + grown, "1")})
+    again = rebase(state, "p1", {}, "view1", {0: Found(units + grown, "1")})
     spans = again.tables[0].pending
     whole = {unit for first, last, view in spans if view == ALL for unit in range(first, last)}
     changed = {unit for first, last, view in spans if view == 0 for unit in range(first, last)}
@@ -51,7 +51,7 @@ def test_a_finished_table_of_an_earlier_batch_is_left_alone() -> None:
     state = begin(2, 4)
     take_units(state, 2)
     take_units(state, 2)
-    again = rebase(state, "p1", {}, "view1", {0: (2, "1"), 1: (4, "1")})
+    again = rebase(state, "p1", {}, "view1", {0: Found(2, "1"), 1: Found(4, "1")})
     assert again.tables[0].pending == []
     assert again.tables[1].pending == [(0, 2, 0), (2, 4, ALL)]
 
@@ -59,15 +59,14 @@ def test_a_finished_table_of_an_earlier_batch_is_left_alone() -> None:
 def test_a_rewritten_table_starts_again_and_a_dropped_one_ends() -> None:
     state = begin(2, 4)
     take_units(state, 3)
-    again = rebase(state, "p1", {}, "view1", {1: (6, "2")})
-    assert [table.name for table in again.tables] == ["t1"]
-    assert again.tables[0].pending == [(0, 6, ALL)]
+    again = rebase(state, "p1", {}, "view1", {1: Found(6, "2")})
+    assert [(table.name, table.pending) for table in again.tables] == [("t0", []), ("t1", [(0, 6, ALL)])]
 
 
 def test_a_second_loss_keeps_what_was_still_to_be_repaired() -> None:
     state = begin(10)
     take_units(state, 4)
-    state = rebase(state, "p1", {}, "view1", {0: (10, "1")})
+    state = rebase(state, "p1", {}, "view1", {0: Found(10, "1")})
     take_units(state, 2)
-    state = rebase(state, "p2", {}, "view2", {0: (10, "1")})
+    state = rebase(state, "p2", {}, "view2", {0: Found(10, "1")})
     assert state.tables[0].pending == [(0, 2, 1), (2, 4, 0), (4, 10, ALL)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from floodmark.capture.gaps import Gap
 from floodmark.cli.checkpoint import Checkpoint
 from floodmark.cli.output import human_time
 from floodmark.cli.standing import Pace, Standing, TimedOffset, standing
@@ -266,3 +267,15 @@ def test_printed_for_programs() -> None:
 )
 def test_human_time(seconds: float, text: str) -> None:
     assert human_time(seconds) == text
+
+
+def test_gaps_are_named_once() -> None:
+    gap = Gap("0001", "0002", "The replication slot was dropped.", "snapshot.mode=when_needed")
+    found = stand(offset(), offset(gaps=(gap,)), offset(gaps=(gap,)), offset())
+    assert found.gaps == (gap,)
+    log = LogStatus("slot")
+    assert as_json_data("shop", "p.yaml", found, log)["gaps"] == [gap.to_json()]
+    console = Console(width=200, record=True)
+    console.print(render("shop", "p.yaml", found, log))
+    text = console.export_text()
+    assert text.count("Changes between 0001 and 0002 were left out (snapshot.mode=when_needed): The replication") == 1

@@ -1,0 +1,58 @@
+"""How the work of a micro-batch becomes tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from floodmark.capture.segment import Segment
+from floodmark.spark.partitions import (
+    MOST_ANNOUNCED,
+    MOST_TOGETHER,
+    LogPartition,
+    announcement_partitions,
+    window_partitions,
+)
+
+
+def chunk(number: int, share: float, low: str = "05", position: str = "05") -> dict[str, Any]:
+    return {"chunk": (number, 0), "files": [f"{number}.seg"], "low": low, "position": position, "share": share}
+
+
+def tasks(chunks: list[dict[str, Any]], log: list[LogPartition]) -> list[tuple[list[int], list[str]]]:
+    """Return the chunks and the log of each task."""
+    made = window_partitions(chunks, log, ("uri", "owner", "run"), "batch", "incremental")
+    return [([one["chunk"][0] for one in task.chunks], [part.upto for part in task.log]) for task in made]
+
+
+def part(after: str, upto: str) -> LogPartition:
+    return LogPartition("uri", "owner", "run", Segment(upto, after, upto, 1, 1), after, upto)
+
+
+def test_small_chunks_share_tasks() -> None:
+    sizes = [0.001] * 40 + [1.0] + [0.001] * 40 + [0.1, 0.1]
+    made = [found for found, _ in tasks([chunk(n, share) for n, share in enumerate(sizes)], [])]
+    assert sorted(number for found in made for number in found) == list(range(len(sizes)))
+    assert [40] in made
+    assert len(made) == 4
+    assert max(map(len, made)) == MOST_TOGETHER
+
+
+def test_what_the_planner_has_not_read_is_no_window() -> None:
+    assert tasks([{"chunk": (0, 0)}], []) == []
+
+
+def test_a_task_has_the_log_of_its_windows() -> None:
+    log = [part("00", "03"), part("03", "06"), part("06", "09")]
+    apart = [chunk(0, 1.0), chunk(1, 1.0, "02", "05"), chunk(2, 1.0, "06", "08")]
+    assert tasks(apart, log) == [([0], ["06"]), ([1], ["03", "06"]), ([2], ["09"])]
+    together = [chunk(0, 0.001, "01", "02"), chunk(1, 0.001, "06", "08")]
+    assert tasks(together, log) == [([0, 1], ["03", "09"])]
+
+
+def test_announcements_are_cut() -> None:
+    assert announcement_partitions([]) == []
+    rows = [{"value": "x" * 1000, "n": n} for n in range(3000)] + [{"value": "x" * 2 * MOST_ANNOUNCED, "n": 3000}]
+    made = announcement_partitions(rows)
+    assert [row for task in made for row in task.rows] == rows
+    assert len(made) in (3, 4)
+    assert all(sum(len(row["value"]) for row in task.rows[:-1]) < MOST_ANNOUNCED for task in made)
