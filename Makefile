@@ -7,16 +7,17 @@ REFERENCE := $(VENV)/.reference
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test unit check bench bench-quick docs chaos fuzz conformance lock clean
+.PHONY: help demo test overloaded unit check bench bench-quick docs chaos fuzz conformance lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         capture an embedded PostgreSQL and compare the result with the source"
 	@echo "make test         install what is needed, check, and run every test"
+	@echo "make overloaded   every test while the machine has three times the work that it can do"
 	@echo "make check        formatting, lint and types"
 	@echo "make unit         the fast tests only"
 	@echo "make chaos        a longer run of kills, faults and generated workloads"
-	@echo "make fuzz         1,000,000 broken logs for the decoders"
+	@echo "make fuzz         1,000,000 broken logs for the decoders, generated conditions and patterns"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
@@ -44,16 +45,29 @@ check: $(STAMP)
 test: check
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
+# Limits on time are for hangs; here everything takes longer. Those of single tests are multiplied (tests/support/patience.py).
+overloaded: $(STAMP)
+	$(BIN)/python -m tests.support.overload 3 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 1800
+
 unit: $(STAMP)
 	$(BIN)/python -m pytest tests/unit
 
+# 500 kills over the three databases among much else: some hours.
 chaos: $(STAMP)
-	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_GENERATED_CASES=3000 $(BIN)/python -m pytest tests/chaos tests/integration/test_generated_snapshots.py
+	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
+		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
+		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos \
+		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \
+		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \
+		tests/integration/test_mysql_generated.py tests/integration/test_mysql_lost_log.py \
+		tests/integration/test_mysql_xa.py $(wildcard tests/integration/test_postgres_continuity*.py)
 
 fuzz: $(STAMP)
-	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest --timeout 36000 tests/unit/test_decoder_fuzz.py \
+	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 \
+		tests/unit/test_decoder_fuzz.py tests/unit/test_patterns.py tests/unit/test_conditions.py \
 		tests/unit/test_mysql_rows.py tests/unit/test_mysql_values.py tests/unit/test_mysql_text_rows.py \
-		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py
+		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py \
+		tests/integration/test_attacks.py
 
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens

@@ -25,7 +25,7 @@ from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot
 from floodmark.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).parents[1]
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 600.0
 INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Without these Spark looks for data sources with the first ``python3`` of the path."""
 WARM_UP = {"max.batch.rows": "60000"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, mysql, scale, snapshot, wide
+from benchmarks import drain, growth, incremental, latency, memory, mysql, scale, snapshot, tables, wide
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "latency": latency.run,
     "memory": memory.run,
     "growth": growth.run,
+    "tables": tables.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),
     "mysql_incremental": lambda scale, _: mysql.incremental(scale, "mysql"),
