@@ -75,7 +75,7 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
     workload.start()
     driver = Driver(source.options, tmp_path, master=cluster)
     try:
-        assert driver.wait_for_batches(6, 120), driver.log()[-3000:]
+        assert driver.wait_for_batches(6, within(120)), driver.log()[-3000:]
     finally:
         workload.stop()
         driver.kill()

@@ -73,7 +73,9 @@ def test_writer_changes_every_table_until_it_is_stopped(shop: str) -> None:
 def test_demo_proves_equality(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     command = [*CLI, "demo", "--seconds", "5", "--keep", str(kept)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=dict(os.environ))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=within(240), env=dict(os.environ)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert done.stdout.count("equal") >= len(TABLES)
@@ -88,6 +90,8 @@ def test_demo_proves_equality(tmp_path: Path) -> None:
 def test_demo_does_not_write_into_a_used_directory(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     command = [*CLI, "demo", "--keep", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(os.environ))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=within(60), env=dict(os.environ)
+    )
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: The directory {tmp_path} is not empty.")

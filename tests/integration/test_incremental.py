@@ -17,6 +17,7 @@ import floodmark
 from floodmark.snapshot import incremental_engine
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
 SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
 
@@ -85,7 +86,7 @@ def told(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, str]]]:
 def until(query: InProcess, done: Callable[[dict[str, Any]], bool], limit_s: float = 20) -> list[dict[str, Any]]:
     """Run micro-batches until the offset is as wanted."""
     rows: list[dict[str, Any]] = []
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + within(limit_s)
     while not done(query.offset):
         assert time.monotonic() < deadline, query.offset
         rows += query.step()
@@ -272,7 +273,7 @@ def test_a_table_altered_meanwhile(source: Source, change: str, first: set[str],
     waiting.start()
     query.reader.partitions(query.offset, end)
     query.stop()
-    waiting.join(20)
+    waiting.join(within(20))
     again = query_of(source, query.offset, incremental_snapshot_chunk_size="1")
     later = again.run(end)
     again.offset = end
@@ -291,7 +292,7 @@ def test_a_table_dropped_or_emptied_meanwhile(source: Source, change: str) -> No
     waiting = threading.Thread(target=source.execute, args=(change,))
     waiting.start()
     rows += until(query, over)
-    waiting.join(20)
+    waiting.join(within(20))
     query.stop()
     [status] = [data["status"] for kind, data in told(rows) if kind == "TABLE_SCAN_COMPLETED"]
     assert status == ("SKIPPED" if change.startswith("DROP") else "SUCCEEDED")
@@ -457,7 +458,7 @@ def test_an_alteration_between_planning_and_reading_stops_nothing(source: Source
     assert end["incremental"]["batch"]
     altering = threading.Thread(target=source.execute, args=[change])
     altering.start()
-    altering.join(10)
+    altering.join(within(10))
     assert not altering.is_alive()
     rows += query.run(end)
     query.offset = end

@@ -84,7 +84,7 @@ def steps(query: InProcess, count: int = 5) -> list[dict[str, Any]]:
 
 
 def eventually(check: Callable[[], bool], query: InProcess, limit_s: float = 20) -> None:
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + within(limit_s)
     while not check():
         assert time.monotonic() < deadline
         query.step()

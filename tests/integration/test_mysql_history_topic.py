@@ -17,6 +17,7 @@ from floodmark.errors import ConfigError, ConnectError
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
 from tests.support.mysql import MysqlServer
+from tests.support.patience import within
 
 KAFKA = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 HISTORY = "schema.history.internal"
@@ -29,7 +30,7 @@ def files_of(broker: Broker, topic: str, owner: str = "owner", **consumer: str) 
 
 def records_of(broker: Broker, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": str(uuid.uuid4())})
-    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=within(20))
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[Any] = []
     while len(found) < end:

@@ -16,6 +16,7 @@ from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.errors import ConnectError, SourceStateError
 from tests.support.mysql import MysqlServer
+from tests.support.patience import within
 
 ACCOUNTS = 20
 TOTAL = 1000 * ACCOUNTS
@@ -66,7 +67,7 @@ def transfers(server: MysqlServer, sessions: int = 4) -> Iterator[threading.Even
         thread.start()
     try:
         for _ in range(5 * sessions):
-            started.acquire(timeout=30)
+            started.acquire(timeout=within(30))
         yield stop
     finally:
         stop.set()

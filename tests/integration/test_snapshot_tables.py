@@ -21,6 +21,7 @@ from tests.conftest import Source, drop_slots
 from tests.integration.test_postgres import payload
 from tests.support.example import install
 from tests.support.inprocess import InProcess
+from tests.support.patience import within
 
 OVERRIDES = "snapshot.select.statement.overrides"
 SMALL = 40
@@ -280,7 +281,7 @@ def test_an_alteration_that_waits_for_a_lock_does_not_stop_the_snapshot_for_ever
                 query.run(end)
         finally:
             query.stop()
-            altering.join(30)
+            altering.join(within(30))
     assert not altering.is_alive()
     again = InProcess(options)
     rows = again.run(end)

@@ -14,6 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from floodmark.embedded import EmbeddedPostgres
 from floodmark.spark.ordering import order_by_key
 from tests.conftest import Source, drop_slots, make_source
+from tests.support.patience import within
+
+WAIT_S = within(120)
 
 
 @pytest.fixture
@@ -39,25 +42,25 @@ def operations(spark: SparkSession, work: Path) -> dict[str, int]:
 
 
 def wait_until(condition: Any, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + within(seconds)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
 def test_available_now_goes_on_where_it_ended(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 100}
     orders.execute("UPDATE orders SET note = 'new' WHERE id <= 10", "DELETE FROM orders WHERE id = 50")
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 100, "u": 10, "d": 2}
 
 
 def test_what_a_stream_holds_beside_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     orders.options |= {"heartbeat.interval.ms": "1", "provide.transaction.metadata": "true"}
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     orders.execute("SELECT pg_logical_emit_message(true, 'outbox', 'x')", "DELETE FROM orders WHERE id = 50")
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     rows = spark.read.parquet(str(tmp_path / "out")).groupBy("topic").count().collect()
     found = {row["topic"]: row["count"] for row in rows}
     assert found.pop("__debezium-heartbeat.test") >= 1
@@ -65,11 +68,11 @@ def test_what_a_stream_holds_beside_rows(spark: SparkSession, orders: Source, tm
 
 
 def test_once(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
-    start(spark, orders, tmp_path, once=True).awaitTermination(120)
+    start(spark, orders, tmp_path, once=True).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 100}
     orders.execute("INSERT INTO orders VALUES (200, 'x')")
-    start(spark, orders, tmp_path, once=True).awaitTermination(120)
-    start(spark, orders, tmp_path, once=True).awaitTermination(120)
+    start(spark, orders, tmp_path, once=True).awaitTermination(WAIT_S)
+    start(spark, orders, tmp_path, once=True).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 100, "c": 1}
 
 
@@ -83,13 +86,13 @@ def test_always_takes_one_snapshot_a_start(
         statement: "public.orders",
         f"{statement}.public.orders": "SELECT * FROM orders WHERE id > 90",
     }
-    start(spark, orders, tmp_path, **trigger).awaitTermination(120)
+    start(spark, orders, tmp_path, **trigger).awaitTermination(WAIT_S)
     if trigger == {"once": True}:
         # Once is one micro-batch: the second one ends the snapshot, which is not a new one.
-        start(spark, orders, tmp_path, **trigger).awaitTermination(120)
+        start(spark, orders, tmp_path, **trigger).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 10}
     orders.execute("UPDATE orders SET note = 'new' WHERE id = 100")
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     assert operations(spark, tmp_path) == {"r": 20, "u": 1}
 
 
@@ -111,7 +114,7 @@ def test_progress_tells_phase_snapshot_and_lag(spark: SparkSession, orders: Sour
 
 def test_typed_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     orders.options["format"] = "rows"
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     out = spark.read.parquet(str(tmp_path / "out"))
     assert out.schema["after"].dataType.simpleString() == "struct<id:int,note:string>"
     assert out.selectExpr("sum(after.id)").collect()[0][0] == 5050
@@ -119,7 +122,7 @@ def test_typed_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None
 
 def test_events_of_a_key_stay_in_order(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     orders.options["segment.bytes"] = "65536"
-    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
     orders.execute(*[f"UPDATE orders SET note = '{i}' || repeat('n', 500)" for i in range(10)])
     seen: list[list[tuple[str, str]]] = []
 
@@ -129,7 +132,7 @@ def test_events_of_a_key_stay_in_order(spark: SparkSession, orders: Source, tmp_
 
     stream = spark.readStream.format("floodmark").options(**orders.options).load()
     query = stream.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path / "cp"))
-    query.trigger(availableNow=True).start().awaitTermination(120)
+    query.trigger(availableNow=True).start().awaitTermination(WAIT_S)
     owners: dict[str, int] = {}
     for number, part in enumerate(seen):
         for key in {key for key, _ in part}:

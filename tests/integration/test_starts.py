@@ -294,7 +294,7 @@ def test_a_slot_whose_creation_was_cut_off_is_not_waited_for(shop: Shop, proxy: 
         proxy.cut_now()
         assert waiting_creator(watcher, first) != first
         writer.commit()
-        worker.join(60)
+        worker.join(within(60))
     assert not worker.is_alive()
     finish(shop, query, rows)
 

@@ -174,7 +174,7 @@ class Sessions:
             return
         with psycopg.connect(self.conninfo, autocommit=True) as conn:
             conn.execute("SELECT pg_cancel_backend(%s)", [self.connections[session].info.backend_pid])
-        thread.join(10)
+        thread.join(within(10))
         assert not thread.is_alive()
         self._committed(session)
 

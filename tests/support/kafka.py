@@ -105,7 +105,7 @@ class Broker:
     def committed(self, topic: str, group: str = "kafka-signal") -> int:
         """Return a group's offset; below 0 if it has none."""
         consumer = Consumer({**self._client(), "group.id": group})
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=within(30))
         consumer.close()
         return int(found.offset)
 

@@ -29,13 +29,14 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 from tests.support.debian import locked
 from tests.support.maven import CACHE
+from tests.support.patience import within
 
 FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=warning:stderr"
 """A JVM's warnings belong to where Spark's go; by default they are lines of what the program prints."""
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """What Spark's scripts give to the JVM of a session."""
 LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
-TIMEOUT_S = 180
+TIMEOUT_S = within(180)
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 UNUSED = re.compile(r"/(tests|ml|mllib|connect)/|/pyspark/pandas/")
 INSTALLED = Path(pyspark.__file__).parent

@@ -14,6 +14,7 @@ import pytest
 from floodmark.errors import DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog
+from tests.support.patience import within
 
 PLAN_FAILED = """[STREAM_FAILED] Query [id = 1416b2eb, runId = fba78d07] terminated with exception: \
 [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: \
@@ -74,7 +75,7 @@ def test_own_errors_pass_through() -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + within(10)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -90,7 +91,7 @@ def jvm_writes(text: str, verbose: bool = False) -> list[str]:
         wait_for(lambda: "NativeCodeLoader" in log.recent())
         log.launched()
         out.write(text)
-    log.wait(10)
+    log.wait(within(10))
     return lines
 
 

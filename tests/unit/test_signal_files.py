@@ -22,6 +22,7 @@ from floodmark.snapshot import signal_files
 from floodmark.snapshot.signal_files import GRACE_S, FileChannel, InboxChannel, SignalChannel, signal_channels
 from tests.support.object_store import s3_bucket
 from tests.support.options import REQUIRED
+from tests.support.patience import within
 
 
 def line(name: str) -> str:
@@ -174,7 +175,7 @@ def test_many_writers_lose_nothing(file: Path) -> None:
         thread.start()
     channel = FileChannel(file, 0)
     taken: list[str] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + within(30)
     while len(taken) < 400 and time.monotonic() < deadline:
         new = ids(channel)
         taken += new

@@ -24,6 +24,7 @@ from floodmark.errors import ConfigError
 from floodmark.snapshot import signal_kafka
 from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
 from tests.support.options import REQUIRED
+from tests.support.patience import within
 from tests.unit.test_signal_files import Clock, events
 
 END = KafkaError._PARTITION_EOF
@@ -291,7 +292,7 @@ def test_several_partitions_are_warned_of_once(make: Make, consumer: Consumer, r
     consumer.arrived.append(Record(0, code=END))
     channel.poll()
     assert events(reports) == []
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + within(10)
     while not reports.calls:
         assert time.monotonic() < deadline
         channel.poll()
@@ -393,5 +394,5 @@ def test_the_client_is_needed_by_its_channel_only() -> None:
         "try: signal_channels(load_options(options), 'o')\n"
         "except ConfigError as exc: print(exc)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=within(60))
     assert "'confluent_kafka' is not installed. Install it with: pip install 'floodmark[kafka]'" in done.stdout

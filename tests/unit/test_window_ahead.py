@@ -23,6 +23,7 @@ from floodmark.snapshot.pace import Pace
 from floodmark.snapshot.reports import Report, TaskReports
 from floodmark.snapshot.surroundings import Surroundings
 from floodmark.snapshot.windows import WindowEngine
+from tests.support.patience import within
 from tests.support.window_source import Clock, WindowSource
 
 
@@ -146,7 +147,7 @@ def test_release_does_not_wait_for_all_rows(planned: Planned, monkeypatch: pytes
 
     monkeypatch.setattr(planned.source, "window_rows", endless)
     planned.engine.read_ahead(planned.state, "")
-    assert reading.wait(10)
+    assert reading.wait(within(10))
     planned.engine.release()
     assert planned.files == 0
 
