@@ -114,14 +114,32 @@ STATEMENTS = (
     f"INSERT INTO {DATABASE}.`t` SELECT 7, 7",
     "DELETE t.* FROM t WHERE id = 1",
     "REPLACE t VALUES (8, 8)",
+    "-- from a script\n--\nUPDATE t SET v = 2",
+    "/*!50000 UPDATE */ t SET v = 2",
+    "UPDATE v SET v = 2",
+    "SELECT f()",
+    "DO f()",
+    "CALL p()",
+    f"LOAD DATA LOCAL INFILE '{{file}}' INTO TABLE {DATABASE}.t",
+)
+ROUTINES = (
+    "CREATE VIEW v AS SELECT * FROM t",
+    "CREATE PROCEDURE p() UPDATE t SET v = 2",
+    "CREATE FUNCTION f() RETURNS int NO SQL BEGIN UPDATE t SET v = 2; RETURN 1; END",
 )
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_change_that_one_session_logged_as_a_statement(shop: MysqlServer, tmp_path: Path, statement: str) -> None:
+    (tmp_path / "rows").write_text("9\t9\n")
+    shop.execute("SET GLOBAL log_bin_trust_function_creators = 1", "SET GLOBAL local_infile = 1")
+    shop.execute(*ROUTINES, database=DATABASE)
     with query_of(shop, tmp_path) as query:
         query.drain()
-        shop.execute("SET SESSION binlog_format = 'STATEMENT'", statement, database=DATABASE)
+        with shop.connect(DATABASE, local_infile=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+            cursor.execute(statement.format(file=tmp_path / "rows"))
+            connection.commit()
         query.drain()
         shop.execute("UPDATE t SET v = 3", database=DATABASE)
         assert states(query.drain()) == []
@@ -130,8 +148,15 @@ def test_a_change_that_one_session_logged_as_a_statement(shop: MysqlServer, tmp_
         assert "binlog_format was not ROW" in str(aside)
 
 
-def test_statements_that_change_other_tables(shop: MysqlServer, tmp_path: Path) -> None:
+def test_statements_that_change_other_tables(
+    shop: MysqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[Any] = []
+    note = SimpleNamespace(warning=lambda event, **more: warned.append((event, more["tables"])))
+    monkeypatch.setattr(follower, "log", note)
     shop.execute("CREATE DATABASE IF NOT EXISTS tools", "CREATE TABLE IF NOT EXISTS tools.sums (n int)")
+    (tmp_path / "rows").write_text("1\n2\n")
+    shop.execute("SET GLOBAL local_infile = 1")
     with query_of(shop, tmp_path) as query:
         query.drain()
         # As checksum tools do.
@@ -139,10 +164,28 @@ def test_statements_that_change_other_tables(shop: MysqlServer, tmp_path: Path) 
             "SET SESSION binlog_format = 'STATEMENT'",
             f"REPLACE INTO tools.sums SELECT count(*) FROM {DATABASE}.t",
             f"UPDATE sums SET n = (SELECT max(v) FROM {DATABASE}.t)",
+            "CREATE TEMPORARY TABLE mysql.elsewhere (n int)",
+            "INSERT INTO mysql.elsewhere VALUES (1)",
             database="tools",
         )
+        with shop.connect("tools", local_infile=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+            cursor.execute(f"LOAD DATA LOCAL INFILE '{tmp_path / 'rows'}' INTO TABLE sums")
+            connection.commit()
         shop.execute("UPDATE t SET v = 3", database=DATABASE)
         assert states(query.drain()) == [("u", {"id": 1, "v": 3})]
+    assert warned == [("a_statement_changes_rows_of_other_tables", ["tools.sums"])], "once for each table"
+
+
+def test_comments_before_statements_about_tables(shop: MysqlServer, tmp_path: Path) -> None:
+    """As scripts have them, when a driver runs them that leaves comments where they are."""
+    with query_of(shop, tmp_path) as query:
+        query.drain()
+        shop.execute("--\n-- More\n--\nALTER TABLE t ADD more int", "--\nCREATE TABLE u (id int)", database=DATABASE)
+        shop.execute("INSERT INTO t VALUES (2, 2, 2)", "INSERT INTO u VALUES (7)", database=DATABASE)
+        rows = query.drain()
+    assert states(rows) == [("c", {"id": 2, "v": 2, "more": 2})]
+    assert [json.loads(row["value"])["after"] for row in rows if row["table"] == "u"] == [{"id": 7}]
 
 
 def test_changes_as_statements_that_are_accepted(

@@ -114,6 +114,23 @@ def test_what_does_not_matter_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "--\n",
+        "--\n-- Table structure for table `x`\n--\n\n",
+        "-- x\r\n",
+        "#\n",
+        "# it's\n",
+        "/* it's */",
+        "/**/--\t\n",
+        "\n\n",
+    ],
+)
+def test_comments_before_a_statement(before: str) -> None:
+    assert names(follow(f"{before}CREATE TABLE x (a INT)"), "x") == ["a"]
+
+
+@pytest.mark.parametrize(
     ("text", "where"),
     [
         ("ALTER TABLE t ADD COLUMN a NOSUCHTYPE", "at character 28"),

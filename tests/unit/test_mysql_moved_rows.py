@@ -33,6 +33,7 @@ T, U = ("shop", "t"), ("shop", "u")
         ("ALTER TABLE t IMPORT TABLESPACE", "IMPORT TABLESPACE", (T,)),
         ("ALTER TABLE t IMPORT PARTITION p0 TABLESPACE", "IMPORT TABLESPACE", (T,)),
         ("ALTER TABLE t DISCARD TABLESPACE", "DISCARD TABLESPACE", (T,)),
+        ("SET STATEMENT lock_wait_timeout=1 FOR ALTER TABLE t IMPORT TABLESPACE", "IMPORT TABLESPACE", (T,)),
     ],
 )
 def test_rows_come_or_go(text: str, action: str, tables: tuple[tuple[str, str], ...]) -> None:

@@ -9,6 +9,7 @@ Source: MySQL's documentation, "Binlog Event", and MariaDB's, "2-Binlog Event He
 from __future__ import annotations
 
 QUERY, STOP, ROTATE, INTVAR, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 2, 3, 4, 5, 13, 14, 15, 16
+APPEND_BLOCK, DELETE_FILE, BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY = 9, 11, 17, 18
 TABLE_MAP = 19
 WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1 = 23, 24, 25
 INCIDENT, HEARTBEAT, IGNORABLE, ROWS_QUERY = 26, 27, 28, 29
@@ -31,7 +32,9 @@ ROWS_V1 = (WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1, *COMPRESSED_ROWS[:3])
 """Those whose header lacks the extra information of version 2."""
 GTIDS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
 """Each begins a transaction."""
-QUERIES = (QUERY, QUERY_COMPRESSED)
+QUERIES = (QUERY, QUERY_COMPRESSED, EXECUTE_LOAD_QUERY)
+LOADED_FILES = (BEGIN_LOAD_QUERY, APPEND_BLOCK, DELETE_FILE)
+"""What a ``LOAD DATA`` that is logged as a statement reads, which comes before it."""
 STATEMENTS = (ROWS_QUERY, ANNOTATE_ROWS)
 """They hold the text of the statement that the following rows come from."""
 HEARTBEATS = (HEARTBEAT, HEARTBEAT_V2)
@@ -39,6 +42,7 @@ OF_THE_FILE = (ROTATE, STOP, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, BINLOG_CHECKPOI
 """Events that belong to no transaction."""
 KNOWN = (
     *QUERIES,
+    *LOADED_FILES,
     *OF_THE_FILE,
     *(INTVAR, RAND, USER_VAR, XID, TABLE_MAP, INCIDENT, IGNORABLE, TRANSACTION_CONTEXT, VIEW_CHANGE, XA_PREPARE),
     *ROWS,

@@ -1,6 +1,6 @@
 """Query events: statements in the log, and the session that they ran in.
 
-Source: MySQL's documentation, "QUERY_EVENT"; MariaDB's, "QUERY_EVENT".
+Source: MySQL's documentation, "QUERY_EVENT" and "EXECUTE_LOAD_QUERY_EVENT"; MariaDB's, "QUERY_EVENT".
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.log.compressed import decompressed
-from floodmark.connectors.mysql.log.event_types import AT_BODY, AT_SIZE, HEADER_BYTES, PACKET, QUERY_COMPRESSED, TYPE
+from floodmark.connectors.mysql.log.event_types import (
+    AT_BODY,
+    AT_SIZE,
+    EXECUTE_LOAD_QUERY,
+    HEADER_BYTES,
+    PACKET,
+    QUERY_COMPRESSED,
+    TYPE,
+)
 from floodmark.connectors.mysql.log.packets import le_view
 from floodmark.errors import DecodeError
 
 POST_HEADER_BYTES = 13
+LOAD_HEADER_BYTES = 13
+"""What an Execute_load_query event has behind it: the number of the file, and where its name is in the statement."""
 _POST_HEADER = struct.Struct("<IIBHH")
 
 BEGIN, COMMIT, OTHER = 0, 1, 2
@@ -67,6 +77,7 @@ class Query:
         explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is said).
         flags: the session's ``flags2``; None if they aren't said.
         tentative: whether it says only that an ALTER TABLE begins, or failed (MariaDB).
+        databases: those with tables that it may change; None if they aren't said (MariaDB, or too many).
     """
 
     sql: str
@@ -81,6 +92,7 @@ class Query:
     explicit_timestamps: bool | None = None
     flags: int | None = None
     tentative: bool = False
+    databases: frozenset[str] | None = None
 
     @property
     def starts(self) -> bool:
@@ -127,7 +139,7 @@ def parse_query(event: bytes) -> Query:
     """
     try:
         thread, _, database_size, _, variables_size = _POST_HEADER.unpack_from(event, HEADER_BYTES)
-        at = HEADER_BYTES + POST_HEADER_BYTES
+        at = HEADER_BYTES + POST_HEADER_BYTES + LOAD_HEADER_BYTES * (event[TYPE] == EXECUTE_LOAD_QUERY)
         variables = _variables(event[at : at + variables_size])
         at += variables_size
         database = event[at : at + database_size].decode("utf-8", "replace")
@@ -150,7 +162,14 @@ def parse_query(event: bytes) -> Query:
         None if explicit is None else bool(explicit),
         variables.number(_FLAGS2),
         bool((variables.number(_ALTER_PHASE, 0, 1) or 0) & (_ALTER_STARTS | _ALTER_FAILS)),
+        _updated_databases(variables.values.get(_UPDATED_DBS)),
     )
+
+
+def _updated_databases(data: bytes | None) -> frozenset[str] | None:
+    if not data or data[0] >= _MANY_DATABASES:
+        return None
+    return frozenset(name.decode("utf-8", "replace") for name in data[1:].split(b"\0")[: data[0]])
 
 
 def query_kinds(buf: NDArray[np.uint8], starts: NDArray[np.int64], checksum: int) -> NDArray[np.int64]:

@@ -165,6 +165,12 @@ class Cursor:
             last -= 1
         return self.slice(0, last)
 
+    def skip_settings(self) -> None:
+        """Go behind settings that hold for the statement alone (MariaDB): ``SET STATEMENT … FOR``."""
+        while self.accept("SET", "STATEMENT"):
+            while not self.at_end() and self.take().value != "FOR":
+                pass
+
     def skip_item(self) -> None:
         """Go to the comma, the parenthesis or the end that closes an item of a list."""
         while self.next.kind != END and not self.sees(",") and not self.sees(")"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
@@ -19,11 +18,11 @@ from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Applied, Change, Draft, Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Index, Table
+from floodmark.connectors.mysql.schema.tokens import first_word
 from floodmark.errors import DdlError
 
 _SHOWN = 200
-_FIRST_WORD = re.compile(r"(?:\s|;|\(|/\*(?!!|M!).*?\*/|#[^\n]*\n|--[\s][^\n]*\n)*(/\*|[A-Za-z]+)?", re.DOTALL)
-_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET", "/*"})
+_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
 
 
 def apply(schema: Schema, text: str, session: Session, server: Server) -> Applied:
@@ -36,9 +35,7 @@ def apply(schema: Schema, text: str, session: Session, server: Server) -> Applie
     Raises:
         DdlError: it changes tables in a way that is not understood.
     """
-    first = _FIRST_WORD.match(text)
-    word = (first[1] or "").upper() if first else ""
-    if word not in _MATTERING:
+    if first_word(text, session, server) not in _MATTERING:
         return Applied(schema)
     draft = Draft(schema)
     try:
@@ -56,11 +53,8 @@ def _stated(change: Change, cursor: Cursor) -> Change:
 
 
 def _dispatch(cursor: Cursor, draft: Draft) -> None:
+    cursor.skip_settings()
     first = cursor.take().value
-    if first == "SET" and cursor.accept("STATEMENT"):
-        while not cursor.at_end() and cursor.take().value != "FOR":
-            pass
-        first = cursor.take().value
     if first == "CREATE":
         _create(cursor, draft)
     elif first == "ALTER":

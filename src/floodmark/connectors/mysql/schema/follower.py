@@ -18,7 +18,7 @@ from floodmark.connectors.mysql.schema.moved_rows import MovedRows, moved_rows
 from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
-from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
+from floodmark.connectors.mysql.schema.session import Server, Session, session_of, statement_text
 from floodmark.connectors.mysql.schema.table import Table
 from floodmark.errors import DdlError
 from floodmark.log import get_logger
@@ -44,6 +44,7 @@ class SchemaFollower:
         self._history = SchemaHistory(_files(options), options.topic_prefix)
         self._position = ""
         self._schema = Schema()
+        self._told: set[TableId] = set()
 
     def know(self, server: Server, collations: Mapping[int, str]) -> None:
         """Take what the server is.
@@ -112,8 +113,8 @@ class SchemaFollower:
         """
         text = statement_text(query, self._collations)
         session = session_of(query, self._collations, self._server)
-        if changes_rows(text):
-            unseen = self._unseen(changed_tables(text, session, self._server), LOGGED_AS_TEXT, text, position)
+        if changes_rows(text, session, self._server):
+            unseen = self._unseen(self._changed(text, session, query), LOGGED_AS_TEXT, text, position)
             return {"changes": [], "emptied": [], "unseen": unseen, "why": LOGGED_AS_TEXT} if unseen else None
         before = self._schema
         try:
@@ -154,6 +155,28 @@ class SchemaFollower:
             "unseen": unseen,
             "why": why,
         }
+
+    def _changed(self, text: str, session: Session, query: Query) -> set[TableId]:
+        """Return the tables whose rows a statement may change.
+
+        One that calls a function, or names only what is no known table, such as a view, may change any.
+        """
+        named = changed_tables(text, session, self._server)
+        if named is not None and not all(self._may_hide_others(name) for name in named):
+            others = {name for name in named if name in self._schema.tables and not self._options.captures(*name)}
+            if not others <= self._told:
+                self._told |= others
+                log.warning(
+                    "a_statement_changes_rows_of_other_tables",
+                    tables=sorted(".".join(name) for name in others),
+                    statement=text,
+                    next="if triggers or foreign keys let it change captured tables, the log has nothing of that",
+                )
+            return named
+        return {name for name in self._schema.tables if query.databases is None or name[0] in query.databases}
+
+    def _may_hide_others(self, name: TableId) -> bool:
+        return name not in self._schema.tables and self._options.tells_of_database(name[0])
 
     def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> list[dict[str, Any]]:
         """Return captured tables of which rows come or go without events.

@@ -46,6 +46,7 @@ def moved_rows(text: str, session: Session, server: Server) -> MovedRows | None:
     if not _WHOLES.search(text):
         return None
     cursor = Cursor(text, session, server)
+    cursor.skip_settings()
     if not cursor.accept("ALTER"):
         return None
     while cursor.accept("ONLINE") or cursor.accept("IGNORE"):

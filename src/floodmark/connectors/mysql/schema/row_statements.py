@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.tokens import END, NAME, WORD
+from floodmark.connectors.mysql.schema.tokens import END, NAME, SIGN, WORD, first_word
+from floodmark.errors import DdlError
 
-_CHANGES_ROWS = re.compile(
-    r"\s*+(?>/\*.*?\*/\s*+)*+(?:INSERT|UPDATE|DELETE|REPLACE|LOAD|WITH)\b", re.IGNORECASE | re.DOTALL
-)
-_VERBS = words("INSERT REPLACE UPDATE DELETE LOAD")
+_CHANGES = words("INSERT REPLACE UPDATE DELETE LOAD")
+_VERBS = _CHANGES | words("WITH SELECT DO")
+_BEFORE = words("SET ANALYZE")
+"""What may stand before the words of a statement that changes rows."""
 _ENDS = {
     "INSERT": words("( VALUES VALUE SELECT SET TABLE WITH PARTITION"),
     "REPLACE": words("( VALUES VALUE SELECT SET TABLE WITH PARTITION"),
@@ -23,12 +24,25 @@ _ENDS = {
 """What ends the part of a statement that names the tables whose rows it changes."""
 
 
-def changes_rows(text: str) -> bool:
-    """Return whether a statement changes rows rather than tables."""
-    return _CHANGES_ROWS.match(text) is not None
+def changes_rows(text: str, session: Session, server: Server) -> bool:
+    """Return whether a statement of the log changes rows rather than tables.
+
+    Args:
+        text: it.
+        session: that it ran in.
+        server: that it ran on.
+    """
+    word = first_word(text, session, server)
+    if word in _BEFORE:
+        try:
+            cursor = _behind_settings(text, session, server)
+        except DdlError:
+            return False
+        word = cursor.next.value if cursor.next.kind == WORD else ""
+    return word in _VERBS
 
 
-def changed_tables(text: str, session: Session, server: Server) -> set[TableId]:
+def changed_tables(text: str, session: Session, server: Server) -> set[TableId] | None:
     """Return the tables whose rows a statement may change, and other names that stand beside theirs.
 
     Args:
@@ -36,14 +50,20 @@ def changed_tables(text: str, session: Session, server: Server) -> set[TableId]:
         session: that it ran in.
         server: that it ran on.
 
+    Returns:
+        None if the statement doesn't say which tables: the log has a function that changes rows as the query that
+        called it.
+
     Raises:
         DdlError: it has no tokens.
     """
-    cursor = Cursor(text, session, server)
+    cursor = _behind_settings(text, session, server)
     depth = 0
-    while cursor.next.kind != END and (depth or not cursor.sees_any(_VERBS)):
+    while cursor.next.kind != END and (depth or not cursor.sees_any(_CHANGES)):
         depth += cursor.sees("(") - cursor.sees(")")
         cursor.take()
+    if cursor.next.kind == END:
+        return None
     verb = cursor.take().value
     if verb == "LOAD":
         while cursor.next.kind != END and not cursor.accept("INTO", "TABLE"):
@@ -54,7 +74,21 @@ def changed_tables(text: str, session: Session, server: Server) -> set[TableId]:
 def fills_table(text: str, session: Session, server: Server) -> bool:
     """Return whether a statement that creates a table fills it too: else the log has the rows by themselves."""
     tokens = Cursor(text, session, server).tokens
-    return any(token.kind == WORD and token.value == "SELECT" for token in tokens)
+    kinds = [token.value if token.kind in (WORD, SIGN) else "" for token in tokens]
+    values = any(pair in (("VALUES", "("), ("VALUES", "ROW")) for pair in pairwise(kinds))
+    return "SELECT" in kinds or kinds.count("TABLE") > 1 or values
+
+
+def _behind_settings(text: str, session: Session, server: Server) -> Cursor:
+    """Return a cursor behind what only says how a statement is to be run."""
+    cursor = Cursor(text, session, server)
+    while cursor.next.kind == SIGN and cursor.next.value in ("(", ";"):
+        cursor.take()
+    cursor.skip_settings()
+    if cursor.accept("ANALYZE") and cursor.accept("FORMAT"):
+        cursor.accept("=")
+        cursor.take()
+    return cursor
 
 
 def _names(cursor: Cursor, ends: frozenset[str]) -> Iterator[TableId]:

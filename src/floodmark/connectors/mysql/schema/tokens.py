@@ -7,6 +7,7 @@ the corpus in the tests), so that these have a small grammar of their own.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.schema.session import Server, Session
@@ -81,29 +82,53 @@ def tokenize(text: str, session: Session, server: Server) -> list[Token]:
     Raises:
         DdlError: something in quotes or a comment does not end.
     """
-    tokens: list[Token] = []
-    scan = _SCANNERS[session.ansi_quotes, session.no_backslash_escapes].match
+    return [*scan(text, session, server), Token(END, "", "", len(text))]
+
+
+def first_word(text: str, session: Session, server: Server) -> str:
+    """Return the word in upper case that a statement begins with, behind comments; empty if it begins otherwise.
+
+    What comes behind it is not looked at, so that it costs nothing in a long statement.
+    """
+    try:
+        for token in scan(text, session, server):
+            if token.kind == WORD:
+                return token.value
+            if token.value not in ("(", ";"):
+                break
+    except DdlError:
+        return ""
+    return ""
+
+
+def scan(text: str, session: Session, server: Server) -> Iterator[Token]:
+    """Yield the tokens of a statement.
+
+    Raises:
+        DdlError: something in quotes or a comment does not end.
+    """
+    match = _SCANNERS[session.ansi_quotes, session.no_backslash_escapes].match
     at, end = 0, len(text)
     conditional = 0
     while at < end:
-        found = scan(text, at)
+        found = match(text, at)
         if found is None:
             raise DdlError(f"What begins at character {at + 1} of a statement does not end: {text[at : at + 60]!r}.")
         kind = str(found.lastgroup)
         piece = found[0]
         if kind == "word":
-            tokens.append(Token(WORD, piece.upper(), piece, at))
+            yield Token(WORD, piece.upper(), piece, at)
         elif kind == "sign":
-            tokens.append(Token(SIGN, piece, piece, at))
+            yield Token(SIGN, piece, piece, at)
         elif kind == "name":
             quote = piece[0]
-            tokens.append(Token(NAME, piece[1:-1].replace(quote + quote, quote), piece, at))
+            yield Token(NAME, piece[1:-1].replace(quote + quote, quote), piece, at)
         elif kind == "string":
-            tokens.append(Token(STRING, _unquoted(piece, session.no_backslash_escapes), piece, at))
+            yield Token(STRING, _unquoted(piece, session.no_backslash_escapes), piece, at)
         elif kind == "number":
-            tokens.append(Token(NUMBER, piece, piece, at))
+            yield Token(NUMBER, piece, piece, at)
         elif kind == "bits":
-            tokens.append(Token(BITS, _hexadecimal(found), piece, at))
+            yield Token(BITS, _hexadecimal(found), piece, at)
         elif kind == "open":
             if not _executed(piece, found["version"], server):
                 at = _end_of_comment(text, found.end())
@@ -111,13 +136,11 @@ def tokenize(text: str, session: Session, server: Server) -> list[Token]:
             conditional += 1
         elif kind == "close":
             if not conditional:
-                tokens.append(Token(SIGN, "*", "*", at))
+                yield Token(SIGN, "*", "*", at)
                 at += 1
                 continue
             conditional -= 1
         at = found.end()
-    tokens.append(Token(END, "", "", end))
-    return tokens
 
 
 def _executed(opening: str, version: str | None, server: Server) -> bool:
