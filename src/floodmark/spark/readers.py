@@ -138,9 +138,10 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
         LogGoneError: a file is missing.
         StateDirError: a file is damaged, or cannot be read.
     """
+    began = time.time()
     store = SegmentStore(partition.uri, partition.owner, partition.run)
     reader = _side(options).make_window_reader(options, _versions(options, schema))
-    failed = []
+    reports = []
     for chunk in partition.chunks:
         try:
             files = map(store.read, chunk["files"])
@@ -153,9 +154,15 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
             # Whatever it is, it must not stop the other tables.
             if options.errors_tables == "fail":
                 raise
-            failed.append(_failure(partition.part, chunk, 0, exc))
-    if failed:
-        ReportBox(partition.uri, partition.owner).write(partition.batch, failed)
+            reports.append(_failure(partition.part, chunk, 0, exc))
+    reports += _time(partition.part, began)
+    if reports:
+        ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def _time(part: Part, began: float) -> list[Report]:
+    """Return how long a task took, if the pace of a snapshot follows it."""
+    return [Report("time", (), "complete", began=began, ended=time.time())] if part == "incremental" else []
 
 
 class _Reading:
@@ -177,6 +184,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
         StateDirError: the report cannot be written.
     """
     reports = []
+    began = time.time()
     policy = RetryPolicy.from_options(options)
     with closing(_side(options).make_chunk_reader(options, _versions(options, schema))) as reader:
         for chunk in partition.chunks:
@@ -195,6 +203,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
                 if options.errors_tables == "fail" and report.outcome == "failed":
                     raise
                 reports.append(report)
+    reports += _time(partition.part, began)
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
 
 
