@@ -78,8 +78,12 @@ def test_a_wait_between_micro_batches_costs_no_rows(source: Source, points: str)
     """As a processing-time trigger waits, or a sink whose commit takes long, whatever the rows."""
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'v' FROM generate_series(1, 60000) g")
-    options = {"incremental_snapshot_chunk_size": "10", "snapshot_batch_target_ms": "100"}
-    query = query_of(source, incremental_snapshot_read_points=points, **options)
+    query = query_of(
+        source,
+        incremental_snapshot_read_points=points,
+        incremental_snapshot_chunk_size="10",
+        snapshot_batch_target_ms="100",
+    )
     query.drain()
     query.restart()
     signal(source, "execute-snapshot", data_collections=["public.t"])

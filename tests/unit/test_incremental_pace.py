@@ -59,7 +59,7 @@ class Query:
 
     def _reports(self) -> TaskReports:
         time = Report("time", (), "complete", began=0.0, ended=self.task_s)
-        chunks = {(number,): 0 for number in range(len(self.state.batch))}
+        chunks: dict[tuple[int, ...], int] = {(number,): 0 for number in range(len(self.state.batch))}
         return TaskReports([time] if self.tells else []).with_complete("incremental", chunks)
 
 
