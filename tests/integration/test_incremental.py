@@ -73,6 +73,18 @@ def test_a_look_at_very_many_tables_is_shared_out_among_micro_batches(
     assert query.offset["incremental"] is None
 
 
+def test_an_initial_snapshot_leaves_the_signal_table_out(source: Source) -> None:
+    source.execute(SIGNALS, "INSERT INTO signals VALUES ('old', 'log', '{}')")
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    query = query_of(source, snapshot_mode="initial")
+    read = [row["table"] for row in query.drain() if row["op"] == "r"]
+    signal(source, "log", message="new")
+    rows = query.drain()
+    query.stop()
+    assert read == ["t"]
+    assert [(row["table"], row["op"]) for row in rows] == [("signals", "c")]
+
+
 @pytest.mark.parametrize("points", ["exact", "watermarks"])
 def test_a_wait_between_micro_batches_costs_no_rows(source: Source, points: str) -> None:
     """As a processing-time trigger waits, or a sink whose commit takes long, whatever the rows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -335,9 +336,14 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
             return matches(self.table_include_list, name)
         return not matches(self.table_exclude_list, name)
 
+    @property
+    def signal_tables(self) -> Sequence[str]:
+        """The tables whose inserts are signals."""
+        return self.signal_data_collection if "source" in self.signal_enabled_channels else ()
+
     def takes_signals(self, schema: str, table: str) -> bool:
         """Tell whether a table's inserts are signals."""
-        return "source" in self.signal_enabled_channels and f"{schema}.{table}" in self.signal_data_collection
+        return f"{schema}.{table}" in self.signal_tables
 
     def skips(self, operation: str) -> bool:
         """Tell whether events of this operation (``c``, ``u``, ``d``, ``t``) are left out."""
