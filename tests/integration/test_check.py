@@ -180,6 +180,10 @@ def test_partitioned_tables(source: Source, conn: psycopg.Connection[Any]) -> No
     assert source.problems(table_include_list=r"public\.part_old") == {}
     problems = source.problems(table_include_list=r"public\.part_old", publish_via_partition_root="true")
     assert "root tables" in problems["tables"].fix
+    conn.execute("CREATE TABLE other (id int PRIMARY KEY)")
+    problems = source.problems(table_include_list=r"public\.(part|other)")
+    assert problems["tables"].status == "warning"
+    assert "public.part come as those of their partitions" in problems["tables"].finding
 
 
 def test_a_publication_for_all_tables_cannot_be_filtered(source: Source, conn: psycopg.Connection[Any]) -> None:
