@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from floodmark.connectors.mysql.server.log_status import log_status
 from floodmark.connectors.mysql.server.preflight import check_source
 from floodmark.findings import Finding
 from tests.integration.test_mysql_xa import Branch
+from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer
 
 TABLES = (
@@ -115,6 +117,45 @@ def test_a_table_that_keeps_its_history(prepared: MysqlServer) -> None:
         assert "history" not in findings(prepared, table__exclude__list="checked.kept")
     else:
         assert "history" not in findings(prepared)
+
+
+def test_foreign_keys_that_change_rows_by_themselves(prepared: MysqlServer, tmp_path: Path) -> None:
+    """What check says is what the log has."""
+    prepared.execute(
+        "CREATE TABLE checked.child (id INT PRIMARY KEY, parent INT, "
+        "FOREIGN KEY (parent) REFERENCES checked.keyed (id) ON DELETE CASCADE)",
+        "INSERT INTO checked.keyed VALUES (1)",
+        "INSERT INTO checked.child VALUES (7, 1)",
+    )
+    given = {"topic.prefix": "p", "state.dir": str(tmp_path), "database.include.list": "checked"}
+    query = InProcess({**prepared.options(), **given})
+    query.drain()
+    prepared.execute("DELETE FROM checked.keyed")
+    deleted = {row["table"] for row in query.drain() if row["op"] == "d"}
+    query.stop()
+    found = findings(prepared)
+    assert ("foreign keys" in found) == (deleted == {"keyed"})
+    assert deleted == ({"keyed"} if prepared.flavor == "mariadb" else {"keyed", "child"})
+    if prepared.flavor == "mariadb":
+        assert "checked.child" in found["foreign keys"].finding
+        assert "foreign keys" not in findings(prepared, table__exclude__list=r"checked\.child")
+
+
+def test_row_images_that_lack_what_an_event_needs(prepared: MysqlServer) -> None:
+    prepared.execute("CREATE TABLE checked.v (id INT PRIMARY KEY, d JSON, n INT, w INT AS (n + 1) VIRTUAL)")
+    assert {"JSON", "generated columns"}.isdisjoint(findings(prepared))
+    partial = "SET GLOBAL binlog_row_value_options = '{}'"
+    try:
+        prepared.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
+        if prepared.flavor == "mysql":
+            prepared.execute(partial.format("PARTIAL_JSON"))
+        found = findings(prepared)
+    finally:
+        prepared.execute("SET GLOBAL binlog_row_image = 'FULL'")
+        if prepared.flavor == "mysql":
+            prepared.execute(partial.format(""))
+    check = "JSON" if prepared.flavor == "mysql" else "generated columns"
+    assert "checked.v" in found[check].finding
 
 
 def test_a_replica_that_does_not_log_what_it_replicates() -> None:

@@ -150,3 +150,13 @@ def _compact(item: Column | Table) -> dict[str, Any]:
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_name(table: Table) -> str:
+    """Return a table's name as SQL has it."""
+    return f"{quote(table.database)}.{quote(table.name)}"

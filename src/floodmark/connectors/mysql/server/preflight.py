@@ -17,6 +17,7 @@ from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, log_end
 from floodmark.connectors.mysql.server.connection import Connection, connect, connection, run
 from floodmark.connectors.mysql.server.filters import REPLICA_VERSION, filtered, variables
+from floodmark.connectors.mysql.server.preflight_losses import losses
 from floodmark.errors import FloodmarkError
 from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
@@ -221,7 +222,7 @@ def _tables(conn: Connection, server: Server, options: BinlogOptions) -> list[Fi
     if keyless:
         text = f"Without a key: {name_list(keyless)}. Their events have no key, and incremental snapshots refuse them."
         findings.append(Finding("keys", "warning", text, "Add a primary key, or set message.key.columns."))
-    return findings + _versioned(conn, options)
+    return findings + _versioned(conn, options) + losses(conn, server, tables)
 
 
 def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:
