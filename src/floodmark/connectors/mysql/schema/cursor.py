@@ -128,6 +128,15 @@ class Cursor:
         self.at += 1
         return int(token.value)
 
+    def size(self) -> int:
+        """Return the number that comes next, of which the servers cut a fraction off."""
+        token = self.next
+        whole, _, fraction = token.value.partition(".")
+        if token.kind != NUMBER or not (whole + fraction).isdigit():
+            self.fail("a number")
+        self.at += 1
+        return int(whole or "0")
+
     def string(self) -> str:
         """Return the text in quotes that comes next; several in a row are one."""
         if self.next.kind == WORD and self.next.text.startswith("_") and self.ahead(1).kind == STRING:

@@ -200,12 +200,9 @@ def _parse_long(cursor: Cursor) -> ColumnType:
     if cursor.accept("VARBINARY"):
         return ColumnType("mediumblob", "LONG VARBINARY")
     words = ["LONG"]
-    for start in ("VARCHAR", "VARCHARACTER", "CHAR", "CHARACTER"):
-        if cursor.accept(start):
-            words.append(start)
-            if start.startswith("CHAR"):
-                cursor.expect("VARYING")
-                words.append("VARYING")
+    for names in (("VARCHAR",), ("VARCHARACTER",), ("CHAR", "VARYING"), ("CHARACTER", "VARYING")):
+        if cursor.accept(*names):
+            words += names
             break
     return ColumnType("mediumtext", " ".join(words))
 
@@ -214,7 +211,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
     if found.name in ("enum", "set"):
         found.values = _parse_labels(cursor)
     elif cursor.accept("("):
-        found.length = cursor.number()
+        found.length = cursor.size()
         if cursor.accept(","):
             found.scale = cursor.number()
         cursor.expect(")")
@@ -225,8 +222,10 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
     elif found.name == "decimal":
         found.length = 10 if found.length is None or found.length == 0 else found.length
         found.scale = found.scale or 0
-    elif found.name == "bit" and found.length is None:
-        found.length = 1
+    elif found.name == "bit":
+        found.length = found.length or 1
+    elif found.name in ("text", "blob") and found.length == 0 and cursor.server.mariadb:
+        found.length = None
     elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
