@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DEFAULT = "default"
+"""What MariaDB takes for the name of a character set or a collation: that of what is above, or of the character set."""
+
 DEFAULT_COLLATIONS = {
     "armscii8": "armscii8_general_ci",
     "ascii": "ascii_general_ci",

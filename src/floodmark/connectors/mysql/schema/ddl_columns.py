@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
 from floodmark.connectors.mysql.schema.literals import default_text
-from floodmark.connectors.mysql.schema.session import Session
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING, WORD
 
@@ -21,6 +20,8 @@ _ATTRIBUTES = words(
 _VALUED = words("COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED")
 
 _WITHOUT_EFFECT = (("WITH", "SYSTEM", "VERSIONING"), ("WITHOUT", "SYSTEM", "VERSIONING"), ("NOT", "SECONDARY"))
+_FIRST_OF_FOREIGN_COLUMNS = 90000
+"""MySQL's version from which on ``REFERENCES`` at a column is more than a word."""
 _ZERO_TIME = "0000-00-00 00:00:00"
 
 
@@ -32,7 +33,9 @@ class ColumnDefinition:
         optional: None if the statement doesn't tell.
         default_kind: ``none`` if the statement doesn't tell.
         row_time, row_end: whether it is a row's begin or end, or its end, in a table with system versioning.
-        primary, unique: whether the definition makes a key of the column.
+        primary, unique, foreign: whether the definition makes a key of the column.
+        foreign_name: that of the foreign key.
+        conditional: whether the statement says IF EXISTS or IF NOT EXISTS of it.
         place: ``""`` for FIRST, the name of the column that it comes after, or None.
     """
 
@@ -52,8 +55,10 @@ class ColumnDefinition:
     srid: int | None = None
     primary: bool = False
     unique: bool = False
+    foreign: bool = False
+    foreign_name: str | None = None
     place: str | None = None
-    if_not_exists: bool = False
+    conditional: bool = False
     literal_kind: str = STRING
 
     def column(self, charset: Charset, cursor: Cursor) -> Column:
@@ -62,7 +67,7 @@ class ColumnDefinition:
         type_.settle(charset, cursor.server, cursor.session)
         optional = self.optional if self.optional is not None else not (self.primary or self.row_time)
         default, kind, on_update = self.default, self.default_kind, self.on_update
-        if self.implicit_null(cursor.session):
+        if self.implicitly_required(cursor):
             optional = False
         written = None
         if kind == "literal" and default is not None:
@@ -97,9 +102,11 @@ class ColumnDefinition:
             written=written,
         )
 
-    def implicit_null(self, session: Session) -> bool:
+    def implicitly_required(self, cursor: Cursor) -> bool:
         """Whether it can't be NULL, for the session's timestamps can't unless they say so."""
-        return self.type.name == "timestamp" and not session.explicit_timestamps and self.optional is None
+        if self.generated is not None and cursor.server.mariadb:
+            return False
+        return self.type.name == "timestamp" and not cursor.session.explicit_timestamps and self.optional is None
 
     def literal(self) -> str:
         """Return the literal default as the server keeps it."""
@@ -116,27 +123,46 @@ class ColumnDefinition:
         self.default_kind, self.default, self.written, self.literal_kind = "literal", value, written, kind
 
 
-def settle_timestamps(definitions: Sequence[ColumnDefinition], session: Session) -> None:
-    """Give timestamps the defaults that sessions without ``explicit_defaults_for_timestamp`` give them."""
+def settle_timestamps(columns: Iterable[Column | ColumnDefinition], cursor: Cursor) -> None:
+    """Give timestamps the defaults that sessions without ``explicit_defaults_for_timestamp`` give them.
+
+    Args:
+        columns: all those of the table, in order: the first timestamp is special. Only definitions get a default.
+    """
+    if cursor.session.explicit_timestamps:
+        return
     first = True
-    for definition in definitions:
-        if definition.type.name != "timestamp" or session.explicit_timestamps:
-            continue
-        bare = definition.default_kind == "none" and not definition.on_update and definition.generated is None
-        if bare and not definition.optional and not definition.row_time:
-            digits = definition.type.scale
-            if first:
-                now = "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
-                definition.default_kind, definition.default, definition.on_update = "expression", now, True
-            else:
-                definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
-        first = False
+    for column in columns:
+        if isinstance(column, Column):
+            first = first and column.type != "timestamp"
+        elif column.type.name == "timestamp":
+            _settle_timestamp(column, first, cursor)
+            first = False
 
 
-def parse_column(cursor: Cursor) -> ColumnDefinition:
-    """Return the definition of the column that comes next, with its place."""
+def _settle_timestamp(definition: ColumnDefinition, first: bool, cursor: Cursor) -> None:
+    if definition.optional or definition.generated is not None or definition.row_time:
+        return
+    if definition.default_kind == "null" and cursor.server.mariadb:
+        definition.default_kind = "none"
+    if definition.default_kind != "none":
+        return
+    if first and not definition.on_update:
+        digits = definition.type.scale
+        now = "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
+        definition.default_kind, definition.default, definition.on_update = "expression", now, True
+    else:
+        definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
+
+
+def parse_column(cursor: Cursor, conditional: bool = False) -> ColumnDefinition:
+    """Return the definition of the column that comes next, with its place.
+
+    Args:
+        conditional: whether IF EXISTS or IF NOT EXISTS stands before it.
+    """
     name = cursor.column_name()
-    definition = ColumnDefinition(name, parse_type(cursor))
+    definition = ColumnDefinition(name, parse_type(cursor), conditional=conditional)
     if definition.type.serial:
         definition.optional, definition.auto_increment, definition.unique = False, True, True
     while _parse_attribute(cursor, definition):
@@ -207,14 +233,17 @@ def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
+    symbol = None
     if cursor.accept("CONSTRAINT") and not cursor.sees("CHECK") and cursor.is_name():
-        cursor.name()
+        symbol = cursor.name()
     if cursor.accept("CHECK"):
         cursor.in_parentheses()
         cursor.accept("NOT")
         cursor.accept("ENFORCED")
     elif cursor.sees("REFERENCES"):
         parse_references(cursor)
+        definition.foreign = cursor.server.mariadb or cursor.server.version >= _FIRST_OF_FOREIGN_COLUMNS
+        definition.foreign_name = symbol
     elif cursor.accept("SRID"):
         definition.srid = cursor.number()
     elif any(cursor.accept(*phrase) for phrase in _WITHOUT_EFFECT):
@@ -230,36 +259,47 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
     return True
 
 
-def parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
-    """Take what stands behind DEFAULT."""
+def parse_default(cursor: Cursor, definition: ColumnDefinition, altered: bool = False) -> None:
+    """Take what stands behind DEFAULT.
+
+    Args:
+        altered: whether it is ``ALTER COLUMN``'s, where MySQL takes a literal in parentheses for the literal, too.
+    """
     begin = cursor.next
     if cursor.sees("("):
         at = cursor.at
         text = cursor.in_parentheses()
-        if not (cursor.server.mariadb and _is_literal(cursor, definition, at)):
+        taken = (cursor.server.mariadb or altered) and _is_simple(cursor, definition, at)
+        if not taken:
             _set_expression(definition, text)
         return
-    if cursor.sees_any(NOW):
-        digits = parse_now(cursor)
-        _set_expression(definition, "CURRENT_TIMESTAMP" + (f"({digits})" if digits else ""))
-        return
-    if cursor.accept("NULL"):
-        definition.default_kind = "null"
-        return
-    if _parse_literal(cursor, definition) and _ends_here(cursor):
+    if _parse_simple(cursor, definition) and _ends_here(cursor):
         return
     cursor.at = cursor.tokens.index(begin)
     _skip_expression(cursor)
     _set_expression(definition, cursor.slice(cursor.tokens.index(begin), cursor.at - 1))
 
 
-def _is_literal(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:
-    """Take a literal in parentheses, which MariaDB takes for the literal; the cursor stands behind them."""
+def _parse_simple(cursor: Cursor, definition: ColumnDefinition) -> bool:
+    """Take the current time, NULL or a literal as the default; tell whether there was one."""
+    if cursor.sees_any(NOW):
+        digits = parse_now(cursor)
+        _set_expression(definition, "CURRENT_TIMESTAMP" + (f"({digits})" if digits else ""))
+    elif cursor.accept("NULL"):
+        definition.default_kind = "null"
+    else:
+        return _parse_literal(cursor, definition)
+    return True
+
+
+def _is_simple(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:
+    """Take what means the same without its parentheses; the cursor stands behind them."""
     end = cursor.at
     cursor.at = at
     while cursor.accept("("):
-        at += 1
-    found = _parse_literal(cursor, definition)
+        pass
+    expression = not cursor.server.mariadb and (cursor.sees_any(NOW) or cursor.sees("-"))
+    found = not expression and _parse_simple(cursor, definition)
     while found and cursor.at < end and cursor.accept(")"):
         pass
     found = found and cursor.at == end

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.schema.charsets import (
+    DEFAULT,
     binary_collation,
     charset_name,
     charset_of,
@@ -124,6 +125,10 @@ def choose_charset(
     charset: str | None, collation: str | None, default: Charset, server: Server, session: Session
 ) -> Charset:
     """Return what a declaration of a character set, a collation, both or none of them means."""
+    if charset == DEFAULT:
+        charset = default.charset
+    if collation == DEFAULT:
+        charset, collation = charset or default.charset, None
     if collation is None:
         if charset is None:
             return default
