@@ -52,6 +52,9 @@ def _comparable_column(column: Column, server: Server) -> Column:
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
+    if column.type == "float" and column.default_kind == "literal" and column.scale is None:
+        # It is printed with fewer digits than it has.
+        default = f"{float(column.default or 0):.5e}"
     scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
     return replace(column, length=length, scale=scale, default=default, declared=None, written=None)
 

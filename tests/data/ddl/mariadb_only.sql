@@ -201,3 +201,9 @@ SET SESSION explicit_defaults_for_timestamp = OFF, sql_mode = '';
 CREATE TABLE implicit_null (a TIMESTAMP DEFAULT NULL, b TIMESTAMP DEFAULT NULL, c TIMESTAMP AS (a));
 
 SET SESSION explicit_defaults_for_timestamp = ON, sql_mode = DEFAULT;
+
+SET SESSION sql_mode = 'TIME_ROUND_FRACTIONAL';
+
+CREATE TABLE other_fractions (a DATETIME DEFAULT '2020-12-31 23:59:59.6', b DATETIME(1) DEFAULT '2020-01-02 03:04:05.67', c TIME DEFAULT '10:11:12.9', d DATETIME DEFAULT 20200102030405.6);
+
+SET SESSION sql_mode = DEFAULT;

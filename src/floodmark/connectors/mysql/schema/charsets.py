@@ -128,6 +128,11 @@ _CODECS = {
 }
 
 
+def decoded(text: bytes, charset: str) -> str:
+    """Return a text of a statement that is in a character set of its own."""
+    return text.decode(python_codec(charset), "replace")
+
+
 def python_codec(collation: str) -> str:
     """Return Python's name of the encoding that a statement of a session with this collation is in."""
     return _CODECS.get(charset_of(collation) or "", "utf-8")

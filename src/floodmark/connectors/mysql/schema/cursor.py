@@ -33,6 +33,11 @@ class Cursor:
         self.at = 0
 
     @property
+    def rounds_seconds(self) -> bool:
+        """Whether fractions of seconds that a type has no room for are rounded, rather than cut off."""
+        return self.session.other_fractions == self.server.mariadb
+
+    @property
     def next(self) -> Token:
         """The next token."""
         return self.tokens[self.at]

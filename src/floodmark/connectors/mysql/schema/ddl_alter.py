@@ -7,7 +7,7 @@ from dataclasses import replace
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_clauses import Clauses, altered
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, parse_default
+from floodmark.connectors.mysql.schema.ddl_columns import parse_column
 from floodmark.connectors.mysql.schema.ddl_create import (
     TableOptions,
     column_keys,
@@ -17,6 +17,8 @@ from floodmark.connectors.mysql.schema.ddl_create import (
     parse_table_option,
     server_charset,
 )
+from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
 from floodmark.connectors.mysql.schema.ddl_keys import parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
@@ -185,7 +187,9 @@ def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
     elif cursor.accept("SET", "DEFAULT"):
         definition = ColumnDefinition(name, ColumnType("int", "INT"))
         parse_default(cursor, definition, altered=True)
-        clauses.edited.append((name, lambda column: _with_default(column, definition, automatic)))
+        clauses.edited.append(
+            (name, lambda column: _with_default(column, definition, automatic, cursor.rounds_seconds))
+        )
     elif cursor.accept("SET", "INVISIBLE"):
         clauses.edited.append((name, lambda column: replace(column, invisible=True)))
     elif cursor.accept("SET", "VISIBLE"):
@@ -232,16 +236,25 @@ def _without_default(column: Column, automatic: bool) -> Column:
     return replace(column, default=None, default_kind=kind, written=None, on_update=column.on_update and automatic)
 
 
-def _with_default(column: Column, definition: ColumnDefinition, automatic: bool) -> Column:
+def _with_default(column: Column, definition: ColumnDefinition, automatic: bool, rounds: bool) -> Column:
     """Return a column with another default.
 
     Args:
         automatic: whether an update goes on setting it to the current time, if it does.
+        rounds: whether fractions of seconds are rounded.
     """
     text, kind, written = definition.default, definition.default_kind, definition.written
     if kind == "literal" and text is not None:
-        type_ = ColumnType(column.type, "", column.length, column.scale, zerofill=column.zerofill, values=column.values)
-        kept = default_text(type_, definition.literal_kind, text)
+        type_ = ColumnType(
+            column.type,
+            "",
+            column.length,
+            column.scale,
+            zerofill=column.zerofill,
+            charset=column.charset,
+            values=column.values,
+        )
+        kept = default_text(type_, definition.literal_kind, text, rounds)
         text, written = kept, written if written != kept else None
     updated = column.on_update and automatic
     return replace(column, default=text, default_kind=kind, written=written, on_update=updated)

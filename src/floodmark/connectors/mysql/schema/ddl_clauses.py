@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.schema.charsets import max_bytes
 from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_create import TableOptions, finished
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, without_void
 from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset
 from floodmark.connectors.mysql.schema.schema import TableId

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, settle_timestamps
+from floodmark.connectors.mysql.schema.ddl_columns import parse_column
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, arranged, parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Draft

@@ -55,6 +55,7 @@ _OTHERS = frozenset(
 )
 _KNOWN = {*INTEGERS, *_APPROXIMATE, *CHARACTERS, *BLOBS, *TEMPORAL, *GEOMETRIES, *_OTHERS}
 AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
+_WITHOUT_LITERAL = {*TEXTS, *BLOBS, *GEOMETRIES, "json"}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
 
@@ -95,6 +96,11 @@ class ColumnType:
     def of_characters(self) -> bool:
         """Whether its values have a character set."""
         return self.name in CHARACTERS
+
+    @property
+    def without_literal(self) -> bool:
+        """Whether MySQL gives it no default that is a literal."""
+        return self.name in _WITHOUT_LITERAL
 
     def settle(self, default: Charset, server: Server, session: Session) -> None:
         """Give the type the character set it ends up with, and the type that follows from it."""
