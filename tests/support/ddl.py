@@ -38,7 +38,9 @@ def statements(name: str) -> list[str]:
 def comparable(table: Table, server: Server) -> Table:
     """Return a structure without what information_schema doesn't tell, or tells in its own words."""
     columns = tuple(_comparable_column(column, server) for column in table.columns)
-    indexes = tuple(sorted((index for index in table.indexes if index.unique), key=lambda index: index.name))
+    # It gives lengths to parts of indexes that are no keys, too, such as 32 to those over geometries.
+    plain = (replace(index, partial=index.partial and index.unique, made=False) for index in table.indexes)
+    indexes = tuple(sorted(plain, key=lambda index: index.name))
     return replace(table, columns=columns, indexes=indexes)
 
 
@@ -50,6 +52,9 @@ def _comparable_column(column: Column, server: Server) -> Column:
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
+    if column.type == "float" and column.default_kind == "literal" and column.scale is None:
+        # It is printed with fewer digits than it has.
+        default = f"{float(column.default or 0):.5e}"
     scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
     return replace(column, length=length, scale=scale, default=default, declared=None, written=None)
 

@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_default
+from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_alter import alter_table, skip_wait
 from floodmark.connectors.mysql.schema.ddl_create import (
@@ -13,7 +13,7 @@ from floodmark.connectors.mysql.schema.ddl_create import (
     finished,
     server_charset,
 )
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_parts, skip_index_options
+from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_parts, skip_index_options, without_void
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Applied, Change, Draft, Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
@@ -111,10 +111,10 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -
     columns, partial = parse_parts(cursor)
     skip_index_options(cursor)
     if table is not None:
-        key = KeyDefinition(name, columns, unique, partial, if_not_exists=only_new)
+        keys = without_void([KeyDefinition(name, columns, unique, partial, if_not_exists=only_new)], table.indexes)
         if replacing:
             table = replace(table, indexes=_without_index(table, name))
-        draft.put(finished(table, [key]))
+        draft.put(finished(table, keys))
         draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 
@@ -219,4 +219,6 @@ def _database_options(cursor: Cursor, before: Charset) -> Charset:
             collation = collation_name(cursor.string())
         else:
             cursor.take()
+    if charset == DEFAULT:
+        before = server_charset(cursor)
     return choose_charset(charset, collation, before, cursor.server, cursor.session)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, settle_timestamps
+from floodmark.connectors.mysql.schema.ddl_columns import parse_column
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, arranged, parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Draft
@@ -51,8 +52,10 @@ class TableOptions:
     comment: str | None = None
     sequence: bool = False
 
-    def chosen(self, default: Charset, cursor: Cursor) -> Charset:
-        """Return the table's character set, given that of its database."""
+    def chosen(self, default: Charset, cursor: Cursor, of_database: Charset) -> Charset:
+        """Return the table's character set, given what it has without these options, and that of its database."""
+        if self.charset == DEFAULT:
+            default = of_database
         return choose_charset(self.charset, self.collation, default, cursor.server, cursor.session)
 
 
@@ -64,19 +67,16 @@ class Elements:
     keys: list[KeyDefinition] = field(default_factory=list)
     periods: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def add_column(self, definition: ColumnDefinition) -> None:
-        """Take a column with the keys that its attributes make."""
-        self.columns.append(definition)
-        self.keys += column_keys(definition)
 
-
-def column_keys(definition: ColumnDefinition) -> list[KeyDefinition]:
+def column_keys(definition: ColumnDefinition, cursor: Cursor) -> list[KeyDefinition]:
     """Return the keys that a column's own attributes make."""
-    keys = []
-    if definition.primary:
-        keys.append(KeyDefinition(PRIMARY, (definition.name,), True))
-    if definition.unique:
-        keys.append(KeyDefinition(None, (definition.name,), True))
+    names: list[str | None] = [PRIMARY] if definition.primary else []
+    if definition.unique and not (definition.primary and cursor.server.mariadb):
+        names.append(None)
+    columns, conditional = (definition.name,), definition.conditional
+    keys = [KeyDefinition(name, columns, unique=True, if_not_exists=conditional) for name in names]
+    if definition.foreign:
+        keys.append(KeyDefinition(definition.foreign_name, columns, foreign=True, if_not_exists=conditional))
     return keys
 
 
@@ -99,8 +99,9 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
         cursor.fail("columns, which the log holds even for a table that is made from a query")
     if not cursor.sees("PARTITION") and not cursor.at_end():
         cursor.fail("an option of the table")
-    charset = options.chosen(database_charset(draft, database, cursor), cursor)
-    settle_timestamps(elements.columns, cursor.session)
+    of_database = database_charset(draft, database, cursor)
+    charset = options.chosen(of_database, cursor, of_database)
+    settle_timestamps(elements.columns, cursor)
     columns = [definition.column(charset, cursor) for definition in elements.columns]
     end = next((definition.name for definition in elements.columns if definition.row_end), None)
     if end is not None:
@@ -140,8 +141,12 @@ def _create_like(cursor: Cursor, draft: Draft, database: str, name: str) -> None
         draft.changed("CREATE", (database, name))
 
 
-def parse_elements(cursor: Cursor) -> Elements:
-    """Return the columns and keys in the parentheses that come next."""
+def parse_elements(cursor: Cursor, conditional: bool = False) -> Elements:
+    """Return the columns and keys in the parentheses that come next.
+
+    Args:
+        conditional: whether IF NOT EXISTS stands before them, for each of the columns.
+    """
     elements = Elements()
     cursor.expect("(")
     while True:
@@ -152,7 +157,9 @@ def parse_elements(cursor: Cursor) -> Elements:
             if key is not None:
                 elements.keys.append(key)
         else:
-            elements.add_column(parse_column(cursor))
+            definition = parse_column(cursor, conditional)
+            elements.columns.append(definition)
+            elements.keys += column_keys(definition, cursor)
         if not cursor.accept(","):
             break
     cursor.expect(")")
@@ -177,10 +184,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     cursor.accept("DEFAULT")
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept("CHARSET"):
         cursor.accept("=")
-        options.charset = None if cursor.accept("DEFAULT") else charset_name(cursor.string())
-        options.collation = None
-        if options.charset is None:
-            options.collation = server_charset(cursor).collation
+        options.charset = charset_name(cursor.string())
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
         options.collation = collation_name(cursor.string())

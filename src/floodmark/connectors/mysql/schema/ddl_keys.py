@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
@@ -22,7 +22,7 @@ class KeyDefinition:
         name: None if the server is to choose it.
         columns: the empty text stands for an expression.
         foreign: whether it is only what a foreign key needs.
-        if_not_exists: whether an index of this name makes it void.
+        if_not_exists: whether MariaDB leaves it out if there is an index of this name (:func:`without_void`).
     """
 
     name: str | None
@@ -31,6 +31,10 @@ class KeyDefinition:
     partial: bool = False
     foreign: bool = False
     if_not_exists: bool = False
+
+    def alike(self, other: KeyDefinition) -> bool:
+        """Tell whether both are primary keys, unique or plain."""
+        return self.unique == other.unique and (self.name == PRIMARY) == (other.name == PRIMARY)
 
 
 def sees_key(cursor: Cursor) -> bool:
@@ -129,6 +133,29 @@ def skip_index_options(cursor: Cursor) -> None:
                 return
 
 
+def without_void(new: Iterable[KeyDefinition], old: Sequence[Index]) -> list[KeyDefinition]:
+    """Return the keys that MariaDB doesn't leave out because of their ``IF NOT EXISTS``.
+
+    It looks at the names of the indexes before the statement, also of those that the statement drops; a key without a
+    name goes by that of its first column.
+
+    Args:
+        old: the indexes before the statement.
+    """
+    kept: list[KeyDefinition] = []
+    for key in new:
+        name = _wanted_name(key)
+        if not key.if_not_exists or not (
+            _named(old, name) or any(other.alike(key) and _wanted_name(other) == name for other in kept)
+        ):
+            kept.append(key)
+    return kept
+
+
+def _wanted_name(key: KeyDefinition) -> str:
+    return (key.name or key.columns[0]).lower()
+
+
 def arranged(columns: Sequence[Column], old: Iterable[Index], new: Iterable[KeyDefinition]) -> tuple[Index, ...]:
     """Return a table's indexes with the names and in the order that the server gives them.
 
@@ -137,26 +164,31 @@ def arranged(columns: Sequence[Column], old: Iterable[Index], new: Iterable[KeyD
         new: those that a statement adds.
     """
     names = {column.name.lower(): column.name for column in columns}
-    indexes = list(old)
-    foreign = []
-    for key in new:
-        parts = tuple(names.get(part.lower(), "") for part in key.columns)
-        key = replace(key, columns=parts)
-        if key.if_not_exists and key.name is not None and _named(indexes, key.name):
-            continue
-        if key.foreign:
-            foreign.append(key)
-            continue
-        indexes.append(Index(key.name or _free_name(parts, indexes), parts, key.unique, key.partial))
-    for key in foreign:
-        if not any(index.columns[: len(key.columns)] == key.columns for index in indexes):
+    keys = [replace(key, columns=tuple(names.get(part.lower(), "") for part in key.columns)) for key in new]
+    # What only a foreign key needs gives way to any other index that does, and to a later one of a foreign key.
+    indexes = [index for index in old if not (index.made and _covered(index.columns, keys))]
+    for key in _with_functional_names([key for key in keys if not key.foreign], indexes):
+        indexes.append(Index(key.name or _free_name(key.columns[0], indexes), key.columns, key.unique, key.partial))
+    for number, key in enumerate(keys, 1):
+        later = (other for other in keys[number:] if other.foreign)
+        if key.foreign and not _covered(key.columns, [*indexes, *later]):
             name = key.name
             if name is None or _named(indexes, name):
-                name = _free_name(key.columns, indexes)
-            indexes.append(Index(name, key.columns))
+                name = _free_name(key.columns[0], indexes)
+            indexes.append(Index(name, key.columns, made=True))
     required = {column.name for column in columns if not column.optional}
     virtual = {column.name for column in columns if column.generated == "virtual"}
     return tuple(sorted(indexes, key=lambda index: _rank(index, required, virtual)))
+
+
+def _with_functional_names(new: Sequence[KeyDefinition], old: Iterable[Index]) -> Iterator[KeyDefinition]:
+    """Yield keys; those over expressions have names, which the server chooses before those of all others."""
+    taken: list[Index | KeyDefinition] = [*old, *(key for key in new if key.name is not None)]
+    for key in new:
+        if key.name is None and "" in key.columns:
+            key = replace(key, name=_free_name(_FUNCTIONAL, taken))
+            taken.append(key)
+        yield key
 
 
 def _rank(index: Index, required: Collection[str], virtual: Collection[str]) -> tuple[bool, ...]:
@@ -167,12 +199,16 @@ def _rank(index: Index, required: Collection[str], virtual: Collection[str]) -> 
     return (False, not index.primary, nullable, generated, index.partial)
 
 
-def _named(indexes: Iterable[Index], name: str) -> bool:
-    return any(index.name.lower() == name.lower() for index in indexes)
+def _covered(columns: tuple[str, ...], others: Iterable[Index | KeyDefinition]) -> bool:
+    """Tell whether one of these indexes begins with these columns."""
+    return any(other.columns[: len(columns)] == columns for other in others)
 
 
-def _free_name(columns: tuple[str, ...], indexes: Sequence[Index]) -> str:
-    wanted = columns[0] or _FUNCTIONAL
+def _named(indexes: Iterable[Index | KeyDefinition], name: str) -> bool:
+    return any(index.name is not None and index.name.lower() == name.lower() for index in indexes)
+
+
+def _free_name(wanted: str, indexes: Sequence[Index | KeyDefinition]) -> str:
     name, number = wanted, 2
     while _named(indexes, name) or name.upper() == PRIMARY:
         name, number = f"{wanted}_{number}", number + 1
