@@ -9,16 +9,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from floodmark.config.common import CommonOptions
+from floodmark.rows.arrays import valid
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.structure import Structure
 from floodmark.rows.table_version import TableVersion
+
+NAMES = pa.list_(pa.field("element", pa.string()))
+
+NOTHING = pa.scalar([], NAMES)
 
 FIXED = [
     ("op", pa.string()),
     ("position", pa.string()),
     ("source_ts", pa.timestamp("us", tz="UTC")),
+    ("txid", pa.string()),
+    ("key", NAMES),
+    ("unavailable", NAMES),
 ]
 
 
@@ -41,24 +50,41 @@ class RowVersion(TableVersion):
         self._shown = {
             self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
         }
+        self._key_names = pa.scalar([self.names[index] for index in self._key_columns], NAMES)
 
     @property
     def tombstones(self) -> bool:
         """Typed rows have no tombstones."""
         return False
 
-    def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
+    def values(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
         """Return the rows' values in the schema's types; what the log lacks is null."""
         rows = len(columns[0].values) if columns else 0
         return [self._values(columns, field, rows) for field in self._type]
 
+    def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
+        """Return the rows' values in the schema's types, then the names of those that the log lacks."""
+        return [*self.values(columns), self._unavailable(columns, [column.unchanged for column in columns])]
+
     def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Any]:
-        """Return the old rows' values; what the log lacks is null."""
-        del complete
-        return self.encode(columns)
+        """Return the same of old rows.
+
+        Args:
+            columns: as the log holds them.
+            complete: whether all columns are in the log; otherwise null stands for what is missing.
+        """
+        if complete:
+            return self.encode(columns)
+        # What the log holds of such a row is its replica identity, which has no nulls.
+        lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
+        return [*self.values(columns), self._unavailable(columns, lacking)]
+
+    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
+        """Return the old row: its key tells which row of the target has the values that the log lacks."""
+        return before
 
     def keys(self, row: Sequence[Any], rows: int, bare: bool = False) -> pa.StringArray:
-        """Return no keys."""
+        """Return no keys: rows hold the columns themselves."""
         del row, bare
         return pa.nulls(rows, pa.string())
 
@@ -71,18 +97,41 @@ class RowVersion(TableVersion):
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
-        """Return the columns ``before`` and ``after``."""
+        """Return the columns ``before`` and ``after``, what the latter lacks (of a delete the former), and the key."""
         del operation, source, transaction
+        row = before if after is None else after
         return {
             "before": self._structure(before, rows),
             "after": self._structure(after, rows),
-            "key": self.keys([], rows),
+            "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-1],
+            "key": pa.repeat(self._key_names, rows),
         }
 
     def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
         if values is None:
             return pa.nulls(rows, self._type)
-        return pa.StructArray.from_arrays(list(values), fields=list(self._type))
+        return pa.StructArray.from_arrays(list(values[:-1]), fields=list(self._type))
+
+    def _unavailable(self, columns: Sequence[RawColumn], lacking: Sequence[NDArray[np.bool_] | None]) -> pa.ListArray:
+        """Return the names of the columns that the schema has and the rows lack, shape (rows,).
+
+        Args:
+            columns: the table's.
+            lacking: which rows lack each of them, shape (rows,); None if none does.
+        """
+        rows = len(columns[0].values) if columns else 0
+        found = [
+            (field.name, mask)
+            for field in self._type
+            if field.name in self._shown and (mask := lacking[self._shown[field.name][0]]) is not None
+        ]
+        if not found:
+            return pa.repeat(NOTHING, rows)
+        masks = np.stack([mask for _, mask in found], axis=1)
+        offsets = np.zeros(rows + 1, np.int32)
+        np.cumsum(masks.sum(axis=1), out=offsets[1:])
+        names = pa.array([name for name, _ in found], pa.string()).take(pa.array(np.nonzero(masks)[1]))
+        return pa.ListArray.from_arrays(pa.array(offsets), names, type=NAMES)
 
     def _values(self, columns: Sequence[RawColumn], field: pa.Field, rows: int) -> pa.Array:
         if field.name not in self._shown:

@@ -1,0 +1,77 @@
+"""Typed rows: what the log doesn't hold of a row is named, never passed off as NULL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.typed_rows import RowVersion
+from tests.unit.test_types_helpers import options, strings
+
+INT, TEXT = 23, 25
+TABLE = Relation(
+    1,
+    "s",
+    "t",
+    "d",
+    (Column("id", INT, -1, True, False), Column("a", TEXT, -1, False), Column("b", TEXT, -1, False)),
+    ("id",),
+    {},
+)
+ROW = pa.struct([("id", pa.int32()), ("b", pa.string()), ("a", pa.string())])
+
+
+def version(row: pa.StructType = ROW) -> RowVersion:
+    return RowVersion(TABLE, options(), row)
+
+
+def column(values: list[str | None], unchanged: list[int] | None = None) -> RawColumn:
+    return RawColumn(strings(values), None if unchanged is None else np.array(unchanged, bool))
+
+
+def made(rows: int, before: list[Any] | None, after: list[Any] | None, op: str = "u") -> list[dict[str, Any]]:
+    columns = version().columns(op, rows, before, after, [])
+    names = list(columns)
+    rows_made: list[dict[str, Any]] = pa.RecordBatch.from_arrays([columns[n] for n in names], names=names).to_pylist()
+    return rows_made
+
+
+def test_values_that_the_log_lacks_are_named() -> None:
+    columns = [
+        column(["1", "2", "3", "4"]),
+        column(["x", None, None, None], [0, 1, 0, 1]),
+        column([None, None, None, "y"], [1, 1, 0, 0]),
+    ]
+    rows = made(4, None, version().encode(columns))
+    assert [row["unavailable"] for row in rows] == [["b"], ["b", "a"], [], ["a"]]
+    assert [row["after"]["a"] for row in rows] == ["x", None, None, None]
+    assert [row["key"] for row in rows] == [["id"]] * 4
+
+
+def test_a_partial_old_row_of_a_delete_is_told_as_such() -> None:
+    columns = [column(["1", "2"]), column([None, None]), column([None, "known"])]
+    rows = made(2, version().encode_old(columns, complete=False), None, "d")
+    assert [row["unavailable"] for row in rows] == [["b", "a"], ["a"]]
+    rows = made(2, version().encode_old(columns, complete=True), None, "d")
+    assert [row["unavailable"] for row in rows] == [[], []]
+    assert rows[1]["before"] == {"id": 2, "b": "known", "a": None}
+
+
+def test_of_an_update_the_new_row_is_spoken_of() -> None:
+    old = version().encode_old([column(["1"]), column([None]), column([None])], complete=False)
+    rows = made(1, old, version().encode([column(["1"]), column(["x"]), column([None], [1])]))
+    assert rows[0]["unavailable"] == ["b"]
+
+
+def test_truncates_lack_nothing() -> None:
+    assert made(1, None, None, "t") == [{"before": None, "after": None, "unavailable": [], "key": ["id"]}]
+
+
+def test_columns_that_the_query_lacks_are_not_named() -> None:
+    narrow = version(pa.struct([("id", pa.int32()), ("a", pa.string())]))
+    columns = [column(["1"]), column([None], [1]), column([None], [1])]
+    assert narrow.columns("u", 1, None, narrow.encode(columns), [])["unavailable"].to_pylist() == [["a"]]
