@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +168,21 @@ def test_truncates_of_the_binlog_come_if_they_are_not_skipped(shop: MysqlServer,
     query.stop()
     assert [(row["op"], row["key"], row["unavailable"]) for row in rows] == [("t", ["id"], []), ("c", ["id"], [])]
     assert held(merge(target, rows)) == mysql_table(shop)
+
+
+def test_arrays_are_lists(source: Source) -> None:
+    source.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'fine')",
+        "CREATE TABLE t (id integer PRIMARY KEY, n integer[], w text[], d date[], p numeric(6,2)[], m mood[])",
+        """INSERT INTO t VALUES (1, '{1,NULL}', '{"a b",NULL}', '{2024-02-29}', '{1.5,NaN}', '{sad}')""",
+    )
+    query = rows_of(source)
+    rows = query.drain()
+    source.execute("INSERT INTO t VALUES (2, '{{1,2},{3,4}}', '[0:1]={x,y}', '{}', '{2.5}', NULL)")
+    rows += query.drain()
+    query.stop()
+    assert [row["after"] for row in rows] == [
+        {"id": 1, "n": [1, None], "w": ["a b", None], "d": [date(2024, 2, 29)], "p": None, "m": ["sad"]},
+        {"id": 2, "n": None, "w": ["x", "y"], "d": [], "p": [Decimal("2.50")], "m": None},
+    ]
+    assert [row["unrepresentable"] for row in rows] == [["p"], ["n"]]

@@ -10,9 +10,9 @@ import pyarrow as pa
 from floodmark.connectors.postgres.rows.relation import Column, Relation
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.typed_rows import RowVersion
-from tests.unit.test_types_helpers import options, strings
+from tests.unit.test_types_helpers import numeric_modifier, options, strings
 
-INT, TEXT = 23, 25
+INT, TEXT, NUMERIC, INTS = 23, 25, 1700, 1007
 TABLE = Relation(
     1,
     "s",
@@ -68,7 +68,23 @@ def test_of_an_update_the_new_row_is_spoken_of() -> None:
 
 
 def test_truncates_lack_nothing() -> None:
-    assert made(1, None, None, "t") == [{"before": None, "after": None, "unavailable": [], "key": ["id"]}]
+    assert made(1, None, None, "t") == [
+        {"before": None, "after": None, "unavailable": [], "unrepresentable": [], "key": ["id"]}
+    ]
+
+
+def test_values_that_the_type_does_not_hold_are_named() -> None:
+    table = Relation(
+        1, "s", "t", "d", (Column("n", NUMERIC, numeric_modifier(5, 2), False), Column("l", INTS, -1, False)), (), {}
+    )
+    row = pa.struct([("n", pa.decimal128(5, 2)), ("l", pa.list_(pa.int32()))])
+    numbers = RawColumn(strings(["1.50", "NaN", None, None]), np.array([False, False, False, True]))
+    lists = RawColumn(strings(["{{1},{2}}", "{{1}}", None, "{1,NULL}"]))
+    one = RowVersion(table, options(), row)
+    made = one.columns("c", 4, None, one.encode([numbers, lists]), [])
+    assert made["unrepresentable"].to_pylist() == [["l"], ["n", "l"], [], []]
+    assert made["unavailable"].to_pylist() == [[], [], [], ["n"]]
+    assert [value["l"] for value in made["after"].to_pylist()] == [None, None, None, [1, None]]
 
 
 def test_columns_that_the_query_lacks_are_not_named() -> None:

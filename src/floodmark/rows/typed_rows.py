@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from floodmark.config.common import CommonOptions
-from floodmark.rows.arrays import valid
+from floodmark.rows.arrays import Mask, valid
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.structure import Structure
 from floodmark.rows.table_version import TableVersion
@@ -28,6 +27,7 @@ FIXED = [
     ("txid", pa.string()),
     ("key", NAMES),
     ("unavailable", NAMES),
+    ("unrepresentable", NAMES),
 ]
 
 
@@ -58,13 +58,15 @@ class RowVersion(TableVersion):
         return False
 
     def values(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
-        """Return the rows' values in the schema's types; what the log lacks is null."""
-        rows = len(columns[0].values) if columns else 0
-        return [self._values(columns, field, rows) for field in self._type]
+        """Return the rows' values in the schema's types; what the log lacks or the type doesn't hold is null."""
+        return [values for values, _ in self._converted(columns)]
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
-        """Return the rows' values in the schema's types, then the names of those that the log lacks."""
-        return [*self.values(columns), self._unavailable(columns, [column.unchanged for column in columns])]
+        """Return the rows' values in the schema's types, then the names of those that are null without being NULL.
+
+        First of those that the log lacks, then of those that the type doesn't hold.
+        """
+        return self._encoded_rows(columns, [column.unchanged for column in columns])
 
     def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Any]:
         """Return the same of old rows.
@@ -77,7 +79,7 @@ class RowVersion(TableVersion):
             return self.encode(columns)
         # What the log holds of such a row is its replica identity, which has no nulls.
         lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
-        return [*self.values(columns), self._unavailable(columns, lacking)]
+        return self._encoded_rows(columns, lacking)
 
     def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
         """Return the old row: its key tells which row of the target has the values that the log lacks."""
@@ -103,47 +105,62 @@ class RowVersion(TableVersion):
         return {
             "before": self._structure(before, rows),
             "after": self._structure(after, rows),
-            "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-1],
+            "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-2],
+            "unrepresentable": pa.repeat(NOTHING, rows) if row is None else row[-1],
             "key": pa.repeat(self._key_names, rows),
         }
 
     def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
         if values is None:
             return pa.nulls(rows, self._type)
-        return pa.StructArray.from_arrays(list(values[:-1]), fields=list(self._type))
+        return pa.StructArray.from_arrays(list(values[:-2]), fields=list(self._type))
 
-    def _unavailable(self, columns: Sequence[RawColumn], lacking: Sequence[NDArray[np.bool_] | None]) -> pa.ListArray:
-        """Return the names of the columns that the schema has and the rows lack, shape (rows,).
+    def _encoded_rows(self, columns: Sequence[RawColumn], lacking: Sequence[Mask | None]) -> list[Any]:
+        rows = len(columns[0].values) if columns else 0
+        converted = self._converted(columns)
+        places = [self._shown.get(field.name) for field in self._type]
+        unavailable = [None if place is None else lacking[place[0]] for place in places]
+        return [
+            *(values for values, _ in converted),
+            self._named(unavailable, rows),
+            self._named([lost for _, lost in converted], rows),
+        ]
+
+    def _named(self, masks: Sequence[Mask | None], rows: int) -> pa.ListArray:
+        """Return the names of each row's columns that are masked, shape (rows,).
 
         Args:
-            columns: the table's.
-            lacking: which rows lack each of them, shape (rows,); None if none does.
+            masks: one for each of the schema's columns, shape (rows,); None: none of its rows.
+            rows: how many.
         """
-        rows = len(columns[0].values) if columns else 0
-        found = [
-            (field.name, mask)
-            for field in self._type
-            if field.name in self._shown and (mask := lacking[self._shown[field.name][0]]) is not None
-        ]
+        found = [(field.name, mask) for field, mask in zip(self._type, masks, strict=True) if mask is not None]
         if not found:
             return pa.repeat(NOTHING, rows)
-        masks = np.stack([mask for _, mask in found], axis=1)
+        each = np.stack([mask for _, mask in found], axis=1)
         offsets = np.zeros(rows + 1, np.int32)
-        np.cumsum(masks.sum(axis=1), out=offsets[1:])
-        names = pa.array([name for name, _ in found], pa.string()).take(pa.array(np.nonzero(masks)[1]))
+        np.cumsum(each.sum(axis=1), out=offsets[1:])
+        names = pa.array([name for name, _ in found], pa.string()).take(pa.array(np.nonzero(each)[1]))
         return pa.ListArray.from_arrays(pa.array(offsets), names, type=NAMES)
 
-    def _values(self, columns: Sequence[RawColumn], field: pa.Field, rows: int) -> pa.Array:
+    def _converted(self, columns: Sequence[RawColumn]) -> list[tuple[pa.Array, Mask | None]]:
+        """Return for each of the schema's columns its values, and which of them its type doesn't hold."""
+        rows = len(columns[0].values) if columns else 0
+        return [self._values(columns, field, rows) for field in self._type]
+
+    def _values(self, columns: Sequence[RawColumn], field: pa.Field, rows: int) -> tuple[pa.Array, Mask | None]:
         if field.name not in self._shown:
-            return pa.nulls(rows, field.type)
+            return pa.nulls(rows, field.type), None
         index, codec = self._shown[field.name]
         column = columns[index]
         values = codec.to_arrow(column.values)
+        lost = None
+        if values.null_count > column.values.null_count:
+            lost = valid(column.values) & ~valid(values)
         if column.unchanged is not None:
             values = pc.if_else(pa.array(np.asarray(column.unchanged)), pa.scalar(None, values.type), values)
         if values.type != field.type:
             values = pc.cast(values, field.type, safe=False)
-        return values
+        return values, lost
 
 
 @dataclass(frozen=True)
