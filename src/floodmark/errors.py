@@ -19,6 +19,7 @@
     ├── CheckpointError        the checkpoint belongs to another source or version
     ├── StateDirError          ``state.dir`` cannot be read or written
     │   └── DamagedFileError   a file in it is not what was written
+    ├── SchemaChangeError      the table of typed rows was altered while the query runs
     ├── DecodeError            a log record is not what the protocol says
     ├── DdlError               a statement of the log that changes tables cannot be understood
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
@@ -111,6 +112,10 @@ class StateDirError(FloodmarkError):
 
 class DamagedFileError(StateDirError):
     """A file in ``state.dir`` is not what was written: changed, cut off, or under another file's name."""
+
+
+class SchemaChangeError(FloodmarkError):
+    """The table of a query of typed rows has other columns than the query's rows."""
 
 
 class DecodeError(FloodmarkError):

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from floodmark.errors import SchemaChangeError
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge
@@ -186,3 +187,106 @@ def test_arrays_are_lists(source: Source) -> None:
         {"id": 2, "n": None, "w": ["x", "y"], "d": [], "p": [Decimal("2.50")], "m": None},
     ]
     assert [row["unrepresentable"] for row in rows] == [["p"], ["n"]]
+
+
+def test_an_added_column_ends_the_query_which_goes_on_with_it(source: Source) -> None:
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer, big text)", "INSERT INTO t VALUES (1, 1, 'x')")
+    query = rows_of(source)
+    target = merge({}, query.drain())
+    source.execute(
+        "INSERT INTO t VALUES (2, 2, 'y')",
+        "ALTER TABLE t ADD extra text",
+        "INSERT INTO t VALUES (3, 3, 'z', 'new')",
+    )
+    with pytest.raises(SchemaChangeError, match=r"public\.t is no longer .* it has the new column 'extra' \(string\)"):
+        query.drain()
+    # The offset of the micro-batch that failed was not committed.
+    query.restart()
+    rows = query.drain()
+    assert [(row["after"]["id"], row["after"]["extra"], row["unavailable"]) for row in rows] == [
+        (2, None, ["extra"]),
+        (3, "new", []),
+    ]
+    source.execute("UPDATE t SET extra = 'set' WHERE id = 2", "ALTER TABLE t DROP big", "DELETE FROM t WHERE id = 1")
+    with pytest.raises(SchemaChangeError, match=r"its column 'big' \(string\) is gone"):
+        query.drain()
+    query.restart()
+    rows += query.drain()
+    query.stop()
+    assert held(merge(target, rows), ("id", "v", "extra")) == table(source, "id, v, extra")
+
+
+def test_a_changed_type_ends_the_query_or_is_unavailable(source: Source) -> None:
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer, big text)", "INSERT INTO t VALUES (1, 1, '1')")
+    query, other = rows_of(source), rows_of(source, schema_changes="ignore_with_warning", slot_name="other")
+    query.drain()
+    other.drain()
+    source.execute(
+        "ALTER TABLE t ALTER v TYPE smallint, ALTER big TYPE integer USING big::integer", "UPDATE t SET v = 2, big = 3"
+    )
+    with pytest.raises(SchemaChangeError, match="its column 'v' was int32 and is int16, its column 'big' was string"):
+        query.drain()
+    query.restart()
+    assert [row["after"] for row in query.drain()] == [{"id": 1, "v": 2, "big": 3}]
+    rows = other.drain()
+    source.execute("ALTER TABLE t ALTER v TYPE text, ADD w integer", "UPDATE t SET v = 'a', w = 1")
+    rows += other.drain()
+    query.stop()
+    other.stop()
+    assert [(row["after"], row["unavailable"]) for row in rows] == [
+        ({"id": 1, "v": 2, "big": "3"}, []),
+        ({"id": 1, "v": None, "big": "3"}, ["v"]),
+    ]
+    assert other.offset["aside"] == []
+
+
+def test_a_dataframe_that_was_loaded_before_the_table_was_altered_is_refused(source: Source) -> None:
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+    query = rows_of(source)
+    source.execute("ALTER TABLE t ADD v integer")
+    with pytest.raises(
+        SchemaChangeError, match=r"since the DataFrame was loaded\): it has the new column 'v' \(int32\)"
+    ):
+        query.drain()
+    query.stop()
+
+
+def test_a_table_altered_during_its_snapshot_ends_the_query(source: Source) -> None:
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 2000) g",
+    )
+    query = rows_of(source, snapshot_chunk_bytes="8192", max_batch_rows="100")
+    target = merge({}, query.step())
+    source.execute("ALTER TABLE t ADD w integer DEFAULT 5", "UPDATE t SET v = 'new' WHERE id % 2 = 0")
+    with pytest.raises(SchemaChangeError, match="new column 'w'"):
+        query.drain()
+    query.restart()
+    merge(target, query.drain())
+    query.stop()
+    found = {(row[0]): row[1:] for row in table(source, "id, v, w")}
+    assert {key[0]: row["v"] for key, row in target.items()} == {key: v for key, (v, _) in found.items()}
+
+
+def test_altered_tables_of_the_binlog(shop: MysqlServer, tmp_path: Path) -> None:
+    def run(*statements: str) -> None:
+        shop.execute(*statements, database=DATABASE)
+
+    run("CREATE TABLE t (id int PRIMARY KEY, v int, big text)", "INSERT INTO t VALUES (1, 1, 'x')")
+    query = mysql_rows_of(shop, tmp_path)
+    target = merge({}, query.drain())
+    for changes, told in (
+        (
+            ("ALTER TABLE t ADD extra int AFTER id", "UPDATE t SET v = 2, extra = 7"),
+            "the new column 'extra' \\(int32\\)",
+        ),
+        (("ALTER TABLE t MODIFY v bigint", "INSERT INTO t VALUES (2, 8, 3, 'y')"), "'v' was int32 and is int64"),
+        (("ALTER TABLE t DROP big", "UPDATE t SET v = 5 WHERE id = 1"), "'big' \\(string\\) is gone"),
+    ):
+        run("UPDATE t SET v = v + 1", *changes)
+        with pytest.raises(SchemaChangeError, match=rf"{DATABASE}\.t is no longer .* {told}"):
+            query.drain()
+        query.restart()
+        merge(target, query.drain())
+    query.stop()
+    assert held(target, ("id", "extra", "v")) == mysql_table(shop, "id, extra, v")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.errors import SchemaChangeError
 from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.schema_changes import holds
 from floodmark.rows.typed_rows import RowVersion
 from tests.unit.test_types_helpers import numeric_modifier, options, strings
 
@@ -25,8 +29,8 @@ TABLE = Relation(
 ROW = pa.struct([("id", pa.int32()), ("b", pa.string()), ("a", pa.string())])
 
 
-def version(row: pa.StructType = ROW) -> RowVersion:
-    return RowVersion(TABLE, options(), row)
+def version(row: pa.StructType = ROW, settled: str = "", **given: str) -> RowVersion:
+    return RowVersion(TABLE, options(**given), row, settled)
 
 
 def column(values: list[str | None], unchanged: list[int] | None = None) -> RawColumn:
@@ -91,3 +95,61 @@ def test_columns_that_the_query_lacks_are_not_named() -> None:
     narrow = version(pa.struct([("id", pa.int32()), ("a", pa.string())]))
     columns = [column(["1"]), column([None], [1]), column([None], [1])]
     assert narrow.columns("u", 1, None, narrow.encode(columns), [])["unavailable"].to_pylist() == [["a"]]
+
+
+ALTERED = pa.struct([("id", pa.string()), ("a", pa.int32()), ("gone", pa.date32())])
+
+
+def test_an_altered_table_ends_the_query_and_is_named() -> None:
+    version().admit(None)
+    one = version(ALTERED, "0005")
+    one.admit("0005")
+    for place, when in (("0006", "at 0006 in the log"), (None, "when it was read")):
+        with pytest.raises(SchemaChangeError) as raised:
+            one.admit(place)
+        text = str(raised.value)
+        for part in (
+            "The table s.t is no longer",
+            when,
+            "it has the new column 'b' (string)",
+            "its column 'gone' (date32[day]) is gone",
+            "its column 'id' was string and is int32",
+            "its column 'a' was int32 and is string",
+            "schema.changes=ignore_with_warning",
+        ):
+            assert part in text
+
+
+def test_what_an_altered_table_cannot_fill_is_unavailable() -> None:
+    one = version(ALTERED, schema_changes="ignore_with_warning")
+    one.admit("0006")
+    columns = [column(["1", "2"]), column(["x", None]), column(["y", "z"])]
+    made = one.columns("u", 2, None, one.encode(columns), [])
+    assert made["after"].to_pylist() == [{"id": "1", "a": None, "gone": None}, {"id": "2", "a": None, "gone": None}]
+    assert made["unavailable"].to_pylist() == [["a", "gone"]] * 2
+    assert made["unrepresentable"].to_pylist() == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "expected"),
+    [
+        (pa.int64(), pa.int32(), True),
+        (pa.int32(), pa.int64(), False),
+        (pa.float64(), pa.int32(), True),
+        (pa.float64(), pa.int64(), False),
+        (pa.float64(), pa.float32(), True),
+        (pa.string(), pa.decimal128(5, 2), True),
+        (pa.string(), pa.bool_(), False),
+        (pa.decimal128(12, 2), pa.int32(), True),
+        (pa.decimal128(10, 2), pa.int32(), False),
+        (pa.decimal128(12, 4), pa.decimal128(10, 2), True),
+        (pa.decimal128(12, 4), pa.decimal128(10, 1), False),
+        (pa.date32(), pa.timestamp("us"), False),
+        (pa.list_(pa.int32()), pa.list_(pa.int32()), True),
+    ],
+)
+def test_which_types_hold_others(wanted: pa.DataType, kind: pa.DataType, expected: bool) -> None:
+    assert holds(wanted, kind) is expected
+    if expected:
+        one: Any = [1] if pa.types.is_list(kind) else Decimal(1) if pa.types.is_decimal(kind) else 1
+        pa.array([one, None], kind).cast(wanted)

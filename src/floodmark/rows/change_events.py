@@ -146,6 +146,8 @@ class ChangeEvents:
             after: the encoded new rows.
             sub: the events' place among those of their change.
         """
+        # The rows are in the log's order.
+        rows.version.admit(rows.changes.place(len(rows) - 1))
         block = None
         if rows.blocks is not None:
             later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))

@@ -169,6 +169,9 @@ class TableVersion:
             result.append(fragment)
         return result
 
+    def admit(self, place: str | None) -> None:
+        """Take rows at a place in the log; None: rows that were read. Events show any version of a table."""
+
     def left_by_create(self, before: Sequence[Any]) -> Sequence[Any] | None:
         """Return what the create of a changed key shows as its old row: nothing, as in Debezium.
 

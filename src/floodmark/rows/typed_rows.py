@@ -13,10 +13,14 @@ import pyarrow.compute as pc
 from floodmark.config.common import CommonOptions
 from floodmark.rows.arrays import Mask, valid
 from floodmark.rows.raw_column import RawColumn
+from floodmark.rows.schema_changes import differences, heed, holds
 from floodmark.rows.structure import Structure
 from floodmark.rows.table_version import TableVersion
 
 NAMES = pa.list_(pa.field("element", pa.string()))
+
+TABLE = b"table"
+"""Where a schema's metadata has the table's name."""
 
 NOTHING = pa.scalar([], NAMES)
 
@@ -31,25 +35,37 @@ FIXED = [
 ]
 
 
-def rows_schema(row: pa.StructType) -> pa.Schema:
-    """Return the columns of ``format=rows``."""
-    return pa.schema([*FIXED, ("before", row), ("after", row)])
+def rows_schema(table: str, row: pa.StructType) -> pa.Schema:
+    """Return the columns of ``format=rows``, for a table by its name."""
+    return pa.schema([*FIXED, ("before", row), ("after", row)], metadata={TABLE: table})
 
 
 class RowVersion(TableVersion):
     """A table version whose rows become typed structures of the query's schema.
 
-    Columns that the schema lacks are left out; columns that the table lacks are null.
+    Columns that the schema lacks are left out. Columns that the table lacks, or has with a type whose values the
+    schema's type doesn't hold, are null and unavailable.
+
+    Args:
+        structure: the table.
+        options: the source's options.
+        row: the schema's type of rows.
+        settled: up to this position in the log the table may be another one than the schema says.
     """
 
     holds_unknown = True
 
-    def __init__(self, structure: Structure, options: CommonOptions, row: pa.StructType) -> None:
+    def __init__(self, structure: Structure, options: CommonOptions, row: pa.StructType, settled: str = "") -> None:
         super().__init__(structure, options)
+        self._options = options
+        self._settled = settled
         self._type = row
         self._shown = {
             self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
         }
+        kinds = {name: codec.arrow_type for name, (_, codec) in self._shown.items()}
+        self._differences = differences(kinds, row)
+        self._absent = {f.name for f in row if f.name not in kinds or not holds(f.type, kinds[f.name])}
         self._key_names = pa.scalar([self.names[index] for index in self._key_columns], NAMES)
 
     @property
@@ -80,6 +96,16 @@ class RowVersion(TableVersion):
         # What the log holds of such a row is its replica identity, which has no nulls.
         lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
         return self._encoded_rows(columns, lacking)
+
+    def admit(self, place: str | None) -> None:
+        """Take rows at a place in the log, unless the table was altered; None: rows that were read.
+
+        Raises:
+            SchemaChangeError: it was, and ``schema.changes`` is ``fail``.
+        """
+        if self._differences and (place is None or place > self._settled):
+            when = "when it was read" if place is None else f"at {place} in the log"
+            heed(self._options, f"{self.structure.schema}.{self.structure.table}", self._differences, when)
 
     def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
         """Return the old row: its key tells which row of the target has the values that the log lacks."""
@@ -118,8 +144,10 @@ class RowVersion(TableVersion):
     def _encoded_rows(self, columns: Sequence[RawColumn], lacking: Sequence[Mask | None]) -> list[Any]:
         rows = len(columns[0].values) if columns else 0
         converted = self._converted(columns)
-        places = [self._shown.get(field.name) for field in self._type]
-        unavailable = [None if place is None else lacking[place[0]] for place in places]
+        unavailable = [
+            np.ones(rows, np.bool_) if field.name in self._absent else lacking[self._shown[field.name][0]]
+            for field in self._type
+        ]
         return [
             *(values for values, _ in converted),
             self._named(unavailable, rows),
@@ -148,7 +176,7 @@ class RowVersion(TableVersion):
         return [self._values(columns, field, rows) for field in self._type]
 
     def _values(self, columns: Sequence[RawColumn], field: pa.Field, rows: int) -> tuple[pa.Array, Mask | None]:
-        if field.name not in self._shown:
+        if field.name in self._absent:
             return pa.nulls(rows, field.type), None
         index, codec = self._shown[field.name]
         column = columns[index]
@@ -159,7 +187,7 @@ class RowVersion(TableVersion):
         if column.unchanged is not None:
             values = pc.if_else(pa.array(np.asarray(column.unchanged)), pa.scalar(None, values.type), values)
         if values.type != field.type:
-            values = pc.cast(values, field.type, safe=False)
+            values = pc.cast(values, field.type)
         return values, lost
 
 
@@ -169,7 +197,8 @@ class RowVersions:
 
     options: CommonOptions
     schema: pa.Schema
+    settled: str = ""
 
     def __call__(self, structure: Structure) -> TableVersion:
         """Return the version for a structure."""
-        return RowVersion(structure, self.options, self.schema.field("after").type)
+        return RowVersion(structure, self.options, self.schema.field("after").type, self.settled)

@@ -29,6 +29,7 @@ class LogPartition(InputPartition):
         aside: tables to leave out, as the log numbers them.
         only: the tables that are wanted; None: all.
         xmin: the oldest transaction that the source keeps rows for, if it is asked for.
+        settled: up to this position the table of typed rows may differ from them.
     """
 
     uri: str
@@ -41,6 +42,7 @@ class LogPartition(InputPartition):
     aside: tuple[int, ...] = ()
     only: tuple[int, ...] | None = None
     xmin: int | None = None
+    settled: str = ""
 
 
 @dataclass

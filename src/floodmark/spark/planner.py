@@ -53,6 +53,8 @@ from floodmark.spark.gaps import with_gaps
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
+from floodmark.spark.partitions import LogPartition
+from floodmark.spark.row_schema import RowSchema
 from floodmark.spark.starts import Start, decide, refuse_another_source, refuse_to_go_back
 from floodmark.spark.tasks import MicroBatchTasks, Task
 
@@ -77,6 +79,7 @@ class Planner:
         connector: the source.
         retry: the reconnect policy of capture.
         snapshotter: decides when a snapshot is taken and whether the log follows.
+        row_schema: whether the table of typed rows still has the query's columns.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Planner:
         retry: RetryPolicy,
         owner: str,
         snapshotter: Snapshotter,
+        row_schema: RowSchema,
     ) -> None:
         self._options = options
         self._connector = connector
@@ -114,6 +118,7 @@ class Planner:
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
+        self._row_schema = row_schema
         self._answered = False
         self._delayed = False
         self._opened = False
@@ -330,10 +335,16 @@ class Planner:
         if self._gone is not None:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
-        tasks = self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
+        making = partial(self._tasks_of, start, end)
+        tasks = self._retry.run(making, "planning the tasks of a micro-batch")
         if end.incremental is not None and end.incremental.batch and end.lane is None and not end.blocking:
             self._incremental.read_ahead(end.incremental, end.log)
         return tasks
+
+    def _tasks_of(self, start: Offset, end: Offset) -> list[Task]:
+        settled = self._row_schema.settled()
+        tasks = self._tasks.of(start, end)
+        return [replace(task, settled=settled) if isinstance(task, LogPartition) else task for task in tasks]
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""

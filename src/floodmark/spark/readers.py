@@ -20,6 +20,7 @@ from floodmark.errors import (
     ConnectError,
     LockTimeoutError,
     LogGoneError,
+    SchemaChangeError,
     StateDirError,
     StatementTimeoutError,
     describe,
@@ -62,12 +63,12 @@ def output_schema(options: CommonOptions) -> pa.Schema:
     return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
-def _versions(options: CommonOptions, schema: pa.Schema) -> VersionMaker:
+def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
     from floodmark.rows.typed_rows import RowVersions
 
-    return RowVersions(options, schema)
+    return RowVersions(options, schema, settled)
 
 
 def _segment(partition: LogPartition) -> SegmentData:
@@ -112,6 +113,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         LogGoneError: its segment is missing.
         StateDirError: its segment is damaged, or cannot be read.
         DecodeError: a record isn't what the protocol says.
+        SchemaChangeError: the table of typed rows was altered.
     """
     data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
@@ -119,7 +121,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
     dead: list[DeadLetter] | None = None if mode == "fail" else []
     yield from (
         _side(options)
-        .make_decoder(options, _versions(options, schema))
+        .make_decoder(options, _versions(options, schema, partition.settled))
         .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
     )
     if dead:
@@ -146,7 +148,7 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
             files = map(store.read, chunk["files"])
             log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
             yield from reader.read(chunk, files, log)
-        except (LogGoneError, StateDirError):
+        except (LogGoneError, StateDirError, SchemaChangeError):
             # The table is all right: its rows, or the log, are read again when the query is restarted.
             raise
         except Exception as exc:
@@ -187,7 +189,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
                     rows += batch.num_rows
                     yield batch
                 reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
-            except ConnectError:
+            except (ConnectError, SchemaChangeError):
                 raise
             except Exception as exc:
                 # Whatever it is, it must not stop the other tables.
