@@ -11,6 +11,7 @@
     │   ├── ConditionError     a signal's condition on rows has what it must not have
     │   ├── SlotBusyError      somebody else reads the replication slot
     │   ├── PrivilegeError     the account may not do what was asked for
+    │   ├── NoTableLeftError   every table of the query fails
     │   ├── UnreadableLogError the server can't read its log at a place
     │   ├── StatementTimeoutError  a statement took longer than the stream may wait
     │   │   └── LockTimeoutError   another session held a lock all the time
@@ -77,6 +78,10 @@ class SlotBusyError(SourceStateError):
 
 class PrivilegeError(SourceStateError):
     """The account may not do what was asked for."""
+
+
+class NoTableLeftError(SourceStateError):
+    """Every table of a query can't be read or decoded, so that nothing would be delivered any more."""
 
 
 class StatementTimeoutError(SourceStateError):

@@ -11,7 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.errors import SchemaChangeError
+import floodmark
+from floodmark.errors import NoTableLeftError, SchemaChangeError
+from floodmark.rows.structure import Structure
+from floodmark.rows.table_version import TableVersion
+from floodmark.rows.typed_rows import RowVersions
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge
@@ -290,3 +294,79 @@ def test_altered_tables_of_the_binlog(shop: MysqlServer, tmp_path: Path) -> None
         merge(target, query.drain())
     query.stop()
     assert held(target, ("id", "extra", "v")) == mysql_table(shop, "id, extra, v")
+
+
+@pytest.fixture
+def undecodable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of tables whose rows can't be decoded."""
+    names: set[str] = set()
+    made = RowVersions.__call__
+
+    def make(self: RowVersions, structure: Structure) -> TableVersion:
+        if structure.table in names:
+            raise ValueError("nobody knows this type")
+        return made(self, structure)
+
+    monkeypatch.setattr(RowVersions, "__call__", make)
+    return names
+
+
+def test_a_query_without_a_table_that_it_can_decode_ends(source: Source, undecodable: set[str]) -> None:
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer, big text)")
+    query = rows_of(source)
+    query.drain()
+    undecodable.add("t")
+    source.execute("INSERT INTO t VALUES (1, 1, 'x')")
+    query.restart()
+    for _ in range(2):
+        with pytest.raises(
+            NoTableLeftError, match=r"every table .* public\.t \(ValueError: nobody .*dead letters.*signal"
+        ):
+            query.drain()
+        query.restart()
+    undecodable.clear()
+    assert [row["after"]["id"] for row in query.drain()] == [1]
+    query.stop()
+
+
+def test_a_query_whose_table_cannot_be_read_ends(source: Source) -> None:
+    role = f"reader_{source.dbname}"
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        "CREATE PUBLICATION dbz_publication FOR ALL TABLES",
+    )
+    source.options["database.user"] = role
+    query = rows_of(source)
+    for _ in range(2):
+        with pytest.raises(NoTableLeftError, match=r'"public"\."t" \(.*permission denied'):
+            query.drain()
+        query.restart()
+    source.execute(f"GRANT SELECT ON t TO {role}")
+    assert [row["after"] for row in query.drain()] == [{"id": 1}]
+    query.stop()
+
+
+def test_a_table_that_was_set_aside_is_taken_back_by_a_signal(source: Source) -> None:
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    query = rows_of(source)
+    query.drain()
+    # As an earlier version, or a query of events, left it.
+    with psycopg.connect(source.conninfo) as conn:
+        row = conn.execute("SELECT 't'::regclass::oid::int8").fetchone()
+    assert row is not None
+    query.offset["aside"] = [{"name": "public.t", "oid": row[0], "what": "log", "error": "nobody knows"}]
+    query.restart()
+    with pytest.raises(NoTableLeftError, match=r"public\.t \(nobody knows\)"):
+        query.drain()
+    query.restart()
+    floodmark.signal(
+        {**source.options, "format": "rows", "table.include.list": "public.t"},
+        "execute-snapshot",
+        {"data-collections": ["public.t"]},
+    )
+    assert [(row["op"], row["after"]) for row in query.drain()] == [("r", {"id": 1})]
+    source.execute("INSERT INTO t VALUES (2)")
+    assert [(row["op"], row["after"]) for row in query.drain()] == [("c", {"id": 2})]
+    query.stop()

@@ -53,7 +53,7 @@ from floodmark.spark.gaps import with_gaps
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
-from floodmark.spark.partitions import LogPartition
+from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
 from floodmark.spark.row_schema import RowSchema
 from floodmark.spark.starts import Start, decide, refuse_another_source, refuse_to_go_back
 from floodmark.spark.tasks import MicroBatchTasks, Task
@@ -147,6 +147,8 @@ class Planner:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
+        if self._options.format == "rows" and not end.reads_tables:
+            self._aside.prove_any_left()
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
@@ -342,9 +344,17 @@ class Planner:
         return tasks
 
     def _tasks_of(self, start: Offset, end: Offset) -> list[Task]:
-        settled = self._row_schema.settled()
         tasks = self._tasks.of(start, end)
-        return [replace(task, settled=settled) if isinstance(task, LogPartition) else task for task in tasks]
+        if self._options.format == "events":
+            return tasks
+        settled = self._row_schema.settled()
+        first = end.snapshot is not None and not end.snapshot.blocking
+        for task in tasks:
+            if isinstance(task, LogPartition):
+                task.settled = settled
+            elif isinstance(task, ChunkPartition | WindowPartition):
+                task.required = first
+        return tasks
 
     def commit(self, end: Offset) -> None:
         """Release what is delivered: the only place where the source may discard log."""

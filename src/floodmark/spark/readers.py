@@ -30,6 +30,7 @@ from floodmark.events.gaps import gap_batch
 from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.log import get_logger
 from floodmark.rows.table_version import EventVersions, VersionMaker
+from floodmark.snapshot.aside import no_table_left
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.snapshot.reports import Outcome, Part, Report, ReportBox
 from floodmark.spark.partitions import (
@@ -114,6 +115,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         StateDirError: its segment is damaged, or cannot be read.
         DecodeError: a record isn't what the protocol says.
         SchemaChangeError: the table of typed rows was altered.
+        NoTableLeftError: the table of typed rows can't be decoded.
     """
     data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
@@ -128,6 +130,9 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
         for letter in dead if mode == "warn" else ():
             log.warning("record_is_left_out", table=letter.table, position=letter.position, error=letter.error)
+    if failed and options.format == "rows":
+        # There are no other tables to go on with, and the micro-batch is not delivered.
+        raise no_table_left({one.table: one.error for one in failed})
     if failed:
         reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
@@ -155,7 +160,10 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
             # Whatever it is, it must not stop the other tables.
             if options.errors_tables == "fail":
                 raise
-            failed.append(_failure(partition.part, chunk, 0, exc))
+            report = _failure(partition.part, chunk, 0, exc)
+            if partition.required:
+                raise no_table_left({report.table: report.error}) from exc
+            failed.append(report)
     if failed:
         ReportBox(partition.uri, partition.owner).write(partition.batch, failed)
 
@@ -196,6 +204,8 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
                 report = _failure(partition.part, chunk, rows, exc)
                 if options.errors_tables == "fail" and report.outcome == "failed":
                     raise
+                if partition.required and report.outcome == "failed":
+                    raise no_table_left({report.table: report.error}) from exc
                 reports.append(report)
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
 

@@ -25,25 +25,27 @@ class RowSchema:
 
     def __init__(self, options: CommonOptions, schema: pa.Schema, connector: Connector) -> None:
         self._options = options
-        self._row = schema.field("after").type if options.format == "rows" else pa.struct([])
+        self._schema = schema
         self._connector = connector
         self._settled: str | None = None
 
     def settled(self) -> str:
-        """Return a position up to which all versions of the table lead to the query's columns; empty for events.
+        """Return a position up to which all versions of the table lead to the query's columns.
 
         Raises:
             SchemaChangeError: the table has other columns by now, and ``schema.changes`` is ``fail``.
         """
         if self._settled is None:
-            self._settled = self._settle() if self._options.format == "rows" else ""
+            self._settled = self._settle()
         return self._settled
 
     def _settle(self) -> str:
         # In this order: what alters the table after it was looked at lies behind the position.
         position = self._connector.current_position()
         now = output_schema(self._options)
-        found = differences({field.name: field.type for field in now.field("after").type}, self._row)
+        found = differences(
+            {field.name: field.type for field in now.field("after").type}, self._schema.field("after").type
+        )
         if found:
             heed(self._options, now.metadata[TABLE].decode(), found, "since the DataFrame was loaded")
         return position
