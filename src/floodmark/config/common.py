@@ -35,6 +35,14 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
         OWN,
     )
+    schema_changes: Literal["fail", "ignore_with_warning"] = option(
+        "schema.changes",
+        "fail",
+        "With `format=rows`, when the table gets, loses or changes a column while the query runs: `fail` ends the "
+        "query with an error, and its next start has the table's columns of then. `ignore_with_warning` goes on with "
+        "the query's columns.",
+        OWN,
+    )
     table_include_list: Patterns = option(
         "table.include.list",
         (),

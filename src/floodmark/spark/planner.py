@@ -53,6 +53,8 @@ from floodmark.spark.gaps import with_gaps
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
+from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
+from floodmark.spark.row_schema import RowSchema
 from floodmark.spark.starts import Start, decide, refuse_another_source, refuse_to_go_back
 from floodmark.spark.tasks import MicroBatchTasks, Task
 
@@ -77,6 +79,7 @@ class Planner:
         connector: the source.
         retry: the reconnect policy of capture.
         snapshotter: decides when a snapshot is taken and whether the log follows.
+        row_schema: whether the table of typed rows still has the query's columns.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Planner:
         retry: RetryPolicy,
         owner: str,
         snapshotter: Snapshotter,
+        row_schema: RowSchema,
     ) -> None:
         self._options = options
         self._connector = connector
@@ -114,6 +118,7 @@ class Planner:
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
+        self._row_schema = row_schema
         self._answered = False
         self._delayed = False
         self._opened = False
@@ -142,6 +147,8 @@ class Planner:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
+        if self._options.format == "rows" and not end.reads_tables:
+            self._aside.prove_any_left()
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
@@ -330,9 +337,23 @@ class Planner:
         if self._gone is not None:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
-        tasks = self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
+        making = partial(self._tasks_of, start, end)
+        tasks = self._retry.run(making, "planning the tasks of a micro-batch")
         if end.incremental is not None and end.incremental.batch and end.lane is None and not end.blocking:
             self._incremental.read_ahead(end.incremental, end.log)
+        return tasks
+
+    def _tasks_of(self, start: Offset, end: Offset) -> list[Task]:
+        tasks = self._tasks.of(start, end)
+        if self._options.format == "events":
+            return tasks
+        settled = self._row_schema.settled()
+        first = end.snapshot is not None and not end.snapshot.blocking
+        for task in tasks:
+            if isinstance(task, LogPartition):
+                task.settled = settled
+            elif isinstance(task, ChunkPartition | WindowPartition):
+                task.required = first
         return tasks
 
     def commit(self, end: Offset) -> None:

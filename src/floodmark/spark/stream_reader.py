@@ -120,7 +120,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if self._planner is None:
             from floodmark.spark.planning import make_planner
 
-            self._planner = make_planner(self._options)
+            self._planner = make_planner(self._options, self._schema)
         return self._planner
 
 
