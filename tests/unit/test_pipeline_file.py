@@ -131,6 +131,9 @@ def test_rows_do_not_go_to_kafka() -> None:
         ("a: [", "is not YAML: line 1"),
         ("- a", "must hold a mapping"),
         ("", "must hold a mapping"),
+        ("a: 1\nb: 2\na: 3", "has the key 'a' twice, in lines 1 and 3"),
+        ("source:\n  slot.name: x\n  slot.name: x\n", "has the key 'source.slot.name' twice, in lines 2 and 3"),
+        ("sink: {options: {a: 1, a: 2}}", "has the key 'sink.options.a' twice, in lines 1 and 1"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, text: str, expected: str) -> None:

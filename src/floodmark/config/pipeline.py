@@ -136,6 +136,9 @@ def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"Cannot read the pipeline file {path}: {reason}.") from None
     try:
+        # Two steps, since only the tree of nodes knows a key that stands there twice.
+        tree = yaml.compose(text, yaml.BaseLoader)
+        _refuse_duplicates(tree, "", path)
         content = yaml.load(text, yaml.BaseLoader)
     except yaml.YAMLError as exc:
         raise ConfigError(f"The pipeline file {path} is not YAML: {_yaml_problem(exc)}.") from None
@@ -159,6 +162,22 @@ def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = 
         return Pipeline.model_validate(plain)
     except ValidationError as exc:
         raise _explain(exc) from None
+
+
+def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
+    """Refuse a key that a mapping has twice: YAML's reader would take the last one without a word."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise ConfigError(
+                f"The pipeline file {path} has the key '{where}{name}' twice, in lines {lines[name]} and {line}.",
+                "Remove one of them.",
+            )
+        lines[name] = line
+        _refuse_duplicates(value, f"{where}{name}.", path)
 
 
 def _plain(value: Any, where: str, environment: Mapping[str, str]) -> Any:
