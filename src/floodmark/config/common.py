@@ -27,7 +27,9 @@ _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 class CommonOptions(ColumnOptions, StreamOptions, ABC):
     """Options of the events, of the state directory and of the micro-batches."""
 
-    connector: str = option("connector", ..., "Which database to capture.", "connector.class")
+    connector: str = option(
+        "connector", ..., "Which database to capture. May be left out if `connector.class` is given.", "connector.class"
+    )
     format: Literal["events", "rows"] = option(
         "format",
         "events",
@@ -229,6 +231,14 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "same; its default is 10000",
         ge=1,
     )
+
+    @classmethod
+    def advice(cls, key: str) -> tuple[str, str]:
+        """Return what is to be said of an option that the connector lacks, and what to do about it."""
+        # The advice knows the options of all connectors, which are made from this model.
+        from floodmark.config.advice import advice
+
+        return advice(cls, key)
 
     @model_validator(mode="before")
     @classmethod

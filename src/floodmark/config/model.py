@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -15,6 +15,14 @@ from floodmark.errors import ConfigError
 
 SAME = "same"
 OWN = "none (Floodmark's own)"
+ALL_OPTIONS = "See the option reference for all options."
+
+_FORMER_VALUES = {
+    ("snapshot.mode", "exported"): "initial",
+    ("snapshot.mode", "never"): "no_data",
+    ("snapshot.mode", "schema_only"): "no_data",
+    ("snapshot.mode", "schema_only_recovery"): "recovery",
+}
 
 
 def option(name: str, default: Any, text: str, debezium: str = SAME, secret: bool = False, **limits: Any) -> Any:
@@ -127,10 +135,13 @@ class Options(BaseModel):
             family, member = cls._family(key, options)
             if family:
                 given.setdefault(family, {})[member] = value
+            elif name in given:
+                raise ConfigError(f"Option '{name}' is given twice: option names ignore case.", "Remove one of them.")
             elif name is not None:
                 given[name] = value
             elif not cls.accepts(key, value):
-                raise ConfigError(f"Unknown option '{_without_salt(key)}'.", _nearest(key, list(names.values())))
+                what, cure = cls.advice(key)
+                raise ConfigError(f"Unknown option '{_without_salt(key)}'{what}.", cure)
         try:
             return cls.model_validate(given)
         except ValidationError as exc:
@@ -140,6 +151,16 @@ class Options(BaseModel):
     def names(cls) -> list[str]:
         """Return the names of all options, in the order of their declaration."""
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def knows(cls, key: str) -> bool:
+        """Return whether an option is one of the model's, by its own name or as one of a family."""
+        return key.lower() in (name.lower() for name in cls.names()) or bool(cls._family(key, {})[0])
+
+    @classmethod
+    def advice(cls, key: str) -> tuple[str, str]:
+        """Return what is to be said of an option that the model lacks, and what to do about it."""
+        return "", nearest(key, cls.names()) or ALL_OPTIONS
 
     @classmethod
     def accepts(cls, key: str, value: str) -> bool:
@@ -175,14 +196,15 @@ class Options(BaseModel):
         }
 
 
+def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """Return a question that names the nearest of some names; nothing if none is near."""
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=cutoff)
+    return f"Did you mean '{close[0]}'?" if close else ""
+
+
 def _without_salt(key: str) -> str:
     """Return an option's name without the salt of a hash, which must not be shown."""
     return re.sub(r"(?i)(salt\.).*", r"\1…", key)
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f"Did you mean '{close[0]}'?" if close else "See the option reference for all options."
 
 
 def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError) -> ConfigError:
@@ -198,11 +220,17 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
     problem = f"Option '{name}'{shown} is not allowed:"
     choices = allowed_values(field)
     if choices:
-        close = difflib.get_close_matches(given.get(name, "").lower(), choices, n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
-        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.{hint}")
+        value = str(given.get(name, ""))
+        hint = _former_value(name, value, choices) or nearest(value, choices)
+        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
     reason = str(error["msg"]).removeprefix("Value error, ").strip()
     return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
+
+
+def _former_value(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return what a value that only Debezium 1.x has is called today; nothing if it is no choice now."""
+    today = _FORMER_VALUES.get((name, value.lower()))
+    return f"Debezium 1.x's '{value}' is '{today}' today." if today in choices else ""
 
 
 def allowed_values(field: FieldInfo) -> list[str]:
