@@ -9,17 +9,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicPartition
 from structlog.testing import CapturingLogger
 
-from floodmark.cli.environment import check_signals
+from floodmark.cli.environment import check_channels
 from floodmark.config.kafka_clients import librdkafka_settings
 from floodmark.config.load import load_options
-from floodmark.config.pipeline import Pipeline
 from floodmark.errors import ConfigError
 from floodmark.snapshot import signal_kafka
 from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
@@ -366,8 +364,7 @@ def test_wrong_options_are_named(options: dict[str, str], expected: str) -> None
 def test_check_tells_whether_a_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(**changed: str) -> list[tuple[str, str]]:
         given = {**OPTIONS, **{f"signal.{name.replace('_', '.')}": value for name, value in changed.items()}}
-        pipeline = cast(Pipeline, SimpleNamespace(options=load_options(given)))
-        return [(found.status, found.finding + found.fix) for found in check_signals(pipeline)]
+        return [(found.status, found.finding + found.fix) for found in check_channels(load_options(given))]
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"

@@ -117,7 +117,12 @@ class Pipeline(_Section):
     @property
     def is_local(self) -> bool:
         """Whether driver and executors are one process on this machine."""
-        return self.master.split("[")[0] == "local"
+        return is_local(self.master)
+
+
+def is_local(master: str) -> bool:
+    """Return whether a Spark master runs driver and executors as one process on this machine."""
+    return master.split("[")[0] == "local"
 
 
 def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
