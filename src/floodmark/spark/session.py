@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from floodmark.errors import FloodmarkError
+from floodmark.spark.failures import HIDE_TRACEBACK
 from floodmark.spark.jvmlog import JvmLog
 
 REQUIREMENT = "Java 17 or later must be installed; --verbose shows all that Spark wrote."
@@ -60,6 +61,8 @@ def spark_session(
     os.environ["PYSPARK_PYTHON"] = properties.get(
         "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
     )
+    if verbose:
+        os.environ.setdefault(HIDE_TRACEBACK, "")
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in properties.items():
         spark_conf.set(key, value)
