@@ -23,11 +23,11 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError
 from floodmark.findings import Finding
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.snapshot.notification_channels import notification_channels
+from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
 SCALA = "2.13"
 """The version of Scala that all of PySpark 4 is made with."""
-PYSPARK = (4, 3)
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
 _KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
@@ -95,14 +95,13 @@ def check_java() -> Finding:
 
 def check_pyspark() -> Finding:
     """Check PySpark's version."""
-    wanted = ".".join(map(str, PYSPARK))
-    fix = f"pip install 'pyspark=={wanted}.*'"
     try:
         found = version("pyspark")
+        require_spark(found)
     except PackageNotFoundError:
-        return Finding("PySpark", "error", "not installed", fix)
-    if tuple(int(part) for part in re.findall(r"\d+", found)[:2]) != PYSPARK:
-        return Finding("PySpark", "error", f"PySpark {found}; Floodmark works with {wanted}.", fix)
+        return Finding("PySpark", "error", "not installed", "Install it with: pip install pyspark")
+    except ConfigError as exc:
+        return Finding("PySpark", "error", exc.what, exc.cure)
     return Finding("PySpark", "ok", f"PySpark {found}")
 
 

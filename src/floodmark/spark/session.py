@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from floodmark.errors import FloodmarkError
 from floodmark.spark.failures import HIDE_TRACEBACK
 from floodmark.spark.jvmlog import JvmLog
+from floodmark.spark.versions import require_spark
 
 REQUIREMENT = "Java 17 or later must be installed; --verbose shows all that Spark wrote."
 PACKAGES = (
@@ -52,8 +53,9 @@ def spark_session(
         verbose: whether stack traces are passed on too.
 
     Raises:
-        FloodmarkError: Spark does not start.
+        FloodmarkError: Spark has another version than those that Floodmark works with, or does not start.
     """
+    require_spark()
     properties = {**QUIET, **conf}
     if properties.get("spark.master", "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource
 
 from floodmark.connectors.find import require_driver
 from floodmark.spark.failures import plainly
+from floodmark.spark.versions import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
@@ -35,6 +36,7 @@ class FloodmarkDataSource(DataSource):
     @plainly()
     def schema(self) -> StructType:
         """Return the columns that the options ask for; wrong options are found here, before any work."""
+        require_spark()
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from floodmark.config.load import is_batch, load_batch_options, load_options
