@@ -258,7 +258,7 @@ def test_a_former_name_of_another_connectors_option() -> None:
         ("postgres", "gtid.source.includes", "only the connectors 'mysql' and 'mariadb'. Remove it."),
         ("postgres", "binlog.buffer.size", "only the connectors 'mysql' and 'mariadb'. Remove it."),
         ("postgres", "log.mining.strategy", "one of Debezium's for Oracle, which Floodmark does not read. Remove it."),
-        ("mysql", "slot.nam", "Unknown option 'slot.nam'. See the option reference for all options."),
+        ("mysql", "slot.nam", "Unknown option 'slot.nam'. None has a name like it; docs/options.md lists them all."),
     ],
 )
 def test_options_of_other_connectors_say_so(connector: str, name: str, end: str) -> None:

@@ -90,7 +90,13 @@ def test_missing_variable_is_named() -> None:
         ({"zzz": "1"}, "Allowed: name, source, sink, checkpoint, trigger, spark."),
         (
             {"sink": {"type": "csv"}},
-            "Key 'sink.type' is not allowed: it must be one of console, json, parquet, kafka, noop.",
+            "Key 'sink.type' has the value 'csv', which is not allowed: it must be one of console, json, parquet, "
+            "kafka, noop.",
+        ),
+        ({"sink": {"type": "parqet"}}, "Did you mean 'parquet'?"),
+        (
+            {"trigger": {"once": "perhaps"}},
+            "Key 'trigger.once' has the value 'perhaps', which is not allowed: it must be true or false.",
         ),
         ({"sink": {"type": "json"}}, "Key 'sink.path' is required for the sink 'json'."),
         ({"sink": {"type": "noop", "path": "/x"}}, "Key 'sink.path' is not allowed for the sink 'noop'."),

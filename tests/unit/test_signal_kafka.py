@@ -345,7 +345,7 @@ def test_settings_are_debeziums_and_can_be_changed(monkeypatch: pytest.MonkeyPat
     [
         ({"signal.kafka.bootstrap.servers": ""}, "'signal.kafka.bootstrap.servers' is required"),
         ({"signal.kafka.topic": "a b"}, "'signal.kafka.topic' has the value 'a b'"),
-        ({"signal.kafka.poll.timeout.ms": "-1"}, "greater than or equal to 0"),
+        ({"signal.kafka.poll.timeout.ms": "-1"}, "at least 0"),
         ({"signal.consumer.sasl.jaas.config": "geheim"}, "'signal.consumer.sasl.username' and 'signal.consumer.sasl"),
         ({"signal.consumer.ssl.truststore.location": "geheim"}, "by 'signal.consumer.ssl.ca.location'"),
         ({"signal.consumer.enable.auto.commit": "true"}, "leave it out"),

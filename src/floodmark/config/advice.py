@@ -91,7 +91,11 @@ def advice(model: type[Options], key: str) -> tuple[str, str]:
     other = find(_OTHER_DATABASES, key)
     if other is not None:
         return f": it is one of Debezium's for {_OTHER_DATABASES[other]}, which Floodmark does not read", "Remove it."
-    return "", nearest(key, model.names()) or ALL_OPTIONS
+    close = nearest(key, model.names())
+    owner, dot, rest = key.partition(".")
+    if not close and dot and rest.lower() == "type":
+        return "", f"If '{owner}' is a converter, name it in 'converters'."
+    return "", close or ALL_OPTIONS
 
 
 def _now_called(key: str) -> str:

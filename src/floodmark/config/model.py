@@ -15,8 +15,11 @@ from floodmark.errors import ConfigError
 
 SAME = "same"
 OWN = "none (Floodmark's own)"
-ALL_OPTIONS = "See the option reference for all options."
+ALL_OPTIONS = "None has a name like it; docs/options.md lists them all."
 
+_RANGES = {"A-Z": "A to Z", "a-z": "a to z", "0-9": "0 to 9"}
+_UNITS = {".ms": "milliseconds", ".bytes": "bytes"}
+"""What numbers count, by the ends of options' names."""
 _FORMER_VALUES = {
     ("snapshot.mode", "exported"): "initial",
     ("snapshot.mode", "never"): "no_data",
@@ -66,7 +69,8 @@ def pattern_in(text: str) -> Pattern:
     try:
         return Pattern(text, ignore_case=True)
     except PatternError as exc:
-        raise ValueError(f"'{text}' is not a regular expression that can be used: {exc}") from None
+        hint = "; '.*' stands for any text" if text.startswith("*") else ""
+        raise ValueError(f"'{text}' is not a regular expression that can be used: {exc}{hint}") from None
 
 
 def _as_patterns(value: object) -> object:
@@ -216,15 +220,54 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
     field = next(f for f in cls.model_fields.values() if f.alias == name)
     if error["type"] == "missing":
         return ConfigError(f"Option '{name}' is required: {field.description}")
-    shown = "" if is_secret(field) else f" has the value '{given.get(name)}', which"
+    value = given.get(name)
+    # The name of a family's option doesn't tell which of them is wrong; the reason does.
+    shown = f" has the value '{value}', which" if isinstance(value, str) and not is_secret(field) else ""
     problem = f"Option '{name}'{shown} is not allowed:"
     choices = allowed_values(field)
     if choices:
-        value = str(given.get(name, ""))
-        hint = _former_value(name, value, choices) or nearest(value, choices)
+        hint = _former_value(name, str(value), choices) or nearest(str(value), choices)
         return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
+    return ConfigError(f"{problem} {_reason(name, field, error)}.")
+
+
+def _reason(name: str, field: FieldInfo, error: Mapping[str, Any]) -> str:
+    """Return what a value must be, as the user would say it."""
+    kind = str(error["type"])
+    if kind.startswith("bool"):
+        return "it must be true or false"
+    if kind.startswith("int") or kind in ("greater_than_equal", "less_than_equal"):
+        unit = next((f" of {words}" for end, words in _UNITS.items() if name.endswith(end)), "")
+        return f"it must be a whole number{unit}{limits(field)}"
+    if kind == "string_pattern_mismatch":
+        return _letters(str(error["ctx"]["pattern"]))
     reason = str(error["msg"]).removeprefix("Value error, ").strip()
-    return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
+    return f"{reason[:1].lower()}{reason[1:]}"
+
+
+def limits(field: FieldInfo) -> str:
+    """Return the limits of a number, to follow its type; nothing if it has none."""
+    low = next((item.ge for item in field.metadata if hasattr(item, "ge")), None)
+    high = next((item.le for item in field.metadata if hasattr(item, "le")), None)
+    if low is not None and high is not None:
+        return f", {low} to {high}"
+    return "" if low is None else f", at least {low}"
+
+
+def _letters(pattern: str) -> str:
+    """Return in words what texts match a pattern that is one class of characters, repeated."""
+    found = re.fullmatch(r"\^\[(.+)\](?:\{1,(\d+)\}|\+)\$", pattern)
+    if found is None:
+        return f"it must match {pattern}"
+    letters = found[1].replace("\\", "")
+    named = []
+    for sign, name in _RANGES.items():
+        if sign in letters:
+            letters = letters.replace(sign, "")
+            named.append(name)
+    most = f", and {found[2]} characters at most" if found[2] else ""
+    named += [f"'{letter}'" for letter in letters]
+    return f"it may hold only {', '.join(named)}{most}"
 
 
 def _former_value(name: str, value: str, choices: Sequence[str]) -> str:
