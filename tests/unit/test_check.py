@@ -9,7 +9,13 @@ import pytest
 
 import floodmark
 from floodmark.cli import environment
-from floodmark.cli.environment import check_channels, check_environment, check_packages, check_places
+from floodmark.cli.environment import (
+    check_channels,
+    check_checkpoint,
+    check_environment,
+    check_packages,
+    check_places,
+)
 from floodmark.config.load import load_options
 from floodmark.config.pipeline import parse_pipeline
 from floodmark.embedded import free_port
@@ -76,6 +82,20 @@ def test_directories_are_apart(tmp_path: Path) -> None:
     assert check_places(state, None, None) == []
     assert "is inside" in check_places("s3://b/state", "s3://b/state/cp", None)[0].finding
     assert check_places("s3://b/state", "/b/state/cp", "s3://c/state") == []
+
+
+def test_checkpoints_of_others(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    assert [item.status for item in check_checkpoint(str(tmp_path))] == ["ok"]
+    offsets.mkdir()
+    (offsets / "0").write_text('v1\n{}\n{"v": 99, "log": "0", "snapshot": null}\n')
+    (found,) = check_checkpoint(str(tmp_path))
+    assert (found.check, found.status) == ("checkpoint", "error")
+    assert "format version 99" in found.finding
+    (offsets / "1").write_text('v1\n{}\n{"topic": {"0": 5}}\n')
+    (found,) = check_checkpoint(f"file://{tmp_path}")
+    assert "is not the checkpoint of a Floodmark query" in found.finding
+    assert found.fix
 
 
 def test_a_pipeline_is_checked_for_all_of_that(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError
 from floodmark.findings import Finding
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.snapshot.notification_channels import notification_channels
+from floodmark.spark.offsets import Offset
 from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
@@ -40,7 +41,7 @@ def check_environment(pipeline: Pipeline) -> list[Finding]:
         check_java(),
         check_pyspark(),
         *check_state_dir(options, pipeline.master),
-        _writable("checkpoint", pipeline.checkpoint),
+        *check_checkpoint(pipeline.checkpoint),
         *check_places(options.state_dir, pipeline.checkpoint, pipeline.sink.path),
         *check_sink(pipeline),
         *check_channels(options),
@@ -59,7 +60,7 @@ def check_surroundings(options: CommonOptions, checkpoint: str | None, master: s
         check_java(),
         check_pyspark(),
         *check_state_dir(options, master),
-        *([_writable("checkpoint", checkpoint)] if checkpoint is not None else []),
+        *(check_checkpoint(checkpoint) if checkpoint is not None else []),
         *check_places(options.state_dir, checkpoint, None),
         *check_channels(options),
     ]
@@ -68,11 +69,28 @@ def check_surroundings(options: CommonOptions, checkpoint: str | None, master: s
 def last_offset(checkpoint: str) -> dict[str, Any] | None:
     """Return the source's newest offset in a query's checkpoint, if it has one that can be read."""
     try:
-        files = Checkpoint(checkpoint)
-        offsets = files.offsets()
-        return files.read_offset(offsets[-1]) if offsets else None
+        return _newest_offset(checkpoint)
     except CheckpointError:
         return None
+
+
+def check_checkpoint(uri: str) -> list[Finding]:
+    """Check that the checkpoint can be written, and that it is of a query of this Floodmark, if it is of any."""
+    writable = _writable("checkpoint", uri)
+    if writable.status == "ok":
+        try:
+            offset = _newest_offset(uri)
+            if offset is not None:
+                Offset.from_json(offset)
+        except CheckpointError as exc:
+            return [Finding("checkpoint", "error", exc.what, exc.cure)]
+    return [writable]
+
+
+def _newest_offset(uri: str) -> dict[str, Any] | None:
+    files = Checkpoint(uri)
+    offsets = files.offsets()
+    return files.read_offset(offsets[-1]) if offsets else None
 
 
 def check_java() -> Finding:
