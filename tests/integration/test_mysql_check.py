@@ -79,6 +79,25 @@ def test_the_wrong_connector_and_an_unreachable_server(prepared: MysqlServer) ->
     assert "not-it" not in wrong.finding
 
 
+def test_signal_tables(prepared: MysqlServer) -> None:
+    named: dict[str, Any] = {"signal__data__collection": "checked.signals"}
+    missing = findings(prepared, **named)["signal table"]
+    assert (missing.status, "does not exist" in missing.finding) == ("error", True)
+    prepared.execute("CREATE TABLE checked.signals (id varchar(42) PRIMARY KEY, type varchar(32))")
+    assert "has only id, type" in findings(prepared, **named)["signal table"].finding
+    prepared.execute("ALTER TABLE checked.signals ADD data varchar(2048)")
+    assert findings(prepared, **named)["signal table"].status == "ok"
+    assert findings(prepared, **named, incremental__snapshot__read__points="watermarks")["signal table"].status == "ok"
+
+
+def test_filters_that_match_nothing(prepared: MysqlServer) -> None:
+    database = findings(prepared, database__include__list="cheked")["tables"]
+    assert (database.status, "match no database" in database.finding) == ("warning", True)
+    assert database.fix.endswith("Did you mean 'checked'?")
+    table = findings(prepared, table__include__list=r"checked\.gone")["tables"]
+    assert (table.status, "match no table" in table.finding) == ("warning", True)
+
+
 def test_prepared_transactions(prepared: MysqlServer) -> None:
     login: dict[str, Any] = {}
     if prepared.flavor == "mysql":

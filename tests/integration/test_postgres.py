@@ -257,6 +257,31 @@ def test_back_pressure_pauses_and_loses_nothing(source: Source) -> None:
     assert len(rows) == 20000
 
 
+def test_reports_tell_that_rows_wait(source: Source) -> None:
+    source.execute(
+        "CREATE TABLE t (id integer PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 2000) g",
+    )
+    query = InProcess({**source.options, "snapshot.chunk.bytes": "8192", "max.batch.bytes": "8192"})
+    query.step()
+
+    def report() -> dict[str, Any]:
+        found = query.reader.reportLatestOffset()
+        assert found is not None
+        return found
+
+    assert query.offset["snapshot"] is not None
+    # Nothing is behind, or the log that waits: never "0 bytes" while rows do.
+    assert report()["lag_bytes"] != 0
+    assert report()["lag_seconds"] is None
+    source.execute("INSERT INTO t VALUES (3000, 'y')")
+    assert report()["lag_bytes"] > 0
+    query.drain()
+    assert report()["lag_seconds"] is not None
+    assert (report()["tables_set_aside"], report()["set_aside"]) == (0, [])
+    query.stop()
+
+
 @pytest.mark.parametrize("value", ["none", "u,d"])
 def test_skipped_operations(source: Source, value: str) -> None:
     source.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer)")

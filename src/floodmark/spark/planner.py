@@ -69,6 +69,8 @@ NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 ENDING_PATIENCE_S = 30.0
+SHOWN_ASIDE = 20
+"""How many of the tables that are set aside a report names; the offset has all."""
 
 
 class Planner:
@@ -131,6 +133,7 @@ class Planner:
         self._looked_at = 0.0
         self._late: frozenset[str] = frozenset()
         self._put_off = PutOff()
+        self._planned: Offset | None = None
         self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
@@ -144,6 +147,10 @@ class Planner:
             start: where it begins.
             rows: most log records in it; None: all there is.
         """
+        self._planned = self._latest_offset(start, rows)
+        return self._planned
+
+    def _latest_offset(self, start: Offset, rows: int | None) -> Offset:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
@@ -327,6 +334,7 @@ class Planner:
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
+        self._planned = end
         self._incremental.wait()
         planned_before = not self._opened
         whole = start.new or end.gap
@@ -362,21 +370,33 @@ class Planner:
         self._log.confirm(end.oldest)
 
     def report(self) -> dict[str, Any] | None:
-        """Return where the source's log ends and how far the query is behind it; None if the source is away."""
+        """Return where the source's log ends and how far the query is behind it; None if the source is away.
+
+        While a snapshot lets the log wait, the lag is that of the log behind the last offset; without any it is
+        unknown, since rows wait.
+        """
         self._incremental.wait()
         reached, commit_s = self._log.reached
+        planned = self._planned
+        waits = planned is not None and planned.snapshot is not None
+        if planned is not None and (waits or not reached):
+            reached = planned.log
         try:
             end = self._connector.current_position()
-            lag = self._connector.lag_bytes(reached) if reached else 0
+            lag: int | None = self._connector.lag_bytes(reached) if reached else 0
         except FloodmarkError:
             # The source is away, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
+        seconds: float | None = round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0
+        aside = planned.aside if planned is not None else ()
         return {
             "log": end,
-            "lag_bytes": lag,
-            "lag_seconds": round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0,
+            "lag_bytes": (lag or None) if waits else lag,
+            "lag_seconds": None if waits else seconds,
             "phase": "streaming" if self._log.started else "snapshot",
             "capture_paused": self._log.paused,
+            "tables_set_aside": len(aside),
+            "set_aside": [table.name for table in aside[:SHOWN_ASIDE]],
         }
 
     def stop(self) -> None:
