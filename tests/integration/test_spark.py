@@ -17,7 +17,7 @@ from floodmark.spark.ordering import order_by_key
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.patience import within
 
-WAIT_S = within(120)
+WAIT_S = int(within(120))
 
 
 @pytest.fixture

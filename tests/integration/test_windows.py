@@ -351,7 +351,7 @@ def test_in_spark(spark: SparkSession, source: Source, tmp_path: Path) -> None:
     def run() -> None:
         stream = spark.readStream.format("floodmark").options(**source.options, **base).load()
         writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "cp"))
-        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination(within(120))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination(int(within(120)))
 
     run()
     signal(source, "execute-snapshot", data_collections=["public.t"])
