@@ -439,6 +439,11 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             refused("no password", "connection failed: fe_sendauth: no password supplied"),
             refused("the wrong database", 'connection failed: FATAL:  database "shp" does not exist'),
             refused("the wrong role", 'connection failed: FATAL:  role "cdk" does not exist'),
+            refused(
+                "a role without REPLICATION",
+                "connection failed: FATAL:  permission denied to start WAL sender\n"
+                "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process.",
+            ),
             refused("the wrong host", "failed to resolve host 'db': [Errno -2] Name or service not known"),
             refused("the wrong port", "connection failed: Connection refused\n\tIs the server running?"),
             refused("TLS that isn't there", "connection failed: server does not support SSL, but SSL was required"),

@@ -29,6 +29,12 @@ AT = 'connection to server at "127.0.0.1", port 5432 failed: '
             'database "shp" does not exist',
             "Correct database.dbname.",
         ),
+        (
+            f"connection failed: {AT}FATAL:  permission denied to start WAL sender\n"
+            "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process.",
+            "permission denied to start WAL sender: Only roles with the REPLICATION attribute",
+            "ALTER ROLE … REPLICATION",
+        ),
         (f'connection failed: {AT}FATAL:  role "cdk" does not exist', 'role "cdk" does not exist', "database.user"),
         (f"connection failed: {AT}fe_sendauth: no password supplied", "no password supplied", "database.password."),
         (f"connection failed: {AT}Connection refused\n\tIs the server running?", "Connection refused", "database.port"),

@@ -26,6 +26,8 @@ _CAUSES = [
          "LOGIN and REPLICATION."),
         (r"the database system is |too many (clients|connections)|remaining connection slots",
          "Wait until the server is ready, or end connections that are not needed."),
+        (r"permission denied to start WAL sender|must be superuser or replication role",
+         "As a superuser: ALTER ROLE … REPLICATION (Amazon RDS: GRANT rds_replication TO …)."),
         (r"no pg_hba.conf entry", "Allow the connection in the server's pg_hba.conf, or correct database.user, "
          "database.dbname or database.sslmode."),
         (r"certificate|does not support SSL|private key file", _TLS),
@@ -39,11 +41,20 @@ _ATTEMPT = re.compile(
     r"(- host: .*?, hostaddr: '[^']*': )?(connection failed: )?"
     r"(connection to server (at|on socket) \"[^\"]*\"( \([^)]*\))?(, port \d+)? failed: )?(FATAL: +)?"
 )
+_CONTINUED = re.compile(r"\s|DETAIL:|HINT:")
+"""Lines that go on with the one before."""
+_QUESTION = "Is the server running"
+"""The cure asks for that."""
 
 
 def cause_of(text: str) -> tuple[str, str]:
     """Return the cause in libpq's message, as one line without a full stop, and what to do about it."""
-    lines = [_ATTEMPT.sub("", line.strip(), count=1) for line in text.splitlines() if line.strip()]
+    lines: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        if lines and _CONTINUED.match(line):
+            lines[-1] += "" if _QUESTION in line else f": {_CONTINUED.sub('', line, count=1).strip()}"
+        else:
+            lines.append(_ATTEMPT.sub("", line.strip(), count=1))
     for pattern, cure in _CAUSES:
         for line in lines:
             if pattern.search(line):
