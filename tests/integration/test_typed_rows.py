@@ -370,3 +370,75 @@ def test_a_table_that_was_set_aside_is_taken_back_by_a_signal(source: Source) ->
     source.execute("INSERT INTO t VALUES (2)")
     assert [(row["op"], row["after"]) for row in query.drain()] == [("c", {"id": 2})]
     query.stop()
+
+
+KINDS = (
+    "c0 int2, c1 int8, c2 float4, c3 float8, c4 numeric, c5 numeric(6,2), c6 numeric(5,-2), c7 money, c8 bool, c9 "
+    'bit(1), c10 bit(5), c11 varbit, c12 varbit(3), c13 bytea, c14 text, c15 varchar(9), c16 char(3), c17 "char", c18 '
+    "name, c19 json, c20 jsonb, c21 xml, c22 uuid, c23 date, c24 time, c25 time(3), c26 timetz, c27 timestamp, c28 "
+    "timestamp(3), c29 timestamptz, c30 timestamptz(0), c31 interval, c32 inet, c33 cidr, c34 macaddr, c35 macaddr8, "
+    "c36 point, c37 box, c38 path, c39 tsvector, c40 int4range, c41 tstzrange, c42 pg_lsn, c43 oid, c44 regclass, c45 "
+    "int2vector, c46 oidvector, c47 mood, c48 whole, c49 few, c50 pair, c51 int4[], c52 text[], c53 numeric(6,2)[], "
+    "c54 date[], c55 timestamptz[], c56 mood[], c57 whole[], c58 pair[], c59 box[]"
+)
+
+
+def test_every_type_is_the_same_in_the_catalog_and_in_the_log(source: Source) -> None:
+    source.execute(
+        "CREATE TYPE mood AS ENUM ('fine')",
+        "CREATE DOMAIN whole AS numeric(8,0)",
+        "CREATE DOMAIN few AS int4[]",
+        "CREATE TYPE pair AS (a int, b text)",
+        f"CREATE TABLE t (id serial PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED, {KINDS})",
+        "INSERT INTO t DEFAULT VALUES",
+    )
+    query = rows_of(source)
+    rows = query.drain()
+    source.execute(
+        "INSERT INTO t (c0) VALUES (7)",
+        "UPDATE t SET c45 = '1 2', c46 = '3', c36 = '(1,2)', c18 = 'n'",
+        "UPDATE t SET c49 = '{1,NULL}', c57 = '{2}', c58 = '{\"(1,b)\"}', c59 = '{(1,1),(0,0)}'",
+        "DELETE FROM t",
+    )
+    rows += query.drain()
+    query.stop()
+    assert [row["op"] for row in rows] == ["r", "c", *"uuuu", "d", "d"]
+    assert all(row["unavailable"] == row["unrepresentable"] == [] for row in rows[:6])
+    last = rows[5]["after"]
+    assert [last["c45"], last["c46"], last["c18"]] == ["1 2", "3", "n"]
+    assert [last["c49"], last["c57"], last["c58"]] == [[1, None], ["2"], ["(1,b)"]]
+    assert last["c59"] == ["(1,1),(0,0)"]
+
+
+MYSQL_KINDS = (
+    "ADD c0 bool, ADD c1 tinyint unsigned, ADD c2 smallint, ADD c3 smallint unsigned, ADD c4 mediumint unsigned "
+    "zerofill, ADD c5 int unsigned, ADD c6 bigint, ADD c7 bigint unsigned, ADD c8 decimal, ADD c9 decimal(6,2), ADD "
+    "c10 decimal(30,10) unsigned, ADD c11 float, ADD c12 float(7,3), ADD c13 double, ADD c14 double unsigned, ADD c15 "
+    "real, ADD c16 bit(1), ADD c17 bit(9), ADD c18 year, ADD c19 date, ADD c20 time, ADD c21 time(3), ADD c22 "
+    "datetime, ADD c23 datetime(6), ADD c24 timestamp NULL, ADD c25 timestamp(3) NULL, ADD c26 char(3), ADD c27 "
+    "varchar(9), ADD c28 tinytext, ADD c29 text, ADD c30 longtext, ADD c31 binary(3), ADD c32 varbinary(9), ADD c33 "
+    "blob, ADD c34 enum('a','b'), ADD c35 set('a','b'), ADD c36 json, ADD c37 geometry, ADD c38 point, ADD c39 "
+    "varchar(9) CHARACTER SET latin1, ADD c40 nchar(4)"
+)
+
+
+def test_every_type_is_the_same_in_the_catalog_and_in_statements(shop: MysqlServer, tmp_path: Path) -> None:
+    def run(*statements: str) -> None:
+        shop.execute(*statements, database=DATABASE)
+
+    run("CREATE TABLE t (id int PRIMARY KEY)")
+    query = mysql_rows_of(shop, tmp_path)
+    query.drain()
+    run(f"ALTER TABLE t {MYSQL_KINDS}, ADD w int AS (id * 2) STORED, ADD x int AS (id * 3) VIRTUAL")
+    run("INSERT INTO t (id) VALUES (1)")
+    with pytest.raises(SchemaChangeError, match="new column 'c0'"):
+        query.drain()
+    query.restart()
+    rows = query.drain()
+    # What is read from the catalog at the start, and what statements have made of it since, must be the same too.
+    run("INSERT INTO t (id) VALUES (2)", "ALTER TABLE t COMMENT 'x'", "UPDATE t SET c0 = 1", "DELETE FROM t")
+    rows += query.drain()
+    query.stop()
+    assert [row["op"] for row in rows] == ["c", "c", "u", "u", "d", "d"]
+    assert all(row["unavailable"] == [] for row in rows)
+    assert rows[1]["after"]["w"] == 4

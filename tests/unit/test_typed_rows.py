@@ -71,6 +71,13 @@ def test_of_an_update_the_new_row_is_spoken_of() -> None:
     assert rows[0]["unavailable"] == ["b"]
 
 
+def test_an_old_key_that_the_log_lacks_is_no_changed_key() -> None:
+    table = version(message_key_columns="s.t:a")
+    old = [column(["1", "2", "3"]), column(["x", None, "z"], [0, 1, 0]), column([None] * 3, [1, 1, 1])]
+    new = [column(["1", "2", "3"]), column(["y", "y", "z"]), column([None] * 3, [1, 1, 1])]
+    assert table.key_changed(old, new, complete=True).tolist() == [True, False, False]
+
+
 def test_truncates_lack_nothing() -> None:
     assert made(1, None, None, "t") == [
         {"before": None, "after": None, "unavailable": [], "unrepresentable": [], "key": ["id"]}

@@ -97,6 +97,18 @@ class RowVersion(TableVersion):
         lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
         return self._encoded_rows(columns, lacking)
 
+    def key_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False) -> Mask:
+        """Tell for each row whether both keys are known and differ, shape (rows,).
+
+        What the log lacks of an old row is not known to differ: a delete of no row would come, and a row of nowhere.
+        """
+        changed = super().key_changed(old, new, complete)
+        for index in self._key_columns:
+            lacking = old[index].unchanged
+            if lacking is not None:
+                changed = changed & ~lacking
+        return changed
+
     def admit(self, place: str | None) -> None:
         """Take rows at a place in the log, unless the table was altered; None: rows that were read.
 
