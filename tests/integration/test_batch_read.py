@@ -133,7 +133,7 @@ def test_columns_and_values(spark: SparkSession, source: Source, options: dict[s
         "how": "glad",
         "fixed": "ab   ",
         "data": bytearray(b"\x00\x01\xff"),
-        "tags": "{a,b}",
+        "tags": ["a", "b"],
     }
     assert set(second) == {None}
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from floodmark.connectors.postgres.rows.relation import Column, Relation
-from floodmark.errors import SchemaChangeError
+from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.schema_changes import holds
 from floodmark.rows.typed_rows import RowVersion
@@ -96,6 +96,14 @@ def test_values_that_the_type_does_not_hold_are_named() -> None:
     assert made["unrepresentable"].to_pylist() == [["l"], ["n", "l"], [], []]
     assert made["unavailable"].to_pylist() == [[], [], [], ["n"]]
     assert [value["l"] for value in made["after"].to_pylist()] == [None, None, None, [1, None]]
+
+
+def test_a_batch_read_refuses_arrays_that_lists_do_not_hold() -> None:
+    table = Relation(1, "s", "t", "d", (Column("l", INTS, -1, False),), (), {})
+    one = RowVersion(table, options(), pa.struct([("l", pa.list_(pa.int32()))]))
+    assert one.values([column(["{1}", None])])[0].to_pylist() == [[1], None]
+    with pytest.raises(DecodeError, match=r"column 'l' of s\.t has an array .*column\.exclude\.list"):
+        one.values([column(["{1}", "{{1}}"])])
 
 
 def test_columns_that_the_query_lacks_are_not_named() -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.config.common import CommonOptions
+from floodmark.errors import DecodeError
 from floodmark.rows.arrays import Mask, valid
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.schema_changes import differences, heed, holds
@@ -74,8 +75,21 @@ class RowVersion(TableVersion):
         return False
 
     def values(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
-        """Return the rows' values in the schema's types; what the log lacks or the type doesn't hold is null."""
-        return [values for values, _ in self._converted(columns)]
+        """Return the values of a batch read's rows in the schema's types; other odd values than arrays are null.
+
+        Raises:
+            DecodeError: a list can't hold an array.
+        """
+        converted = self._converted(columns)
+        for field, (_, lost) in zip(self._type, converted, strict=True):
+            if lost is not None and pa.types.is_list(field.type):
+                raise DecodeError(
+                    f"The column '{field.name}' of {self.structure.schema}.{self.structure.table} has an array of more "
+                    "than one dimension, or with an element that its type doesn't hold.",
+                    "Leave the column out (column.exclude.list, or the columns given by .schema(…)), or such rows "
+                    "(batch.where).",
+                )
+        return [values for values, _ in converted]
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
         """Return the rows' values in the schema's types, then the names of those that are null without being NULL.
