@@ -219,3 +219,8 @@ def test_a_default_is_converted_to_bytes_with_its_column() -> None:
         "CREATE TABLE t (a VARCHAR(5) CHARACTER SET latin1 DEFAULT '\u00e4')", "ALTER TABLE t CONVERT TO CHARSET binary"
     )
     assert (found.columns[0].type, found.columns[0].default) == ("varbinary", "0xE4")
+
+
+def test_a_number_that_is_too_long_for_its_column_is_cut_on_mariadb() -> None:
+    texts = ("CREATE TABLE t (a CHAR)", "ALTER TABLE t ALTER a SET DEFAULT 1e2")
+    assert table(*texts, server=MARIADB).columns[0].default == "1"
