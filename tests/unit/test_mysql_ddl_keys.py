@@ -241,3 +241,14 @@ def test_new_columns_are_converted_too() -> None:
 def test_an_option_that_ends_with_the_statement_is_an_error(text: str) -> None:
     with pytest.raises(DdlError, match="found its end"):
         table(text)
+
+
+def test_a_table_like_another_has_its_indexes_sorted() -> None:
+    texts = (
+        ORDERED.format(type="VARCHAR(9)", null="", part="(5)", hash=""),
+        "ALTER TABLE t MODIFY b INT NOT NULL",
+        "CREATE TABLE u LIKE t",
+        "RENAME TABLE t TO v, u TO t",
+    )
+    assert table(*texts[:2], server=MARIADB).key == ("a",)
+    assert table(*texts, server=MARIADB).key == ("b",)

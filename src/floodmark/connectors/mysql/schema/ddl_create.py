@@ -138,7 +138,8 @@ def server_charset(cursor: Cursor) -> Charset:
 def _create_like(cursor: Cursor, draft: Draft, database: str, name: str) -> None:
     origin = draft.find(cursor.table_name())
     if origin is not None:
-        draft.put(replace(origin, database=database, name=name))
+        how = Sorting.MARIADB if cursor.server.mariadb else Sorting.MYSQL
+        draft.put(finished(replace(origin, database=database, name=name), [], how))
         draft.changed("CREATE", (database, name))
 
 
