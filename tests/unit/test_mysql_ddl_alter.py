@@ -172,3 +172,55 @@ def test_a_database_s_default_charset_is_the_server_s() -> None:
     ):
         schema = ddl.apply(schema, text, session, MARIADB).schema
         assert schema.databases["db"].collation == expected
+
+
+def test_what_was_there_gets_mariadb_s_time_of_changes_too() -> None:
+    created = table("CREATE TABLE t (a INT, b TIMESTAMP NOT NULL, c TIMESTAMP NOT NULL, KEY k (a))")
+    schema = Schema(DATABASES, {("db", "t"): created})
+    for text in ("ALTER TABLE t ADD d INT", "CREATE INDEX i ON t (a)", "DROP INDEX k ON t", "ALTER TABLE t RENAME u"):
+        changed = ddl.apply(schema, text, UNTOLD, MARIADB).schema.tables
+        (found,) = changed.values()
+        expected = (None, False) if "RENAME" in text else NOW
+        assert [of_time(column) for column in found.columns[1:3]] == [expected, (None, False)]
+
+
+@pytest.mark.parametrize("type_", ["DATETIME", "TIMESTAMP"])
+def test_a_required_time_that_updates_set_begins_at_zero_on_mariadb(type_: str) -> None:
+    text = f"CREATE TABLE t (a {type_} NOT NULL ON UPDATE NOW())"
+    assert of_time(table(text).columns[0]) == (None, True)
+    assert of_time(table(text, server=MARIADB).columns[0]) == ("0000-00-00 00:00:00", True)
+
+
+def test_updates_go_on_where_the_default_was_not_the_current_time() -> None:
+    texts = ("CREATE TABLE t (a DATETIME DEFAULT '2020-01-01' ON UPDATE NOW())", "ALTER TABLE t ALTER a DROP DEFAULT")
+    assert table(*texts, server=MARIADB).columns[0].on_update
+
+
+def test_a_generated_column_has_no_default() -> None:
+    text = "CREATE TABLE t (a INT AS (1))"
+    for clause in ("SET DEFAULT 5", "DROP DEFAULT"):
+        (column,) = table(text, f"ALTER TABLE t ALTER a {clause}", server=MARIADB).columns
+        assert (column.default_kind, column.default) == ("none", None)
+
+
+def test_mariadb_may_define_a_column_again_that_it_adds() -> None:
+    clauses = "ADD b INT, ADD c INT, MODIFY b TEXT, ADD d INT, CHANGE c e INT FIRST"
+    found = table("CREATE TABLE t (a INT)", f"ALTER TABLE t {clauses}", server=MARIADB)
+    assert [(column.name, column.type) for column in found.columns] == [
+        ("e", "int"),
+        ("a", "int"),
+        ("b", "text"),
+        ("d", "int"),
+    ]
+
+
+def test_a_default_is_converted_to_bytes_with_its_column() -> None:
+    found = table(
+        "CREATE TABLE t (a VARCHAR(5) CHARACTER SET latin1 DEFAULT '\u00e4')", "ALTER TABLE t CONVERT TO CHARSET binary"
+    )
+    assert (found.columns[0].type, found.columns[0].default) == ("varbinary", "0xE4")
+
+
+def test_a_number_that_is_too_long_for_its_column_is_cut_on_mariadb() -> None:
+    texts = ("CREATE TABLE t (a CHAR)", "ALTER TABLE t ALTER a SET DEFAULT 1e2")
+    assert table(*texts, server=MARIADB).columns[0].default == "1"

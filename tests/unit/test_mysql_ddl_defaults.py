@@ -111,6 +111,8 @@ def test_an_empty_default_of_a_text_counts_on_mariadb_alone(type_: str) -> None:
         ("VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 0xc3a4", "\u00e4"),
         ("VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT _latin1 0xe4", "\u00e4"),
         ("VARBINARY(9) DEFAULT _binary 0xe4", "0xE4"),
+        ("DECIMAL(5,2) DEFAULT 0x10", "16.00"),
+        ("YEAR DEFAULT 0x10", "2016"),
         ("DECIMAL(6,2) ZEROFILL DEFAULT 1.5", "0001.50"),
         ("DECIMAL(6,2) DEFAULT -0", "0.00"),
         ("DOUBLE ZEROFILL DEFAULT 5", "0000000000000000000005"),

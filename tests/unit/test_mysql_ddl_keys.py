@@ -8,6 +8,7 @@ from floodmark.connectors.mysql.schema import ddl
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Table
+from floodmark.errors import DdlError
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
 TABLE = "CREATE TABLE t (a INT, b INT, PRIMARY KEY (a), UNIQUE b (b))"
@@ -159,3 +160,95 @@ def test_a_foreign_key_of_a_column_has_its_name_on_mariadb() -> None:
 
 def test_older_servers_pass_over_foreign_keys_of_columns() -> None:
     assert table("CREATE TABLE t (a INT REFERENCES p (id))", server=Server(version=80400)).indexes == ()
+
+
+ORDERED = "CREATE TABLE t (a {type} NOT NULL, b INT{null}, UNIQUE u (a{part}){hash}, UNIQUE v (b))"
+
+
+@pytest.mark.parametrize(
+    ("options", "on_mysql", "on_mariadb"),
+    [
+        ({"type": "VARCHAR(9)"}, "a", "a"),
+        ({"type": "VARCHAR(9)", "part": "(5)"}, "b", "b"),
+        ({"type": "TEXT"}, "b", "b"),
+        ({"type": "VARCHAR(1000) CHARACTER SET utf8mb4"}, "b", "b"),
+        ({"type": "VARCHAR(768) CHARACTER SET utf8mb4"}, "a", "a"),
+        ({"type": "POINT"}, "b", "b"),
+        ({"type": "GEOMETRY"}, "b", "b"),
+        ({"type": "INT", "hash": " USING HASH"}, "a", "b"),
+    ],
+)
+def test_indexes_over_long_values_are_keys_only_if_there_is_no_other(
+    options: dict[str, str], on_mysql: str, on_mariadb: str
+) -> None:
+    text = ORDERED.format(**{"null": " NOT NULL", "part": "", "hash": "", **options})
+    assert table(text).key == (on_mysql,)
+    assert table(text, server=MARIADB).key == (on_mariadb,)
+
+
+def test_an_index_is_hashed_on_mariadb_only_by_the_statement_that_says_so() -> None:
+    texts = ("CREATE TABLE t (a INT NOT NULL, b INT NOT NULL)", "CREATE UNIQUE INDEX u USING HASH ON t (a)")
+    assert table(*texts, "CREATE UNIQUE INDEX v ON t (b)", server=MARIADB).key == ("a",)
+    assert table(*texts, "ALTER TABLE t ADD UNIQUE v (b), ADD UNIQUE w (a) USING HASH", server=MARIADB).key == ("a",)
+    assert table(texts[0], "ALTER TABLE t ADD UNIQUE w (a) USING HASH, ADD UNIQUE v (b)", server=MARIADB).key == ("b",)
+
+
+def test_mariadb_keeps_the_order_of_indexes_unless_it_adds_some() -> None:
+    text = ORDERED.format(type="VARCHAR(9)", null="", part="(5)", hash="")
+    change = "ALTER TABLE t MODIFY b INT NOT NULL"
+    assert table(text, change).key == ("b",)
+    assert table(text, change, server=MARIADB).key == ("a",)
+    assert table(text, f"{change}, ADD c INT UNIQUE", server=MARIADB).key == ("b",)
+
+
+@pytest.mark.parametrize(
+    "check", ["CHECK (a > 0)", "CHECK (a > 0) NOT ENFORCED", "CONSTRAINT c CHECK (a > 0) ENFORCED"]
+)
+def test_a_column_with_a_check_may_be_required(check: str) -> None:
+    assert table(f"CREATE TABLE t (a INT {check} NOT NULL UNIQUE)").key == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("statement", "on_mysql", "on_mariadb"),
+    [
+        ("ALTER TABLE t MODIFY b BIGINT NULL", "a", "a"),
+        ("ALTER TABLE t DROP INDEX v, ADD UNIQUE v (b)", "b", "a"),
+        ("ALTER TABLE t DROP INDEX v, ADD UNIQUE v (b), ADD c INT", "a", "a"),
+    ],
+)
+def test_indexes_that_are_made_again_as_they_were(statement: str, on_mysql: str, on_mariadb: str) -> None:
+    made = "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, UNIQUE v (b), UNIQUE u (a))"
+    assert table(made).key == table(made, server=MARIADB).key == ("b",)
+    assert table(made, statement).key == (on_mysql,)
+    assert table(made, statement, server=MARIADB).key == (on_mariadb,)
+
+
+def test_indexes_before_a_new_primary_key_are_sorted_as_if_it_were_not_there() -> None:
+    made = "CREATE TABLE t (a INT, b INT, UNIQUE v (b), PRIMARY KEY (a, b), UNIQUE u (a))"
+    for server in (MYSQL, MARIADB):
+        assert table(made, server=server).key == ("a", "b")
+        assert table(made, "ALTER TABLE t DROP PRIMARY KEY", server=server).key == ("a",)
+
+
+def test_new_columns_are_converted_too() -> None:
+    made = "CREATE TABLE t (a INT)"
+    added = "ADD b CHAR(3) CHARACTER SET utf8mb3, ADD c CHAR(3) BINARY, ADD d CHAR(3) CHARACTER SET binary"
+    columns = table(made, f"ALTER TABLE t {added}, CONVERT TO CHARACTER SET latin2").columns
+    assert [column.collation for column in columns[1:]] == ["latin2_general_ci", "latin2_bin", None]
+
+
+@pytest.mark.parametrize("text", ["CREATE TABLE t (a INT x =", "CREATE TABLE t (a INT, KEY (a) x ="])
+def test_an_option_that_ends_with_the_statement_is_an_error(text: str) -> None:
+    with pytest.raises(DdlError, match="found its end"):
+        table(text)
+
+
+def test_a_table_like_another_has_its_indexes_sorted() -> None:
+    texts = (
+        ORDERED.format(type="VARCHAR(9)", null="", part="(5)", hash=""),
+        "ALTER TABLE t MODIFY b INT NOT NULL",
+        "CREATE TABLE u LIKE t",
+        "RENAME TABLE t TO v, u TO t",
+    )
+    assert table(*texts[:2], server=MARIADB).key == ("a",)
+    assert table(*texts, server=MARIADB).key == ("b",)

@@ -133,6 +133,11 @@ def decoded(text: bytes, charset: str) -> str:
     return text.decode(python_codec(charset), "replace")
 
 
+def encoded(text: str, charset: str) -> bytes:
+    """Return a text in a character set."""
+    return text.encode(python_codec(charset), "replace")
+
+
 def python_codec(collation: str) -> str:
     """Return Python's name of the encoding that a statement of a session with this collation is in."""
     return _CODECS.get(charset_of(collation) or "", "utf-8")

@@ -53,6 +53,10 @@ class Cursor:
             self.at += 1
         return token
 
+    def skip(self, count: int) -> None:
+        """Go behind some tokens, or to the end if there are not so many."""
+        self.at = min(self.at + count, len(self.tokens) - 1)
+
     def sees(self, *words: str) -> bool:
         """Tell whether these words (or signs) come next."""
         at, last = self.at, len(self.tokens) - 1

@@ -180,16 +180,13 @@ def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     name = cursor.column_name().lower()
-    # To MariaDB the clause is about all that the column is set to by itself.
-    automatic = not cursor.server.mariadb
+    mariadb, rounds = cursor.server.mariadb, cursor.rounds_seconds
     if cursor.accept("DROP", "DEFAULT"):
-        clauses.edited.append((name, lambda column: _without_default(column, automatic)))
+        clauses.edited.append((name, lambda column: _without_default(column, mariadb)))
     elif cursor.accept("SET", "DEFAULT"):
         definition = ColumnDefinition(name, ColumnType("int", "INT"))
         parse_default(cursor, definition, altered=True)
-        clauses.edited.append(
-            (name, lambda column: _with_default(column, definition, automatic, cursor.rounds_seconds))
-        )
+        clauses.edited.append((name, lambda column: _with_default(column, definition, mariadb, rounds)))
     elif cursor.accept("SET", "INVISIBLE"):
         clauses.edited.append((name, lambda column: replace(column, invisible=True)))
     elif cursor.accept("SET", "VISIBLE"):
@@ -231,18 +228,20 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
     return True
 
 
-def _without_default(column: Column, automatic: bool) -> Column:
-    kind = "null" if column.optional else "none"
-    return replace(column, default=None, default_kind=kind, written=None, on_update=column.on_update and automatic)
+def _without_default(column: Column, mariadb: bool) -> Column:
+    kind = "null" if column.optional and column.generated is None else "none"
+    return replace(column, default=None, default_kind=kind, written=None, on_update=_still_updated(column, mariadb))
 
 
-def _with_default(column: Column, definition: ColumnDefinition, automatic: bool, rounds: bool) -> Column:
+def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, rounds: bool) -> Column:
     """Return a column with another default.
 
     Args:
-        automatic: whether an update goes on setting it to the current time, if it does.
         rounds: whether fractions of seconds are rounded.
     """
+    if column.generated is not None or column.auto_increment:
+        # MariaDB takes no notice.
+        return column
     text, kind, written = definition.default, definition.default_kind, definition.written
     if kind == "literal" and text is not None:
         type_ = ColumnType(
@@ -256,5 +255,10 @@ def _with_default(column: Column, definition: ColumnDefinition, automatic: bool,
         )
         kept = default_text(type_, definition.literal_kind, text, rounds)
         text, written = kept, written if written != kept else None
-    updated = column.on_update and automatic
+    updated = _still_updated(column, mariadb)
     return replace(column, default=text, default_kind=kind, written=written, on_update=updated)
+
+
+def _still_updated(column: Column, mariadb: bool) -> bool:
+    """Tell whether updates go on setting a column to the current time once it has another default."""
+    return column.on_update and not (mariadb and (column.default or "").startswith("CURRENT_TIMESTAMP"))

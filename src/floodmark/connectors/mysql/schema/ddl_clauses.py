@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.connectors.mysql.schema.charsets import max_bytes
+from floodmark.connectors.mysql.schema.charsets import encoded, max_bytes
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_create import TableOptions, finished
 from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, without_void
-from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset
+from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, sorting, without_void
+from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset, ColumnType
+from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.table import Column, Index, Table
+from floodmark.connectors.mysql.schema.tokens import BITS
 from floodmark.errors import DdlError
 
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
@@ -71,7 +73,9 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     charset = clauses.options.chosen(converted or old, cursor, of_database)
     options = clauses.options
     places = _places(table, clauses, converted)
-    settle_timestamps([place.column for place in places], cursor)
+    if clauses != Clauses(renamed_to=clauses.renamed_to):
+        for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
+            place.column = column
     columns = [_column(place, clauses, converted or charset, cursor) for place in places]
     names: dict[str, str] = {}
     for place in places:
@@ -86,12 +90,37 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         collation=charset.collation,
         comment=table.comment if options.comment is None else options.comment or None,
     )
-    return finished(changed, without_void(clauses.keys, table.indexes), clauses.periods)
+    keys = without_void(clauses.keys, table.indexes)
+    before = {column.name.lower(): column for column in table.columns}
+    nulls = any(
+        isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
+        for place, column in zip(places, columns, strict=True)
+    )
+    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
+    return _as_it_was(result, table, cursor)
+
+
+def _only_null(before: Column, after: Column) -> bool:
+    """Tell whether a column of the same type may be NULL now, or may no more."""
+    kept = ("type", "length", "scale", "unsigned", "charset", "collation", "values")
+    return before.optional != after.optional and all(getattr(before, one) == getattr(after, one) for one in kept)
+
+
+def _as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
+    """Return the table with the old order of its indexes if it got none but those that it had."""
+    same = changed.columns == table.columns and set(changed.indexes) == set(table.indexes)
+    if not same or (cursor.server.mariadb and table.key != table.primary):
+        # MariaDB makes a unique index anew if it is in the place of a primary key.
+        return changed
+    return replace(changed, indexes=table.indexes, key=table.key)
 
 
 def _column(place: _Place, clauses: Clauses, charset: Charset, cursor: Cursor) -> Column:
     if isinstance(place.column, Column):
         return place.column
+    type_ = place.column.type
+    if clauses.conversion is not None and "binary" not in (type_.charset, type_.collation):
+        type_.charset = type_.collation = None
     return _edited(place.column.column(charset, cursor), place.name, clauses)
 
 
@@ -123,6 +152,13 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
             name = definition.name.lower()
             if not (definition.conditional and (name in present or name in earlier)):
                 _insert(places, _Place(name, definition.name, definition), definition.place)
+        elif old.lower() not in present:
+            # MariaDB takes it for another definition of a column that the statement adds.
+            for added in [
+                place for place in places if place.name.lower() == old.lower() and not definition.conditional
+            ]:
+                places.remove(added)
+                _insert(places, _Place(old.lower(), definition.name, definition), definition.place)
         elif definition.place is not None:
             # Until it is its turn to move, others may be put after it where it was.
             for moved in [place for place in places if place.column is definition]:
@@ -165,7 +201,10 @@ def _converted(column: Column, charset: Charset) -> Column:
         return column
     type_ = column.type
     if charset.charset == "binary":
-        return replace(column, type=AS_BINARY.get(type_, type_), charset=None, collation=None)
+        default = column.default
+        if default is not None and column.default_kind == "literal" and type_ in ("char", "varchar"):
+            default = default_text(ColumnType(AS_BINARY[type_], ""), BITS, encoded(default, column.charset).hex())
+        return replace(column, type=AS_BINARY.get(type_, type_), charset=None, collation=None, default=default)
     if max_bytes(charset.charset) > max_bytes(column.charset):
         type_ = _GROWN.get(type_, type_)
     return replace(column, type=type_, charset=charset.charset, collation=charset.collation)

@@ -99,8 +99,8 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
         symbol = cursor.name()
     if cursor.accept("CHECK"):
         cursor.in_parentheses()
-        cursor.accept("NOT")
-        cursor.accept("ENFORCED")
+        if not cursor.accept("NOT", "ENFORCED"):
+            cursor.accept("ENFORCED")
     elif cursor.sees("REFERENCES"):
         parse_references(cursor)
         definition.foreign = cursor.server.mariadb or cursor.server.version >= _FIRST_OF_FOREIGN_COLUMNS
@@ -114,7 +114,7 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
         if cursor.accept("=") or not compressed:
             cursor.take()
     elif cursor.is_name() and cursor.ahead(1).value == "=" and cursor.ahead(1).kind != STRING:
-        cursor.at += 3
+        cursor.skip(3)
     else:
         return False
     return True

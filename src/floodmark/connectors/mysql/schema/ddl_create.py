@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_column
-from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, arranged, parse_key, sees_key
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps, zero_time
+from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, Sorting, arranged, parse_key, sees_key, sorting
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Draft
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Table, effective_key
@@ -117,6 +117,7 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
             sequence=options.sequence,
         ),
         elements.keys,
+        sorting(cursor, elements.keys, False),
         elements.periods,
     )
     draft.put(table)
@@ -137,7 +138,8 @@ def server_charset(cursor: Cursor) -> Charset:
 def _create_like(cursor: Cursor, draft: Draft, database: str, name: str) -> None:
     origin = draft.find(cursor.table_name())
     if origin is not None:
-        draft.put(replace(origin, database=database, name=name))
+        how = Sorting.MARIADB if cursor.server.mariadb else Sorting.MYSQL
+        draft.put(finished(replace(origin, database=database, name=name), [], how))
         draft.changed("CREATE", (database, name))
 
 
@@ -216,7 +218,9 @@ def _with_row_end(key: KeyDefinition, end: str) -> KeyDefinition:
     return replace(key, columns=(*key.columns, end)) if key.unique else key
 
 
-def finished(table: Table, keys: list[KeyDefinition], periods: Mapping[str, tuple[str, str]] | None = None) -> Table:
+def finished(
+    table: Table, keys: list[KeyDefinition], how: Sorting, periods: Mapping[str, tuple[str, str]] | None = None
+) -> Table:
     """Return a table with its new keys in place.
 
     Args:
@@ -230,8 +234,8 @@ def finished(table: Table, keys: list[KeyDefinition], periods: Mapping[str, tupl
         forbidden |= {column.lower() for column in columns}
     kept = table.columns
     if forbidden:
-        kept = tuple(_required(column) if column.name.lower() in forbidden else column for column in kept)
-    indexes = arranged(kept, table.indexes, keys)
+        kept = tuple(_required(column, how) if column.name.lower() in forbidden else column for column in kept)
+    indexes = arranged(kept, table.indexes, keys, {column.name for column in table.columns if column.optional}, how)
     return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
 
 
@@ -243,8 +247,10 @@ def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, 
     return tuple(expanded)
 
 
-def _required(column: Column) -> Column:
+def _required(column: Column, how: Sorting) -> Column:
     kind = "none" if column.default_kind == "null" else column.default_kind
+    if kind == "none" and column.on_update and how is not Sorting.MYSQL:
+        return replace(column, optional=False, default=zero_time(column.scale), default_kind="literal")
     return replace(column, optional=False, default_kind=kind)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType
@@ -119,33 +119,67 @@ class ColumnDefinition:
         self.default_kind, self.default, self.written, self.literal_kind = "literal", value, written, kind
 
 
-def settle_timestamps(columns: Iterable[Column | ColumnDefinition], cursor: Cursor) -> None:
-    """Give timestamps the defaults that sessions without ``explicit_defaults_for_timestamp`` give them.
+def settle_timestamps(columns: Iterable[Column | ColumnDefinition], cursor: Cursor) -> list[Column | ColumnDefinition]:
+    """Return columns with the defaults that times get by themselves.
+
+    They get more of them in sessions without ``explicit_defaults_for_timestamp``.
 
     Args:
-        columns: all those of the table, in order: the first timestamp is special. Only definitions get a default.
+        columns: all those of the table, in order: the first timestamp is special.
     """
-    if cursor.session.explicit_timestamps:
-        return
-    first = True
+    settled: list[Column | ColumnDefinition] = []
+    first = not cursor.session.explicit_timestamps
     for column in columns:
-        if isinstance(column, Column):
-            first = first and column.type != "timestamp"
-        elif column.type.name == "timestamp":
-            _settle_timestamp(column, first, cursor)
+        type_ = column.type.name if isinstance(column, ColumnDefinition) else column.type
+        if type_ == "timestamp":
+            if isinstance(column, ColumnDefinition):
+                _settle_definition(column, first, cursor)
+            elif first:
+                column = _promoted(column, cursor)
             first = False
+        elif type_ == "datetime" and isinstance(column, ColumnDefinition) and cursor.server.mariadb:
+            _settle_updated(column)
+        settled.append(column)
+    return settled
 
 
-def _settle_timestamp(definition: ColumnDefinition, first: bool, cursor: Cursor) -> None:
+def _settle_definition(definition: ColumnDefinition, first: bool, cursor: Cursor) -> None:
+    implicit, mariadb = not cursor.session.explicit_timestamps, cursor.server.mariadb
     if definition.optional or definition.generated is not None or definition.row_time:
         return
-    if definition.default_kind == "null" and cursor.server.mariadb:
+    if implicit and mariadb and definition.default_kind == "null":
         definition.default_kind = "none"
     if definition.default_kind != "none":
         return
     if first and not definition.on_update:
-        digits = definition.type.scale
-        now = "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
-        definition.default_kind, definition.default, definition.on_update = "expression", now, True
-    else:
+        definition.default_kind, definition.default = "expression", _now(definition.type.scale)
+        definition.on_update = True
+    elif implicit:
         definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
+    elif mariadb:
+        _settle_updated(definition)
+
+
+def _settle_updated(definition: ColumnDefinition) -> None:
+    """Give a time that MariaDB sets at updates, and that can't be NULL, what it has before them."""
+    if definition.on_update and definition.optional is False and definition.default_kind == "none":
+        definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
+
+
+def _promoted(column: Column, cursor: Cursor) -> Column:
+    """Return the first timestamp of a table that is altered: without a default, it becomes the time of changes."""
+    if column.optional or column.generated is not None or column.on_update or column.default_kind != "none":
+        return column
+    if not cursor.server.mariadb:
+        # It goes on without a default.
+        return replace(column, on_update=True)
+    return replace(column, default_kind="expression", default=_now(column.scale), on_update=True)
+
+
+def _now(digits: int | None) -> str:
+    return "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
+
+
+def zero_time(digits: int | None) -> str:
+    """Return MariaDB's default of a time that updates set, and that can't be NULL, with these digits of a second."""
+    return default_text(ColumnType("datetime", "", scale=digits), STRING, _ZERO_TIME)

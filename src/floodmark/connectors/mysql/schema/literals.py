@@ -15,6 +15,7 @@ from floodmark.connectors.mysql.schema.type_names import INTEGERS, TEMPORAL
 _ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20, "float": 12, "double": 22}
 _FEWEST_DIGITS, _MOST_DIGITS = 15, 15
 """Powers of ten from which on a number has an exponent."""
+_NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
 _BYTES = frozenset({"binary", "varbinary"})
 _CENTURY_TURNS = 70
 
@@ -42,8 +43,9 @@ def _default_text(type_: ColumnType, kind: str, value: str, rounds: bool) -> str
         return f"b'{_bit_number(kind, value):b}'"
     if kind == BITS and name in _BYTES:
         return _hexadecimal(name, bytes.fromhex(value))
+    if kind == BITS and name in _NUMERIC:
+        kind, value = NUMBER, str(int(value or "0", 16))
     if name in INTEGERS:
-        value = str(int(value or "0", 16)) if kind == BITS else value
         return _filled(type_, str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP))))
     text = decoded(bytes.fromhex(value), type_.charset or "latin1") if kind == BITS else value
     if name == "decimal":
@@ -66,6 +68,9 @@ def _default_text(type_: ColumnType, kind: str, value: str, rounds: bool) -> str
     if name == "set":
         wanted = {item.lower() for item in text.split(",")}
         return ",".join(label for label in type_.values if label.lower() in wanted)
+    if name in ("char", "varchar"):
+        # MariaDB cuts a number with an exponent that there is no room for; other texts are refused.
+        text = text[: 1 if type_.length is None else type_.length]
     return text.rstrip(" ") if name == "char" else text
 
 
@@ -111,7 +116,8 @@ def _shortest(number: np.float32 | np.float64) -> str:
 
 def _hexadecimal(name: str, content: bytes) -> str:
     # One server pads values of fixed width, the other doesn't.
-    return "0x" + (content.rstrip(b"\0") if name == "binary" else content).hex().upper()
+    content = content.rstrip(b"\0") if name == "binary" else content
+    return "0x" + content.hex().upper() if content else ""
 
 
 def _year(text: str, quoted: bool) -> str:
