@@ -7,7 +7,7 @@ REFERENCE := $(VENV)/.reference
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test overloaded unit check bench bench-quick docs chaos fuzz conformance lock clean
+.PHONY: help demo test overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make unit         the fast tests only"
 	@echo "make chaos        a longer run of kills, faults and generated workloads"
 	@echo "make fuzz         1,000,000 broken logs for the decoders, generated conditions and patterns"
+	@echo "make ddl          random statements about tables for an hour, beside the servers' own structures"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
@@ -68,6 +69,11 @@ fuzz: $(STAMP)
 		tests/unit/test_mysql_rows.py tests/unit/test_mysql_values.py tests/unit/test_mysql_text_rows.py \
 		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py \
 		tests/integration/test_attacks.py
+
+# A seed of its own each time; a failure says which, for FLOODMARK_DDL_SEED.
+ddl: $(STAMP)
+	FLOODMARK_GENERATED_DDL=60000 FLOODMARK_DDL_SEED=$${FLOODMARK_DDL_SEED:-$$(date +%s)} \
+		$(BIN)/python -m pytest --timeout 36000 tests/integration/test_mysql_random_ddl.py
 
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens

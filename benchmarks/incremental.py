@@ -78,7 +78,7 @@ def floodmark(
     with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_incremental") as slot:
         options = source_options(server, include, slot, Path(directory) / "state")
         options["signal.data.collection"] = "public.signals"
-        asked = Asked(rows, lambda: _signal(connection, tables), lambda: slot_active(connection, slot))
+        asked = Asked(rows, lambda: ask_for(connection, tables), lambda: slot_active(connection, slot))
         rounds = ROUNDS if writer is not None else ROUNDS[:1]
         return floodmark_reads(options, asked, Path(directory), "Floodmark", rounds)
 
@@ -86,11 +86,12 @@ def floodmark(
 def _debezium(server: EmbeddedPostgres, connection: Connection, rows: int, chunk: int | None) -> list[Leg]:
     with new_slot(connection, "debezium_incremental") as slot:
         options = reference.debezium_options(server, INCLUDE, slot) | {"signal.data.collection": "public.signals"}
-        asked = Asked(rows, lambda: _signal(connection, ["t"]), lambda: slot_active(connection, slot))
+        asked = Asked(rows, lambda: ask_for(connection, ["t"]), lambda: slot_active(connection, slot))
         return debezium_reads(options, asked, chunk)
 
 
-def _signal(connection: Connection, tables: Sequence[str]) -> None:
+def ask_for(connection: Connection, tables: Sequence[str]) -> None:
+    """Ask for an incremental snapshot of tables."""
     data = signal_data([f"public.{table}" for table in tables])
     connection.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [str(uuid.uuid4()), data])
 
@@ -116,7 +117,13 @@ class Asked:
 
 
 def floodmark_reads(
-    options: dict[str, str], asked: Asked, scratch: Path, name: str, rounds: Sequence[str] = ROUNDS
+    options: dict[str, str],
+    asked: Asked,
+    scratch: Path,
+    name: str,
+    rounds: Sequence[str] = ROUNDS,
+    trigger: str = "",
+    commit_s: float = 0.0,
 ) -> list[Leg]:
     """Read with Floodmark.
 
@@ -126,9 +133,11 @@ def floodmark_reads(
         scratch: a folder that is empty.
         name: of the legs.
         rounds: what is added to it for each time that the rows are read.
+        trigger: of the query, as ``Spec`` has it.
+        commit_s: of its sink, as ``Spec`` has it.
     """
     output = scratch / "batches.jsonl"
-    spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), available_now=False)
+    spec = Spec(options, str(scratch / "checkpoint"), "mixed", str(output), False, trigger, commit_s)
     legs: list[Leg] = []
     with QueryProcess([spec], scratch / "query.log") as query:
         query.start_next()

@@ -42,6 +42,8 @@ class Spec:
         sink: ``noop``, ``parquet``, ``latency`` or ``mixed``.
         output: the folder of a parquet sink, or the file for the other sinks' lines.
         available_now: end when what is there now has been delivered.
+        trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
+        commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
     """
@@ -51,6 +53,8 @@ class Spec:
     sink: str = "noop"
     output: str = ""
     available_now: bool = True
+    trigger: str = ""
+    commit_s: float = 0.0
     warm_up: dict[str, str] | None = None
 
     def dumps(self) -> str:
@@ -87,7 +91,9 @@ def main() -> None:
 def _writer(spark: SparkSession, spec: Spec) -> DataStreamWriter:
     frame = spark.readStream.format("floodmark").options(**spec.options).load()
     writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
-    return writer.trigger(availableNow=True) if spec.available_now else writer
+    if spec.available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=spec.trigger) if spec.trigger else writer
 
 
 def _warm_up(spark: SparkSession, options: dict[str, str], checkpoint: str) -> None:
@@ -105,7 +111,7 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
     if spec.sink == "latency":
         return frame.writeStream.foreachBatch(_LatencySink(Path(spec.output)))
     if spec.sink == "mixed":
-        return frame.writeStream.foreachBatch(_MixedSink(Path(spec.output)))
+        return frame.writeStream.foreachBatch(_MixedSink(Path(spec.output), spec.commit_s))
     return frame.writeStream.format(spec.sink)
 
 
@@ -130,12 +136,14 @@ class _LatencySink:
 class _MixedSink:
     """Writes, for each micro-batch, how many read events it had, and the commit times of its other events."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, commit_s: float) -> None:
         self._path = path
+        self._commit_s = commit_s
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         committed = "CASE WHEN op <> 'r' THEN unix_micros(source_ts) END"
         rows = frame.selectExpr("op", f"{committed} AS committed").toArrow()
+        time.sleep(self._commit_s)
         line = {
             "batch": batch,
             "received": time.time_ns() // 1000,

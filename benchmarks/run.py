@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, mysql, scale, snapshot, tables, wide
+from benchmarks import drain, growth, incremental, latency, memory, mysql, pace, scale, snapshot, tables, wide
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "wide": wide.run,
     "snapshot": snapshot.run,
     "incremental": incremental.run,
+    "pace": pace.run,
     "scale": scale.run,
     "latency": latency.run,
     "memory": memory.run,

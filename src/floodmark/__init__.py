@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from floodmark._version import __version__
+from floodmark.findings import Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["__version__", "register", "signal"]
+__all__ = ["Finding", "__version__", "check", "register", "signal"]
 
 
 def register(spark: SparkSession) -> None:
@@ -18,6 +19,30 @@ def register(spark: SparkSession) -> None:
     from floodmark.spark.source import FloodmarkDataSource
 
     spark.dataSource.register(FloodmarkDataSource)
+
+
+def check(options: Mapping[str, str], checkpoint: str | None = None) -> list[Finding]:
+    """Look for everything that would make a query fail later, as ``floodmark check`` does for a pipeline file.
+
+    Connects to the source, and only reads there. ``state.dir`` and the checkpoint's directory are created if they are
+    missing.
+
+    Args:
+        options: the source's options, as for ``spark.readStream``.
+        checkpoint: the query's checkpoint directory, to check that the query can go on from it.
+
+    Returns:
+        What was found: those whose ``status`` is ``error`` keep the query from working, each with a ``fix``. Wrong
+        options and a source that can't be reached are findings too; nothing is raised for them.
+    """
+    from pyspark.sql import SparkSession
+
+    from floodmark.cli.check import check_options
+    from floodmark.config.pipeline import DEFAULT_MASTER
+
+    session = SparkSession.getActiveSession()
+    master = DEFAULT_MASTER if session is None else session.conf.get("spark.master", DEFAULT_MASTER)
+    return check_options(options, checkpoint, str(master))
 
 
 def signal(

@@ -11,6 +11,7 @@
     │   ├── ConditionError     a signal's condition on rows has what it must not have
     │   ├── SlotBusyError      somebody else reads the replication slot
     │   ├── PrivilegeError     the account may not do what was asked for
+    │   ├── NoTableLeftError   every table of the query fails
     │   ├── UnreadableLogError the server can't read its log at a place
     │   ├── StatementTimeoutError  a statement took longer than the stream may wait
     │   │   └── LockTimeoutError   another session held a lock all the time
@@ -19,6 +20,7 @@
     ├── CheckpointError        the checkpoint belongs to another source or version
     ├── StateDirError          ``state.dir`` cannot be read or written
     │   └── DamagedFileError   a file in it is not what was written
+    ├── SchemaChangeError      the table of typed rows was altered while the query runs
     ├── DecodeError            a log record is not what the protocol says
     ├── DdlError               a statement of the log that changes tables cannot be understood
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
@@ -78,6 +80,10 @@ class PrivilegeError(SourceStateError):
     """The account may not do what was asked for."""
 
 
+class NoTableLeftError(SourceStateError):
+    """Every table of a query can't be read or decoded, so that nothing would be delivered any more."""
+
+
 class StatementTimeoutError(SourceStateError):
     """The source ended a statement that took longer than it may."""
 
@@ -111,6 +117,10 @@ class StateDirError(FloodmarkError):
 
 class DamagedFileError(StateDirError):
     """A file in ``state.dir`` is not what was written: changed, cut off, or under another file's name."""
+
+
+class SchemaChangeError(FloodmarkError):
+    """The table of a query of typed rows has other columns than the query's rows."""
 
 
 class DecodeError(FloodmarkError):

@@ -55,8 +55,8 @@ def fails(options: dict[str, str], error: type[FloodmarkError], *words: str) -> 
     ("option", "value", "words"),
     [
         ("tabel.include.list", "x", ["tabel.include.list", "table.include.list"]),
-        ("max.batch.rows", "many", ["max.batch.rows", "many", "integer"]),
-        ("max.batch.rows", "0", ["max.batch.rows", "greater than or equal to 1"]),
+        ("max.batch.rows", "many", ["max.batch.rows", "many", "whole number"]),
+        ("max.batch.rows", "0", ["max.batch.rows", "at least 1"]),
         ("table.include.list", "public.(", ["table.include.list", "regular expression"]),
         ("snapshot.mode", "intial", ["snapshot.mode", "intial", "initial, initial_only, no_data", "Did you mean"]),
         ("slot.name", "My-Slot", ["slot.name", "My-Slot"]),

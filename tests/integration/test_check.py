@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import yaml
 
+import floodmark
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.embedded import EmbeddedPostgres, free_port
@@ -103,6 +104,32 @@ def test_missing_database_and_role(source: Source) -> None:
     assert 'role "nope" does not exist' in source.check(database_user="nope")[0].finding
 
 
+def test_typed_rows_need_one_table(source: Source, conn: psycopg.Connection[Any]) -> None:
+    conn.execute("CREATE TABLE items (id int PRIMARY KEY)")
+
+    def typed(**changes: str) -> Finding:
+        found = floodmark.check({**source.base, "format": "rows", **changes})
+        return next(item for item in found if item.check == "typed rows")
+
+    both = typed()
+    assert both.status == "error"
+    assert "the filters match 2 (public.items, public.orders)" in both.finding
+    assert "table.include.list" in both.fix
+    assert typed(**{"table.include.list": r"public\.orders"}).status == "ok"
+    # Where no connection can be made, that is the only thing wrong.
+    found = floodmark.check({**source.base, "format": "rows", "database.dbname": "nope"})
+    assert [item.check for item in found if item.status == "error"] == ["connection"]
+
+
+def test_signal_tables(source: Source, conn: psycopg.Connection[Any]) -> None:
+    finding = source.problems(signal_data_collection="public.signals")["signal table"]
+    assert (finding.status, "does not exist" in finding.finding) == ("error", True)
+    conn.execute("CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32))")
+    assert "has only id, type" in source.problems(signal_data_collection="public.signals")["signal table"].finding
+    conn.execute("ALTER TABLE signals ADD data varchar(2048)")
+    assert source.problems(signal_data_collection="public.signals") == {}
+
+
 def test_role_without_privileges(source: Source, conn: psycopg.Connection[Any]) -> None:
     conn.execute("CREATE ROLE cdc LOGIN")
     conn.execute("CREATE SCHEMA hidden")
@@ -180,6 +207,10 @@ def test_partitioned_tables(source: Source, conn: psycopg.Connection[Any]) -> No
     assert source.problems(table_include_list=r"public\.part_old") == {}
     problems = source.problems(table_include_list=r"public\.part_old", publish_via_partition_root="true")
     assert "root tables" in problems["tables"].fix
+    conn.execute("CREATE TABLE other (id int PRIMARY KEY)")
+    problems = source.problems(table_include_list=r"public\.(part|other)")
+    assert problems["tables"].status == "warning"
+    assert "public.part come as those of their partitions" in problems["tables"].finding
 
 
 def test_a_publication_for_all_tables_cannot_be_filtered(source: Source, conn: psycopg.Connection[Any]) -> None:
@@ -281,6 +312,7 @@ def test_wrong_password(source: Source, server: EmbeddedPostgres, conn: psycopg.
     try:
         (finding,) = source.check(database_user="cdc", database_password="wr0ng-secret")
         assert "password authentication failed" in finding.finding
+        assert finding.fix == "Correct database.user or database.password."
         assert "wr0ng-secret" not in finding.finding + finding.fix
         assert source.check(database_user="cdc", database_password="right")[0].status == "ok"
     finally:

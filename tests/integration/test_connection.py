@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -148,6 +149,31 @@ def test_changes_under_the_partition_root(source: Source) -> None:
         ("r", '{"id":1,"part":1}'),
         ("r", '{"id":2,"part":2}'),
     ]
+
+
+@pytest.mark.parametrize(("via_root", "named"), [("false", "p"), ("true", "p1")])
+def test_a_filter_that_matches_only_names_under_which_no_changes_come(
+    source: Source, monkeypatch: pytest.MonkeyPatch, via_root: str, named: str
+) -> None:
+    source.execute(
+        "CREATE TABLE p (id integer PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE other (id integer PRIMARY KEY)",
+    )
+    options = {"publish_via_partition_root": via_root, "table_include_list": rf"public\.{named}"}
+    query = query_of(source, **options)
+    with pytest.raises(SourceStateError, match=rf"No changes would be captured. Changes of public\.{named} come as"):
+        query.drain()
+    query.stop()
+    told: list[tuple[str, str]] = []
+    note = SimpleNamespace(warning=lambda event, **more: told.append((event, more["text"])))
+    monkeypatch.setattr("floodmark.connectors.postgres.connector.log", note)
+    query = query_of(source, **{**options, "table_include_list": rf"public\.({named}|other)"})
+    query.drain()
+    query.stop()
+    ((event, text),) = told
+    assert event == "tables_capture_nothing"
+    assert f"public.{named} come as" in text
 
 
 def test_typed_rows_of_a_partitioned_table(source: Source) -> None:

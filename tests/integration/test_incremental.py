@@ -73,6 +73,42 @@ def test_a_look_at_very_many_tables_is_shared_out_among_micro_batches(
     assert query.offset["incremental"] is None
 
 
+def test_an_initial_snapshot_leaves_the_signal_table_out(source: Source) -> None:
+    source.execute(SIGNALS, "INSERT INTO signals VALUES ('old', 'log', '{}')")
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    query = query_of(source, snapshot_mode="initial")
+    read = [row["table"] for row in query.drain() if row["op"] == "r"]
+    signal(source, "log", message="new")
+    rows = query.drain()
+    query.stop()
+    assert read == ["t"]
+    assert [(row["table"], row["op"]) for row in rows] == [("signals", "c")]
+
+
+@pytest.mark.parametrize("points", ["exact", "watermarks"])
+def test_a_wait_between_micro_batches_costs_no_rows(source: Source, points: str) -> None:
+    """As a processing-time trigger waits, or a sink whose commit takes long, whatever the rows."""
+    source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    source.execute("INSERT INTO t SELECT g, 'v' FROM generate_series(1, 60000) g")
+    query = query_of(
+        source,
+        incremental_snapshot_read_points=points,
+        incremental_snapshot_chunk_size="10",
+        snapshot_batch_target_ms="100",
+    )
+    query.drain()
+    query.restart()
+    signal(source, "execute-snapshot", data_collections=["public.t"])
+    rows = until(query, running)
+    before = query.batches
+    while running(query.offset):
+        time.sleep(0.3)
+        rows += query.step()
+    query.stop()
+    assert ids(rows) == list(range(1, 60001))
+    assert query.batches - before < 20
+
+
 def ids(rows: list[dict[str, Any]], table: str = "t") -> list[int]:
     return sorted(event["after"]["id"] for event in read_rows(rows, table))
 

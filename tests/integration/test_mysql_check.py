@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from floodmark.connectors.mysql.server.log_status import log_status
 from floodmark.connectors.mysql.server.preflight import check_source
 from floodmark.findings import Finding
 from tests.integration.test_mysql_xa import Branch
+from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer
 
 TABLES = (
@@ -77,6 +79,25 @@ def test_the_wrong_connector_and_an_unreachable_server(prepared: MysqlServer) ->
     assert "not-it" not in wrong.finding
 
 
+def test_signal_tables(prepared: MysqlServer) -> None:
+    named: dict[str, Any] = {"signal__data__collection": "checked.signals"}
+    missing = findings(prepared, **named)["signal table"]
+    assert (missing.status, "does not exist" in missing.finding) == ("error", True)
+    prepared.execute("CREATE TABLE checked.signals (id varchar(42) PRIMARY KEY, type varchar(32))")
+    assert "has only id, type" in findings(prepared, **named)["signal table"].finding
+    prepared.execute("ALTER TABLE checked.signals ADD data varchar(2048)")
+    assert findings(prepared, **named)["signal table"].status == "ok"
+    assert findings(prepared, **named, incremental__snapshot__read__points="watermarks")["signal table"].status == "ok"
+
+
+def test_filters_that_match_nothing(prepared: MysqlServer) -> None:
+    database = findings(prepared, database__include__list="cheked")["tables"]
+    assert (database.status, "match no database" in database.finding) == ("warning", True)
+    assert database.fix.endswith("Did you mean 'checked'?")
+    table = findings(prepared, table__include__list=r"checked\.gone")["tables"]
+    assert (table.status, "match no table" in table.finding) == ("warning", True)
+
+
 def test_prepared_transactions(prepared: MysqlServer) -> None:
     login: dict[str, Any] = {}
     if prepared.flavor == "mysql":
@@ -115,6 +136,45 @@ def test_a_table_that_keeps_its_history(prepared: MysqlServer) -> None:
         assert "history" not in findings(prepared, table__exclude__list="checked.kept")
     else:
         assert "history" not in findings(prepared)
+
+
+def test_foreign_keys_that_change_rows_by_themselves(prepared: MysqlServer, tmp_path: Path) -> None:
+    """What check says is what the log has."""
+    prepared.execute(
+        "CREATE TABLE checked.child (id INT PRIMARY KEY, parent INT, "
+        "FOREIGN KEY (parent) REFERENCES checked.keyed (id) ON DELETE CASCADE)",
+        "INSERT INTO checked.keyed VALUES (1)",
+        "INSERT INTO checked.child VALUES (7, 1)",
+    )
+    given = {"topic.prefix": "p", "state.dir": str(tmp_path), "database.include.list": "checked"}
+    query = InProcess({**prepared.options(), **given})
+    query.drain()
+    prepared.execute("DELETE FROM checked.keyed")
+    deleted = {row["table"] for row in query.drain() if row["op"] == "d"}
+    query.stop()
+    found = findings(prepared)
+    assert ("foreign keys" in found) == (deleted == {"keyed"})
+    assert deleted == ({"keyed"} if prepared.flavor == "mariadb" else {"keyed", "child"})
+    if prepared.flavor == "mariadb":
+        assert "checked.child" in found["foreign keys"].finding
+        assert "foreign keys" not in findings(prepared, table__exclude__list=r"checked\.child")
+
+
+def test_row_images_that_lack_what_an_event_needs(prepared: MysqlServer) -> None:
+    prepared.execute("CREATE TABLE checked.v (id INT PRIMARY KEY, d JSON, n INT, w INT AS (n + 1) VIRTUAL)")
+    assert {"JSON", "generated columns"}.isdisjoint(findings(prepared))
+    partial = "SET GLOBAL binlog_row_value_options = '{}'"
+    try:
+        prepared.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
+        if prepared.flavor == "mysql":
+            prepared.execute(partial.format("PARTIAL_JSON"))
+        found = findings(prepared)
+    finally:
+        prepared.execute("SET GLOBAL binlog_row_image = 'FULL'")
+        if prepared.flavor == "mysql":
+            prepared.execute(partial.format(""))
+    check = "JSON" if prepared.flavor == "mysql" else "generated columns"
+    assert "checked.v" in found[check].finding
 
 
 def test_a_replica_that_does_not_log_what_it_replicates() -> None:

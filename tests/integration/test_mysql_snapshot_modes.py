@@ -198,3 +198,17 @@ def test_a_new_table_is_emptied_while_it_catches_up(shop: MysqlServer, tmp_path:
     after = rows[[row["op"] for row in rows].index("t") + 1 :]
     assert applied(after, "b") == actual(shop, "b")
     assert len([row for row in rows if row["topic"] == "p" and "CREATE TABLE b" in row["value"]]) == 1
+
+
+def test_an_initial_snapshot_leaves_the_signal_table_out(shop: MysqlServer, tmp_path: Path) -> None:
+    shop.execute("CREATE TABLE signals (id varchar(64) PRIMARY KEY, type varchar(32), data text)", database=DATABASE)
+    shop.execute("INSERT INTO signals VALUES ('old', 'log', '{}')", database=DATABASE)
+    make_tables(shop, "t")
+    query = query_of(shop, tmp_path, signal_data_collection=f"{DATABASE}.signals")
+    read = {row["table"] for row in query.drain() if row["op"] == "r"}
+    shop.execute("INSERT INTO signals VALUES ('new', 'log', '{}')", database=DATABASE)
+    rows = query.drain()
+    query.stop()
+    assert "t" in read
+    assert "signals" not in read
+    assert [row["op"] for row in rows if row["table"] == "signals"] == ["c"]

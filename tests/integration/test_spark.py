@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -120,6 +121,27 @@ def test_typed_rows(spark: SparkSession, orders: Source, tmp_path: Path) -> None
     assert out.selectExpr("sum(after.id)").collect()[0][0] == 5050
 
 
+def test_a_query_of_typed_rows_goes_on_with_an_altered_table(
+    spark: SparkSession, orders: Source, tmp_path: Path
+) -> None:
+    orders.options["format"] = "rows"
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    query = start(spark, orders, tmp_path, processingTime="0 seconds")
+    orders.execute(
+        "UPDATE orders SET note = 'before' WHERE id = 1",
+        "ALTER TABLE orders ADD more integer DEFAULT 7",
+        "DELETE FROM orders",
+    )
+    with pytest.raises(StreamingQueryException, match=r"SchemaChangeError: The table public\.orders .* 'more'"):
+        query.awaitTermination(120)
+    orders.execute("INSERT INTO orders VALUES (200, 'x')")
+    start(spark, orders, tmp_path, availableNow=True).awaitTermination(120)
+    assert operations(spark, tmp_path) == {"r": 100, "u": 1, "d": 100, "c": 1}
+    rows = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "out"))
+    found = rows.where("op = 'c'").selectExpr("after.more", "key", "unavailable").collect()
+    assert [row.asDict() for row in found] == [{"more": 7, "key": ["id"], "unavailable": []}]
+
+
 def test_events_of_a_key_stay_in_order(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     orders.options["segment.bytes"] = "65536"
     start(spark, orders, tmp_path, availableNow=True).awaitTermination(WAIT_S)
@@ -144,5 +166,6 @@ def test_events_of_a_key_stay_in_order(spark: SparkSession, orders: Source, tmp_
 
 def test_a_wrong_option_is_told_before_the_query_starts(spark: SparkSession, orders: Source, tmp_path: Path) -> None:
     orders.options["snapshot.mode"] = "intial"
-    with pytest.raises(Exception, match="Did you mean 'initial'"):
+    with pytest.raises(Exception, match="Did you mean 'initial'") as raised:
         start(spark, orders, tmp_path, availableNow=True)
+    assert "Traceback" not in str(raised.value)

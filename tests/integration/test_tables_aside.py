@@ -113,6 +113,9 @@ def test_a_table_without_rights_is_set_aside_by_the_initial_snapshot(shop: Sourc
     query.restart()
     rows += query.drain()
     assert aside(query) == {"public.a": "initial"}
+    reported = query.reader.reportLatestOffset()
+    assert reported is not None
+    assert (reported["tables_set_aside"], reported["set_aside"]) == (1, ["public.a"])
     assert "permission denied" in query.offset["aside"][0]["error"]
     assert read_rows(rows, "a") == []
     assert sorted(event["after"]["id"] for event in read_rows(rows, "b")) == list(range(1, 1001))

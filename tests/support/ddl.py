@@ -15,7 +15,8 @@ from floodmark.connectors.mysql.log.queries import Query, parse_query
 from floodmark.connectors.mysql.schema import catalog, ddl
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
-from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.schema.table import Column, Index, Table
+from floodmark.errors import DdlError
 from tests.support.mysql import MysqlServer
 
 FOLDER = Path(__file__).parent.parent / "data" / "ddl"
@@ -38,8 +39,16 @@ def statements(name: str) -> list[str]:
 def comparable(table: Table, server: Server) -> Table:
     """Return a structure without what information_schema doesn't tell, or tells in its own words."""
     columns = tuple(_comparable_column(column, server) for column in table.columns)
-    indexes = tuple(sorted((index for index in table.indexes if index.unique), key=lambda index: index.name))
+    # It gives lengths to parts of indexes that are no keys, too, such as 32 to those over geometries.
+    plain = (replace(index, partial=index.partial and index.unique, made=False) for index in table.indexes)
+    indexes = tuple(sorted(plain, key=_order))
     return replace(table, columns=columns, indexes=indexes)
+
+
+def _order(index: Index) -> tuple[bool, bool, str]:
+    """Sort what may be the key before the rest, of which the order doesn't matter."""
+    candidate = index.unique and "" not in index.columns
+    return not index.primary, not candidate, "" if candidate else index.name
 
 
 def _comparable_column(column: Column, server: Server) -> Column:
@@ -50,6 +59,9 @@ def _comparable_column(column: Column, server: Server) -> Column:
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
+    if column.type == "float" and column.default_kind == "literal" and column.scale is None:
+        # It is printed with fewer digits than it has.
+        default = f"{float(column.default or 0):.5e}"
     scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
     return replace(column, length=length, scale=scale, default=default, declared=None, written=None)
 
@@ -85,6 +97,23 @@ class Follower:
             session = session_of(query, self.collations, self.info)
             self.schema = ddl.apply(self.schema, text, session, self.info).schema
         return texts
+
+    def compared(self) -> list[str]:
+        """Follow the log and return the differences, or the statement that wasn't understood."""
+        try:
+            self.follow()
+        except DdlError as error:
+            self.schema = catalog.read_schema(self.reader, self.info)
+            return [str(error)]
+        return self.differences()
+
+    def shown(self, table: Table) -> str:
+        """Return the server's own statement that would make a table."""
+        with self.reader.cursor() as cursor:
+            cursor.execute(f"SHOW CREATE TABLE `{table.database}`.`{table.name}`")
+            row = cursor.fetchone()
+        assert row is not None
+        return str(row[1])
 
     def queries(self) -> Iterator[Query]:
         """Yield the statements that the log holds since the last time."""

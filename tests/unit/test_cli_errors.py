@@ -129,7 +129,11 @@ def test_verbose_passes_everything() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("sink: {type: nop}", "error: Key 'source' is required in the pipeline file."),
+        (
+            "sink: {type: nop}",
+            "error: Key 'source' is required in the pipeline file. Write the source's options there, such as "
+            "{connector: postgres, …}.",
+        ),
         ("sorce: {}", "error: Unknown key 'sorce' in the pipeline file. Did you mean 'source'?"),
     ],
 )

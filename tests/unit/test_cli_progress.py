@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from floodmark.cli.logs import configure_logs, readable
 from floodmark.cli.output import human_bytes
 from floodmark.cli.progress import QueryProgress
+from floodmark.cli.run import RunningRows
 from floodmark.cli.views import LogView, render
 from floodmark.snapshot.incremental import IncrementalState, TableRun
 
@@ -114,6 +119,83 @@ def test_streaming_phase_shows_rate_and_lag() -> None:
     assert (progress.events, progress.batches) == (500, 3)
     assert "streaming" in shown(progress)
     assert "lag 5.0 MiB, 1.2 s" in shown(progress)
+
+
+def test_rows_are_shown_while_the_first_micro_batch_reads_them() -> None:
+    progress = QueryProgress()
+    for second, rows in enumerate((0, 0, 400, 1000)):
+        progress.update_running(rows, now=float(second))
+    assert progress.rate(now=3.0) == pytest.approx(1000 / 3)
+    assert (progress.seen, progress.phase) == (1000, "first micro-batch")
+    progress.update(report(0, 1500, snapshot(("public.a", 10, 4, 1000))), now=4.0)
+    assert (progress.seen, progress.events, progress.running) == (1500, 1500, 0)
+    assert progress.rate(now=4.0) == pytest.approx(1500 / 4)
+    progress.update_running(0, now=5.0)
+    progress.update_running(300, now=6.0)
+    assert (progress.seen, progress.phase) == (1800, "initial snapshot")
+    assert "shop  initial snapshot  1,800 events" in shown(progress)
+
+
+def test_a_snapshot_that_lets_the_log_wait_shows_the_rows_that_are_left() -> None:
+    progress = QueryProgress()
+    waiting = {"lag_bytes": None, "lag_seconds": None, "phase": "snapshot"}
+    progress.update(report(0, 5, snapshot(("public.a", 10, 4, 1000), ("public.b", 7, 0, 50)), waiting), now=1.0)
+    left = [progress.rows_left]
+    text = shown(progress)
+    assert "~650 rows to read" in text
+    assert "lag" not in text
+    progress.lag_bytes = 2048
+    assert "~650 rows to read  log behind 2.0 KiB" in shown(progress)
+    # Without statistics nobody knows; later there is nothing left.
+    for end, latest in ((snapshot(("public.a", 10, 4, 0)), waiting), (STREAMING, LATEST)):
+        progress.update(report(1, 5, end, latest), now=2.0)
+        left.append(progress.rows_left)
+    assert left == [650, None, None]
+
+
+class Stages:
+    """What Spark's status store says, as a query of PySpark leads to it."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[int, int]] = []
+        self.broken = False
+        self._jsq = self
+        self.sparkSession = self.sparkContext = self.statusStore = lambda: self
+
+    def activeStages(self) -> Stages:
+        if self.broken:
+            raise Py4JError("no such method")
+        return self
+
+    def size(self) -> int:
+        return len(self.stages)
+
+    def apply(self, index: int) -> SimpleNamespace:
+        number, rows = self.stages[index]
+        return SimpleNamespace(stageId=lambda: number, inputRecords=lambda: rows)
+
+
+def test_rows_of_the_micro_batch_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    query = Stages()
+    running = RunningRows(cast(StreamingQuery, query))
+    query.stages = [(1, 50)]
+    assert running.read(ended=False) == 0  # it has only begun
+    now[0] = 2.0
+    assert running.read(ended=False) == 50
+    query.stages = [(1, 70), (2, 0)]
+    assert running.read(ended=False) == 70
+    # The stage has ended, but not the micro-batch.
+    query.stages = [(2, 0)]
+    assert running.read(ended=False) == 70
+    query.stages = []
+    assert running.read(ended=True) == 0
+    now[0] = 4.0
+    query.stages = [(3, 9)]
+    assert running.read(ended=False) == 9
+    query.broken = True
+    assert running.read(ended=False) == 0
 
 
 def test_rate_falls_to_zero_when_nothing_comes() -> None:

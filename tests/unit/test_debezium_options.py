@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.config import debezium
+from floodmark.config import advice, debezium
 from floodmark.config.debezium_page import DIFFERS, DIFFERS_OF_MYSQL, mysql_states, render, states
-from floodmark.config.model import OWN
+from floodmark.config.load import CLASSES, load_options
+from floodmark.config.model import OWN, Options
 from floodmark.config.mysql import BinlogOptions, MariadbOptions, MysqlOptions
 from floodmark.config.postgres import PostgresOptions
 from floodmark.errors import ConfigError
@@ -205,3 +206,114 @@ def test_flush_modes(options: dict[str, str], flushes: bool, heartbeat_ms: int) 
 def test_initial_statements_are_split_at_single_semicolons() -> None:
     made = PostgresOptions.parse({**BASE, "database.initial.statements": "SET a = 1; SET b = ';;' ;"})
     assert made.session_statements() == ["SET a = 1", "SET b = ';'"]
+
+
+def unknown(connector: str, name: str) -> str:
+    required = BASE if connector == "postgres" else REQUIRED_MYSQL
+    with pytest.raises(ConfigError) as caught:
+        load_options({**required, "connector": connector, name: "x"})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("former", "today"),
+    [
+        ("database.server.name", "topic.prefix"),
+        ("table.whitelist", "table.include.list"),
+        ("Table.Blacklist", "table.exclude.list"),
+        ("column.blacklist", "column.exclude.list"),
+        ("database.whitelist", "database.include.list"),
+        ("database.history", "schema.history.internal"),
+        ("database.history.kafka.topic", "schema.history.internal.kafka.topic"),
+        ("database.history.consumer.sasl.mechanism", "schema.history.internal.consumer.sasl.mechanism"),
+        (
+            "database.history.store.only.monitored.tables.ddl",
+            "schema.history.internal.store.only.captured.tables.ddl",
+        ),
+        ("transaction.topic", "topic.transaction"),
+    ],
+)
+def test_names_of_debezium_1_are_told_today(former: str, today: str) -> None:
+    message = unknown("mysql", former)
+    assert message == (
+        f"Unknown option '{former}', which is what Debezium 1.x called '{today}'. Write '{today}' instead."
+    )
+    assert debezium.find({**debezium.ACCEPTED_BY_MYSQL, **dict.fromkeys(MysqlOptions.names())}, today) is not None
+
+
+def test_a_former_name_of_another_connectors_option() -> None:
+    message = unknown("postgres", "database.whitelist")
+    assert "which is what Debezium 1.x called 'database.include.list'" in message
+    assert "'postgres' does not have it, only the connectors 'mysql' and 'mariadb'" in message
+    assert message.endswith("Use 'database.dbname', or remove it.")
+    assert unknown("postgres", "truncate.handling.mode").endswith("See 'skipped.operations', which took its place.")
+
+
+@pytest.mark.parametrize(
+    ("connector", "name", "end"),
+    [
+        ("mysql", "slot.name", "only the connector 'postgres'. Remove it."),
+        ("mariadb", "database.dbname", "only the connector 'postgres'. Use 'database.include.list', or remove it."),
+        ("mysql", "schema.include.list", "only the connector 'postgres'. Use 'database.include.list', or remove it."),
+        ("postgres", "gtid.source.includes", "only the connectors 'mysql' and 'mariadb'. Remove it."),
+        ("postgres", "binlog.buffer.size", "only the connectors 'mysql' and 'mariadb'. Remove it."),
+        ("postgres", "log.mining.strategy", "one of Debezium's for Oracle, which Floodmark does not read. Remove it."),
+        ("mysql", "slot.nam", "Unknown option 'slot.nam'. None has a name like it; docs/options.md lists them all."),
+    ],
+)
+def test_options_of_other_connectors_say_so(connector: str, name: str, end: str) -> None:
+    message = unknown(connector, name)
+    assert message.startswith(f"Unknown option '{name}'")
+    assert message.endswith(end)
+
+
+def test_advice_names_options_that_exist() -> None:
+    """What is to be used instead is there, in the model of the connector that it is said of."""
+    models: dict[str, type[Options]] = {"postgres": PostgresOptions, "mysql": MysqlOptions}
+    for connector, instead in advice._INSTEAD.items():
+        for name, use in instead.items():
+            assert models[connector].knows(use), use
+            assert not models[connector].knows(name), name
+    for name in advice._REPLACED.values():
+        assert PostgresOptions.knows(name) or MysqlOptions.knows(name)
+    for former in {**advice._FORMER, **advice._REPLACED}:
+        assert not PostgresOptions.knows(former)
+        assert not MysqlOptions.knows(former)
+
+
+@pytest.mark.parametrize(
+    ("value", "today"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
+)
+def test_values_of_debezium_1_are_told_today(value: str, today: str) -> None:
+    with pytest.raises(ConfigError, match=f"Debezium 1.x's '{value}' is '{today}' today"):
+        MysqlOptions.parse({**REQUIRED_MYSQL, "snapshot.mode": value})
+
+
+def without_connector(connector: str) -> dict[str, str]:
+    required = BASE if connector == "postgres" else REQUIRED_MYSQL
+    return {name: value for name, value in required.items() if name != "connector"}
+
+
+@pytest.mark.parametrize(("name", "connector"), CLASSES.items())
+def test_the_connector_follows_from_its_class(name: str, connector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    recorder.listen(monkeypatch, debezium.__name__)
+    given = without_connector(connector)
+    assert load_options({**given, "Connector.Class": name}).connector == connector
+    assert load_options({**given, "connector": connector, "connector.class": name}).connector == connector
+    assert recorder.of("option_has_no_effect") == []
+
+
+def test_a_class_that_is_wrong() -> None:
+    given = without_connector("postgres")
+    with pytest.raises(ConfigError, match=r"OracleConnector', which is not allowed: it must be one of .*MySqlConn"):
+        load_options({**given, "connector.class": "io.debezium.connector.oracle.OracleConnector"})
+    with pytest.raises(ConfigError, match=r"Did you mean '.*\.PostgresConnector'\?"):
+        load_options({**given, "connector.class": "io.debezium.connector.postgres.PostgresConnector"})
+    with pytest.raises(ConfigError, match=r"\(mysql\) and 'connector.class' \(.*\) contradict .* 'postgres'"):
+        load_options({**given, "connector": "mysql", "connector.class": debezium.CONNECTOR_CLASS})
+
+
+def test_an_option_that_is_given_twice() -> None:
+    with pytest.raises(ConfigError, match=r"Option 'slot\.name' is given twice"):
+        PostgresOptions.parse({**BASE, "slot.name": "a", "Slot.Name": "b"})

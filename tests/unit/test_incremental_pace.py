@@ -15,8 +15,8 @@ from floodmark.snapshot.aside import TablesAside
 from floodmark.snapshot.incremental import IncrementalState, TableRun
 from floodmark.snapshot.incremental_engine import IncrementalEngine
 from floodmark.snapshot.notifications import IncrementalSnapshotNotifications
-from floodmark.snapshot.pace import MARGIN, Pace
-from floodmark.snapshot.reports import TaskReports
+from floodmark.snapshot.pace import LONGEST, MARGIN, Pace
+from floodmark.snapshot.reports import Report, TaskReports
 from floodmark.snapshot.surroundings import Surroundings
 from floodmark.snapshot.windows import WindowEngine
 from tests.support.window_source import Clock, WindowSource
@@ -25,6 +25,7 @@ FIXED_S = 0.3
 READS_ROWS_S = (600_000.0, 200_000.0)
 TASK_ROWS_S = 400_000.0
 TARGET_S = 1.0
+MOST = 10_000_000
 
 
 @dataclass
@@ -33,6 +34,10 @@ class Query:
 
     engine: IncrementalEngine
     source: WindowSource
+    fixed_s: float = FIXED_S
+    trigger_s: float = 0.0
+    tells: bool = True
+    task_s: float = 0.0
     state: IncrementalState = field(
         default_factory=lambda: IncrementalState(runs=[TableRun("t", 1, "", {}, None, "", 0)])
     )
@@ -41,15 +46,21 @@ class Query:
         """Run a micro-batch; return how many rows it had and how long it took, in seconds."""
         began_at, before = self.source.clock.now, self.state.runs[0].rows
         self.engine.wait()
-        self.state = self.engine.resume(self.state, _complete(self.state))
+        self.state = self.engine.resume(self.state, self._reports())
         self.engine.reach(self.state, "")
         assert self.engine.plan(self.state, "")
         taken = self.state.runs[0].rows - before
-        tasks_end = self.source.clock.now + FIXED_S + taken / TASK_ROWS_S
+        self.task_s = taken / TASK_ROWS_S
+        tasks_end = self.source.clock.now + self.fixed_s + self.task_s
         self.engine.read_ahead(self.state, "")
         self.engine.wait()
-        self.source.clock.now = max(self.source.clock.now, tasks_end)
+        self.source.clock.now = max(self.source.clock.now, tasks_end, began_at + self.trigger_s)
         return taken, self.source.clock.now - began_at
+
+    def _reports(self) -> TaskReports:
+        time = Report("time", (), "complete", began=0.0, ended=self.task_s)
+        chunks: dict[tuple[int, ...], int] = {(number,): 0 for number in range(len(self.state.batch))}
+        return TaskReports([time] if self.tells else []).with_complete("incremental", chunks)
 
 
 @pytest.fixture(params=["read points", *READS_ROWS_S])
@@ -58,7 +69,7 @@ def query(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     source = WindowSource(clock, request.param if request.param in READS_ROWS_S else 0.0)
     around = Surroundings(cast(Connector, source), lambda _: None, TablesAside())
-    notifications, pace = IncrementalSnapshotNotifications("p"), Pace(TARGET_S, 1000, 10_000_000, 4)
+    notifications, pace = IncrementalSnapshotNotifications("p"), Pace(TARGET_S, 1000, MOST, 4)
     if request.param == "read points":
         return Query(IncrementalEngine(around, notifications, pace, False), source)
     store = SegmentStore(str(tmp_path), "owner", "run")
@@ -79,5 +90,25 @@ def test_the_number_of_rows_settles(query: Query) -> None:
         assert min(times[3:]) > 0.9 * MARGIN * TARGET_S
 
 
-def _complete(state: IncrementalState) -> TaskReports:
-    return TaskReports().with_complete("incremental", {(number,): 0 for number in range(len(state.batch))})
+def test_tasks_that_tell_nothing_change_nothing(query: Query) -> None:
+    query.tells = False
+    rows = [query.micro_batch()[0] for _ in range(4)]
+    assert rows[1:] == rows[:-1]
+
+
+@pytest.mark.parametrize("trigger_s", [3.0, 60.0])
+def test_waiting_for_a_trigger_costs_no_rows(query: Query, trigger_s: float) -> None:
+    """Fewer rows would make nothing shorter, and more of them fit into the time that passes anyway."""
+    query.trigger_s = trigger_s
+    rows, times = zip(*(query.micro_batch() for _ in range(10)), strict=True)
+    assert max(times) <= trigger_s * 1.1
+    slowest = min([TASK_ROWS_S, *([query.source.rows_s] if query.source.rows_s else [])])
+    assert min(rows[6:]) > min(0.4 * trigger_s, 0.9 * LONGEST * MARGIN * TARGET_S) * slowest
+    assert rows[4] > 8 * rows[0]
+
+
+def test_a_fixed_cost_of_each_micro_batch_costs_no_rows(query: Query) -> None:
+    query.fixed_s = 2.0
+    rows, times = zip(*(query.micro_batch() for _ in range(12)), strict=True)
+    assert min(rows[6:]) > 0.8 * query.fixed_s * TASK_ROWS_S / 2
+    assert max(times) < 2.2 * query.fixed_s

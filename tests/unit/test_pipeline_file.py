@@ -90,7 +90,13 @@ def test_missing_variable_is_named() -> None:
         ({"zzz": "1"}, "Allowed: name, source, sink, checkpoint, trigger, spark."),
         (
             {"sink": {"type": "csv"}},
-            "Key 'sink.type' is not allowed: it must be one of console, json, parquet, kafka, noop.",
+            "Key 'sink.type' has the value 'csv', which is not allowed: it must be one of console, json, parquet, "
+            "kafka, noop.",
+        ),
+        ({"sink": {"type": "parqet"}}, "Did you mean 'parquet'?"),
+        (
+            {"trigger": {"once": "perhaps"}},
+            "Key 'trigger.once' has the value 'perhaps', which is not allowed: it must be true or false.",
         ),
         ({"sink": {"type": "json"}}, "Key 'sink.path' is required for the sink 'json'."),
         ({"sink": {"type": "noop", "path": "/x"}}, "Key 'sink.path' is not allowed for the sink 'noop'."),
@@ -131,6 +137,9 @@ def test_rows_do_not_go_to_kafka() -> None:
         ("a: [", "is not YAML: line 1"),
         ("- a", "must hold a mapping"),
         ("", "must hold a mapping"),
+        ("a: 1\nb: 2\na: 3", "has the key 'a' twice, in lines 1 and 3"),
+        ("source:\n  slot.name: x\n  slot.name: x\n", "has the key 'source.slot.name' twice, in lines 2 and 3"),
+        ("sink: {options: {a: 1, a: 2}}", "has the key 'sink.options.a' twice, in lines 1 and 1"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, text: str, expected: str) -> None:

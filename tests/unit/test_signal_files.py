@@ -328,7 +328,7 @@ def test_command_sends_a_signal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("execute-snapshot",), "error: Signal "),
+        (("execute-snapshot",), "error: A signal of the type execute-snapshot needs the tables to read"),
         (("execute-snapshot", "--data", "{}", "--blocking"), "error: Option --data excludes"),
         (("execute-snapshot", "--table", "a.b", "--condition", "a.b"), "it must be REGEX=SQL"),
         (("stop-snapshot", "--blocking"), "error: Option --blocking is for signals of the type execute-snapshot"),

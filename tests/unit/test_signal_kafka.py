@@ -9,17 +9,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicPartition
 from structlog.testing import CapturingLogger
 
-from floodmark.cli.environment import check_signals
+from floodmark.cli.environment import check_channels
 from floodmark.config.kafka_clients import librdkafka_settings
 from floodmark.config.load import load_options
-from floodmark.config.pipeline import Pipeline
 from floodmark.errors import ConfigError
 from floodmark.snapshot import signal_kafka
 from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
@@ -348,7 +346,7 @@ def test_settings_are_debeziums_and_can_be_changed(monkeypatch: pytest.MonkeyPat
     [
         ({"signal.kafka.bootstrap.servers": ""}, "'signal.kafka.bootstrap.servers' is required"),
         ({"signal.kafka.topic": "a b"}, "'signal.kafka.topic' has the value 'a b'"),
-        ({"signal.kafka.poll.timeout.ms": "-1"}, "greater than or equal to 0"),
+        ({"signal.kafka.poll.timeout.ms": "-1"}, "at least 0"),
         ({"signal.consumer.sasl.jaas.config": "geheim"}, "'signal.consumer.sasl.username' and 'signal.consumer.sasl"),
         ({"signal.consumer.ssl.truststore.location": "geheim"}, "by 'signal.consumer.ssl.ca.location'"),
         ({"signal.consumer.enable.auto.commit": "true"}, "leave it out"),
@@ -367,8 +365,7 @@ def test_wrong_options_are_named(options: dict[str, str], expected: str) -> None
 def test_check_tells_whether_a_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(**changed: str) -> list[tuple[str, str]]:
         given = {**OPTIONS, **{f"signal.{name.replace('_', '.')}": value for name, value in changed.items()}}
-        pipeline = cast(Pipeline, SimpleNamespace(options=load_options(given)))
-        return [(found.status, found.finding + found.fix) for found in check_signals(pipeline)]
+        return [(found.status, found.finding + found.fix) for found in check_channels(load_options(given))]
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"

@@ -37,7 +37,7 @@ def test_signals_are_taken_from_the_named_table_while_the_channel_is_on() -> Non
         ({"signal.data.collection": "signals"}, "as schema.table"),
         ({"notification.enabled.channels": "sinks"}, "Did you mean 'sink'?"),
         ({"notification.enabled.channels": "log,sink"}, "'notification.sink.topic.name' is required"),
-        ({"incremental.snapshot.chunk.size": "0"}, "greater than or equal to 1"),
+        ({"incremental.snapshot.chunk.size": "0"}, "at least 1"),
         ({"incremental.snapshot.watermarking.strategy": "insert"}, "insert_insert, insert_delete"),
         ({"incremental.snapshot.read.points": "watermark"}, "Did you mean 'watermarks'?"),
         ({"incremental.snapshot.read.points": "watermarks"}, "'signal.data.collection' is required, since"),

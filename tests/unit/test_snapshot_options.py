@@ -48,7 +48,7 @@ def test_statements_by_table() -> None:
         ({f"{OVERRIDES}.s.t": "SELECT 1"}, [f"'{OVERRIDES}.s.t' has no effect"]),
         ({OVERRIDES: "s.t,s.T", f"{OVERRIDES}.s.t": "SELECT 1"}, ["'s.t' twice"]),
         ({"snapshot.include.collection.list": "("}, ["snapshot.include.collection.list", "regular expression"]),
-        ({"snapshot.max.threads": "0"}, ["snapshot.max.threads", "greater than or equal to 1"]),
+        ({"snapshot.max.threads": "0"}, ["snapshot.max.threads", "at least 1"]),
         ({"snapshot.select.statement.override": "x"}, ["Unknown option", f"Did you mean '{OVERRIDES}'"]),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -54,6 +56,37 @@ def test_elements_are_encoded_as_scalars_are() -> None:
     assert encoded(array_codec(BYTEA, binary_handling_mode="hex"), [r'{"\\x00ff"}']) == ['["00ff"]']
 
 
+def listed(codec: Codec, texts: Sequence[str | None]) -> list[object]:
+    """Return what rows hold of arrays; a part of an array of rows must give the same."""
+    whole = strings(texts)
+    lists = codec.to_arrow(whole)
+    lists.validate(full=True)
+    assert lists.type == codec.arrow_type
+    for start in range(len(texts)):
+        assert codec.to_arrow(whole.slice(start)).equals(lists.slice(start))
+    result: list[object] = lists.to_pylist()
+    return result
+
+
+def test_rows_hold_lists() -> None:
+    texts = [None, "{}", '{a,NULL,"NULL","{x,y}"}', "[0:1]={a,b}", '{"[0:1]={"}', '{"","\\""}', None]
+    lists = [None, [], ["a", None, "NULL", "{x,y}"], ["a", "b"], ["[0:1]={"], ["", '"'], None]
+    assert listed(array_codec(TEXT), texts) == lists
+    assert listed(array_codec(INT), ["{1,-2,NULL}", "{}", None]) == [[1, -2, None], [], None]
+    assert listed(array_codec(INT), []) == []
+    assert listed(array_codec(INT), [None]) == [None]
+    assert array_codec(INT).arrow_type == pa.list_(pa.int32())
+    assert listed(array_codec(BYTEA), [r'{"\\x00ff"}']) == [[b"\x00\xff"]]
+    assert listed(array_codec(BOX), ["{(3,4),(1,2);(1,1),(0,0)}"]) == [["(3,4),(1,2)", "(1,1),(0,0)"]]
+
+
+def test_arrays_that_lists_cannot_hold_are_null() -> None:
+    texts = ["{{1,2},{3,4}}", "{1}", "[1:1][-2:-1]={{1,2}}", "{2,3}"]
+    assert listed(array_codec(INT), texts) == [None, [1], None, [2, 3]]
+    exact = codec_for(NUMERIC, numeric_modifier(5, 2), {}, options())
+    assert listed(exact, ["{1.50,NaN}", "{2.50,NULL}"]) == [None, [Decimal("2.50"), None]]
+
+
 def test_all_null_and_no_rows() -> None:
     assert encoded(array_codec(INT), [None, None]) == ["null", "null"]
     assert encoded(array_codec(INT), []) == []
@@ -90,7 +123,7 @@ def test_schemas_and_zeros() -> None:
         assert one.schema["type"] == "array"
         assert list(one.schema["items"])[-1] != "field"
         assert one.zero == "[]"
-        assert one.arrow_type == pa.string()
+        assert pa.types.is_list(one.arrow_type)
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from floodmark.cli.environment import check_environment, last_offset
+from floodmark.cli.environment import check_environment, check_surroundings, last_offset
 from floodmark.cli.output import output_console
+from floodmark.config.common import CommonOptions
+from floodmark.config.load import load_options
 from floodmark.config.pipeline import Pipeline
 from floodmark.connectors.find import connector_module
+from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.findings import Finding
+from floodmark.spark.readers import output_schema
 
+_SERVER = ("connection", "server version", "system catalogs")
+"""Checks without which all that is asked of the server fails for the same reason."""
 STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 
@@ -25,7 +31,7 @@ def check(pipeline: Pipeline, as_json: bool) -> int:
     Returns:
         The exit code: 1 if something is an error.
     """
-    findings = check_environment(pipeline) + check_connector(pipeline)
+    findings = check_environment(pipeline) + check_connector(pipeline.options, pipeline.checkpoint)
     failed = any(finding.status == "error" for finding in findings)
     if as_json:
         typer.echo(json.dumps({"ok": not failed, "findings": [asdict(item) for item in findings]}, indent=2))
@@ -34,15 +40,40 @@ def check(pipeline: Pipeline, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def check_connector(pipeline: Pipeline) -> list[Finding]:
-    """Run the checks of the source's connector: ``check_source`` in its module ``preflight``.
+def check_options(options: Mapping[str, str], checkpoint: str | None, master: str) -> list[Finding]:
+    """Check the source of a query that no pipeline file describes.
 
-    Raises:
-        ConfigError: the connector's driver is not installed.
+    Args:
+        options: the source's options.
+        checkpoint: the query's; None if it isn't known.
+        master: Spark's.
     """
-    preflight = connector_module(pipeline.options.connector, "server.preflight")
-    found: list[Finding] = preflight.check_source(pipeline.options, last_offset(pipeline.checkpoint))
-    return found
+    try:
+        source = load_options(options)
+    except ConfigError as exc:
+        return [Finding("options", "error", exc.what, exc.cure)]
+    return check_surroundings(source, checkpoint, master) + check_connector(source, checkpoint)
+
+
+def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Finding]:
+    """Run the checks of the source's connector: ``check_source`` in its module ``preflight``."""
+    offset = None if checkpoint is None else last_offset(checkpoint)
+    try:
+        preflight = connector_module(options.connector, "server.preflight")
+        found: list[Finding] = preflight.check_source(options, offset)
+    except FloodmarkError as exc:
+        return [Finding("connector", "error", exc.what, exc.cure)]
+    answers = all(item.status != "error" for item in found if item.check in _SERVER)
+    return [*found, *_typed_rows(options)] if options.format == "rows" and answers else found
+
+
+def _typed_rows(options: CommonOptions) -> list[Finding]:
+    """Ask for the columns, as ``load`` does: it refuses filters that don't match exactly one table."""
+    try:
+        columns = output_schema(options)
+    except FloodmarkError as exc:
+        return [Finding("typed rows", "error", exc.what, exc.cure)]
+    return [Finding("typed rows", "ok", f"{len(columns)} columns of one table")]
 
 
 def _table(findings: Sequence[Finding]) -> Table:

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -15,37 +16,81 @@ from typing import Any
 
 from floodmark.capture.files import open_filesystem
 from floodmark.cli.checkpoint import Checkpoint
-from floodmark.config.pipeline import Pipeline
-from floodmark.errors import CheckpointError, StateDirError
+from floodmark.config.common import CommonOptions
+from floodmark.config.mysql import BinlogOptions
+from floodmark.config.pipeline import Pipeline, is_local
+from floodmark.errors import CheckpointError, ConfigError, StateDirError
 from floodmark.findings import Finding
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.snapshot.notification_channels import notification_channels
+from floodmark.spark.offsets import Offset
+from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
-PYSPARK = (4, 3)
+SCALA = "2.13"
+"""The version of Scala that all of PySpark 4 is made with."""
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
+_KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
 
 
 def check_environment(pipeline: Pipeline) -> list[Finding]:
     """Check everything but the source."""
+    options = pipeline.options
     return [
         check_java(),
         check_pyspark(),
-        *check_state_dir(pipeline),
-        _writable("checkpoint", pipeline.checkpoint),
+        *check_state_dir(options, pipeline.master),
+        *check_checkpoint(pipeline.checkpoint),
+        *check_places(options.state_dir, pipeline.checkpoint, pipeline.sink.path),
         *check_sink(pipeline),
-        *check_signals(pipeline),
+        *check_channels(options),
+    ]
+
+
+def check_surroundings(options: CommonOptions, checkpoint: str | None, master: str) -> list[Finding]:
+    """Check everything but the source and the sink: for a query that no pipeline file describes.
+
+    Args:
+        options: the source's options.
+        checkpoint: the query's; None if it isn't known.
+        master: Spark's.
+    """
+    return [
+        check_java(),
+        check_pyspark(),
+        *check_state_dir(options, master),
+        *(check_checkpoint(checkpoint) if checkpoint is not None else []),
+        *check_places(options.state_dir, checkpoint, None),
+        *check_channels(options),
     ]
 
 
 def last_offset(checkpoint: str) -> dict[str, Any] | None:
     """Return the source's newest offset in a query's checkpoint, if it has one that can be read."""
     try:
-        files = Checkpoint(checkpoint)
-        offsets = files.offsets()
-        return files.read_offset(offsets[-1]) if offsets else None
+        return _newest_offset(checkpoint)
     except CheckpointError:
         return None
+
+
+def check_checkpoint(uri: str) -> list[Finding]:
+    """Check that the checkpoint can be written, and that it is of a query of this Floodmark, if it is of any."""
+    writable = _writable("checkpoint", uri)
+    if writable.status == "ok":
+        try:
+            offset = _newest_offset(uri)
+            if offset is not None:
+                Offset.from_json(offset)
+        except CheckpointError as exc:
+            return [Finding("checkpoint", "error", exc.what, exc.cure)]
+    return [writable]
+
+
+def _newest_offset(uri: str) -> dict[str, Any] | None:
+    files = Checkpoint(uri)
+    offsets = files.offsets()
+    return files.read_offset(offsets[-1]) if offsets else None
 
 
 def check_java() -> Finding:
@@ -68,21 +113,19 @@ def check_java() -> Finding:
 
 def check_pyspark() -> Finding:
     """Check PySpark's version."""
-    wanted = ".".join(map(str, PYSPARK))
-    fix = f"pip install 'pyspark=={wanted}.*'"
     try:
         found = version("pyspark")
+        require_spark(found)
     except PackageNotFoundError:
-        return Finding("PySpark", "error", "not installed", fix)
-    if tuple(int(part) for part in re.findall(r"\d+", found)[:2]) != PYSPARK:
-        return Finding("PySpark", "error", f"PySpark {found}; Floodmark works with {wanted}.", fix)
+        return Finding("PySpark", "error", "not installed", "Install it with: pip install pyspark")
+    except ConfigError as exc:
+        return Finding("PySpark", "error", exc.what, exc.cure)
     return Finding("PySpark", "ok", f"PySpark {found}")
 
 
-def check_state_dir(pipeline: Pipeline) -> list[Finding]:
+def check_state_dir(options: CommonOptions, master: str) -> list[Finding]:
     """Check that ``state.dir`` can be written, is large enough, and is shared where it must be."""
-    options = pipeline.options
-    findings = [_writable("state.dir", options.state_dir), *_shared("state.dir", options.state_dir, pipeline)]
+    findings = [_writable("state.dir", options.state_dir), *_shared("state.dir", options.state_dir, master)]
     if "://" not in options.state_dir and findings[0].status == "ok":
         free = shutil.disk_usage(options.state_dir).free
         if free < options.state_max_bytes:
@@ -92,28 +135,98 @@ def check_state_dir(pipeline: Pipeline) -> list[Finding]:
     return findings
 
 
+def check_places(state_dir: str, checkpoint: str | None, sink: str | None) -> list[Finding]:
+    """Check that no directory holds another one: each is written to, and cleaned up, by a program of its own.
+
+    Args:
+        state_dir: the option ``state.dir``.
+        checkpoint: the query's; None if it isn't known.
+        sink: where the sink writes files; None if it writes none.
+    """
+    pairs = [("checkpoint", checkpoint, "state.dir", state_dir), ("state.dir", state_dir, "the sink's path", sink)]
+    pairs.insert(1, ("checkpoint", checkpoint, "the sink's path", sink))
+    findings = []
+    for check, inner, what, outer in pairs:
+        if inner is None or outer is None:
+            continue
+        place, around = _place(inner), _place(outer)
+        if place == around or place.startswith(f"{around.rstrip('/')}/"):
+            how = "is" if place == around else "is inside"
+            text = f"The {check.removeprefix('the ')} {shown_uri(inner)} {how} {what} ({shown_uri(outer)})."
+            findings.append(Finding(check, "error", text, "Give each a directory of its own, side by side."))
+    return findings
+
+
+def _place(uri: str) -> str:
+    """Return a directory in a form that can be compared: a local path without links, or a URI."""
+    if "://" in uri and not uri.startswith("file://"):
+        return uri.rstrip("/")
+    return os.path.realpath(re.sub("^file:(//)?", "", uri))
+
+
 def check_sink(pipeline: Pipeline) -> list[Finding]:
     """Check that the sink can be written to."""
     sink = pipeline.sink
     if sink.path is not None:
-        return [_writable("sink", sink.path), *_shared("sink", sink.path, pipeline)]
+        return [_writable("sink", sink.path), *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
-        return [_check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")]
+        broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
+        return [broker, *check_packages(pipeline.spark)]
     return [Finding("sink", "ok", sink.type)]
 
 
-def check_signals(pipeline: Pipeline) -> list[Finding]:
-    """Check that signals can come by Kafka, if they are to."""
-    options = pipeline.options
-    if "kafka" not in options.signal_enabled_channels:
+def check_packages(properties: Mapping[str, str]) -> list[Finding]:
+    """Check that the connector for Kafka, if it is given, is made for this Spark."""
+    try:
+        running = version("pyspark")
+    except PackageNotFoundError:
         return []
-    if find_spec("confluent_kafka") is None:
+    findings = []
+    for name in ("spark.jars.packages", "spark.jars"):
+        for item in properties.get(name, "").split(","):
+            found = _KAFKA_PACKAGE.search(item)
+            if found is None or (found[1] == SCALA and _minor(found[2]) == _minor(running)):
+                continue
+            text = f"{name} has {item.strip()}, but this is Spark {running}, with Scala {SCALA}."
+            right = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{running}"
+            fix = f"Write {right}, or leave it out: `floodmark run` adds it."
+            findings.append(Finding("Kafka connector", "error", text, fix))
+    return findings
+
+
+def _minor(release: str) -> list[str]:
+    return re.findall(r"\d+", release)[:2]
+
+
+def check_channels(options: CommonOptions) -> list[Finding]:
+    """Check what the options ask for beside the source: notifications to functions, and Kafka."""
+    findings = []
+    try:
+        notification_channels(options)
+    except ConfigError as exc:
+        findings.append(Finding("notifications", "error", exc.what, exc.cure))
+    if "kafka" in options.signal_enabled_channels:
+        brokers = options.signal_kafka_bootstrap_servers or ""
+        found = _check_client("signals", brokers, "signal.kafka.bootstrap.servers")
+        # The query runs without, and takes the signals once a broker is there.
+        findings.append(replace(found, status="warning") if _has_client() and found.status == "error" else found)
+    if isinstance(options, BinlogOptions) and options.history_in_kafka:
+        brokers = options.history_brokers or ""
+        option = "schema.history.internal.kafka.bootstrap.servers"
+        findings.append(_check_client("schema history", brokers, option))
+    return findings
+
+
+def _has_client() -> bool:
+    return find_spec("confluent_kafka") is not None
+
+
+def _check_client(check: str, brokers: str, option: str) -> Finding:
+    """Check that this process can talk to Kafka, and that a broker answers."""
+    if not _has_client():
         fix = "Install it with: pip install 'floodmark[kafka]'"
-        return [Finding("signals", "error", "The package 'confluent_kafka' is not installed.", fix)]
-    option = "signal.kafka.bootstrap.servers"
-    found = _check_kafka("signals", options.signal_kafka_bootstrap_servers or "", option)
-    # The query runs without, and takes the signals once a broker is there.
-    return [replace(found, status="warning") if found.status == "error" else found]
+        return Finding(check, "error", "The package 'confluent_kafka' is not installed.", fix)
+    return _check_kafka(check, brokers, option)
 
 
 def _writable(check: str, uri: str) -> Finding:
@@ -138,11 +251,11 @@ def _writable(check: str, uri: str) -> Finding:
     return Finding(check, "ok", f"{shown_uri(uri)} can be written")
 
 
-def _shared(check: str, uri: str, pipeline: Pipeline) -> list[Finding]:
+def _shared(check: str, uri: str, master: str) -> list[Finding]:
     """Warn of a local path where driver and executors are on different machines."""
-    if pipeline.is_local or "://" in uri:
+    if is_local(master) or "://" in uri:
         return []
-    text = f"{uri} is a local path, but driver and executors of {pipeline.master} must see the same files."
+    text = f"{uri} is a local path, but driver and executors of {master} must see the same files."
     return [Finding(check, "warning", text, "Make sure it is a shared mount, or use a URI of a shared filesystem.")]
 
 

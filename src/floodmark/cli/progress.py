@@ -13,6 +13,9 @@ from floodmark.cli.standing import phase_of
 from floodmark.cli.tables import TableProgress, table_progress
 
 RATE_WINDOW_S = 5.0
+FIRST = "first micro-batch"
+"""The phase before Spark has reported anything but rows are read."""
+LETS_THE_LOG_WAIT = ("initial snapshot", "blocking snapshot")
 
 
 @dataclass
@@ -20,12 +23,15 @@ class QueryProgress:
     """The state of a query after its newest micro-batch, and its totals.
 
     Attributes:
+        events: those of micro-batches that have ended.
+        running: how many rows the micro-batch that runs has read so far.
         ended: whether nothing will follow (``snapshot.mode=initial_only``), though the query goes on.
     """
 
     batch: int = -1
     batches: int = 0
     events: int = 0
+    running: int = 0
     phase: str = "starting"
     position: str = ""
     lag_bytes: int | None = None
@@ -43,9 +49,34 @@ class QueryProgress:
             self.batches += 1
         self.batch = report["batchId"]
         self.events += rows
-        self._recent.append((moment, rows))
+        # Some of them have been counted as they were read.
+        self._recent.append((moment, max(rows - self.running, 0)))
+        self.running = 0
         self._take_end(_as_object(source.get("endOffset")))
         self._take_latest(_as_object(source.get("latestOffset")))
+
+    def update_running(self, rows: int, now: float | None = None) -> None:
+        """Take in how many rows the micro-batch that runs has read; less than before means another one."""
+        moment = time.monotonic() if now is None else now
+        if not self._recent or rows > self.running:
+            self._recent.append((moment, max(rows - self.running, 0) if self._recent else 0))
+        self.running = rows
+        if rows and self.batch < 0:
+            self.phase = FIRST
+
+    @property
+    def seen(self) -> int:
+        """Events that have been delivered or are being read."""
+        return self.events + self.running
+
+    @property
+    def rows_left(self) -> int | None:
+        """Roughly how many rows a snapshot is to read before the log goes on; None if unknown or there is none."""
+        left = [table for table in self.tables if not table.finished]
+        if self.phase not in LETS_THE_LOG_WAIT or not left:
+            return None
+        known = [round(table.estimate * (1 - (table.share or 0.0))) for table in left if table.estimate is not None]
+        return sum(known) if len(known) == len(left) else None
 
     def rate(self, now: float | None = None) -> float:
         """Return the events per second of the last few seconds."""

@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
@@ -20,6 +21,8 @@ from floodmark.spark.session import spark_session
 
 POLL_S = 0.25
 STOP_POLL_S = 0.02
+RUNNING_AFTER_S = 1.0
+"""How long a micro-batch must have run for its rows to be shown before it has ended."""
 
 
 def run(pipeline: Pipeline, verbose: bool = False) -> None:
@@ -49,11 +52,13 @@ def follow(query: StreamingQuery, view: View, progress: QueryProgress, stop: Sto
     Raises:
         PySparkException: the query failed.
     """
-    reader = ProgressReader(query)
+    reader, running = ProgressReader(query), RunningRows(query)
     batch: BatchEnd | None = None
     while query.isActive:
-        for report in reader.new():
+        reports = reader.new()
+        for report in reports:
             progress.update(report)
+        progress.update_running(running.read(ended=bool(reports)))
         view.show(progress)
         if progress.ended:
             break
@@ -94,6 +99,41 @@ class ProgressReader:
         if new:
             self._newest = new[0]["timestamp"]
         return new[::-1]
+
+
+class RunningRows:
+    """Counts the rows that the micro-batch of a query has read so far, by Spark's own book-keeping of its tasks.
+
+    Spark reports a micro-batch when it has ended, and the first one of a snapshot can take minutes.
+    """
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._begun = time.monotonic()
+        self._rows: dict[int, int] = {}
+
+    def read(self, ended: bool) -> int:
+        """Return the number of rows; 0 for a micro-batch that takes no longer than the others are shown apart.
+
+        Args:
+            ended: whether a micro-batch has ended since the last call.
+        """
+        now = time.monotonic()
+        if ended:
+            self._begun = now
+            self._rows.clear()
+        if now - self._begun < RUNNING_AFTER_S:
+            return 0
+        try:
+            store = self._query._jsq.sparkSession().sparkContext().statusStore()
+            stages = store.activeStages()
+            for index in range(stages.size()):
+                stage = stages.apply(index)
+                self._rows[stage.stageId()] = max(stage.inputRecords(), self._rows.get(stage.stageId(), 0))
+        except (Py4JError, TypeError, AttributeError):
+            # An interface that Spark does not promise: without it, rows are shown when they are reported.
+            return 0
+        return sum(self._rows.values())
 
 
 def _view(pipeline: Pipeline) -> View:

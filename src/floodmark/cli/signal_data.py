@@ -26,9 +26,14 @@ def signal_data(
         blocking: whether streaming waits.
 
     Raises:
-        ConfigError: an option doesn't belong to the type, or a condition is malformed.
+        ConfigError: an option doesn't belong to the type, tables are missing, or a condition is malformed.
     """
     data: dict[str, Any] = {}
+    if kind == ExecuteSnapshot.TYPE and not tables:
+        raise ConfigError(
+            f"A signal of the type {kind} needs the tables to read.",
+            r"Give --table 'public\.orders', a regular expression.",
+        )
     if tables:
         _require(kind, "--table", ExecuteSnapshot.TYPE, StopSnapshot.TYPE)
         data["data-collections"] = list(tables)

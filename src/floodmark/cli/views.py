@@ -16,7 +16,7 @@ from rich.text import Text
 
 from floodmark.cli.logs import readable
 from floodmark.cli.output import human_bytes, printable
-from floodmark.cli.progress import QueryProgress
+from floodmark.cli.progress import LETS_THE_LOG_WAIT, QueryProgress
 from floodmark.cli.tables import TableProgress
 
 LOG_EVERY_S = 10.0
@@ -63,7 +63,7 @@ class LogView:
 
     def show(self, progress: QueryProgress) -> None:
         """Log a change of phase, each table whose snapshot is finished, and the state now and then."""
-        if progress.batch < 0:
+        if progress.batch < 0 and not progress.running:
             return
         for table in progress.tables:
             scan = (table.kind, table.name)
@@ -79,17 +79,18 @@ class LogView:
         if progress.phase != self._phase:
             self._phase = progress.phase
             self._log.info("phase", phase=progress.phase, position=progress.position)
-        if time.monotonic() >= self._next and progress.events != self._events:
+        if time.monotonic() >= self._next and progress.seen != self._events:
             self._next = time.monotonic() + LOG_EVERY_S
-            self._events = progress.events
+            self._events = progress.seen
             self._log.info(
                 "progress",
                 phase=progress.phase,
                 batch=progress.batch,
-                events=progress.events,
+                events=progress.seen,
                 events_per_second=round(progress.rate()),
                 lag_bytes=progress.lag_bytes,
                 lag_seconds=progress.lag_seconds,
+                rows_left=progress.rows_left,
                 position=progress.position,
             )
 
@@ -140,12 +141,15 @@ def render(name: str, progress: QueryProgress) -> Group:
     parts = [
         (name, "bold"),
         (progress.phase, "cyan"),
-        (f"{progress.events:,} events", ""),
+        (f"{progress.seen:,} events", ""),
         (f"{progress.rate():,.0f}/s", ""),
     ]
+    if progress.rows_left is not None:
+        parts.append((f"~{progress.rows_left:,} rows to read", ""))
     if progress.lag_bytes is not None:
         seconds = "" if progress.lag_seconds is None else f", {progress.lag_seconds:,.1f} s"
-        parts.append((f"lag {human_bytes(progress.lag_bytes)}{seconds}", ""))
+        word = "log behind" if progress.phase in LETS_THE_LOG_WAIT else "lag"
+        parts.append((f"{word} {human_bytes(progress.lag_bytes)}{seconds}", ""))
     head = Text("  ").join([Text(text, style=style) for text, style in parts])
     reading = [table for table in progress.tables if not table.finished]
     if not reading:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
 from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
-from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, option
+from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 
 OPERATIONS = ("c", "u", "d", "t")
+_OPERATION_WORDS = {
+    "create": "c",
+    "insert": "c",
+    "update": "u",
+    "delete": "d",
+    "truncate": "t",
+}
 SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
 NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 HEX = "hex:"
@@ -27,11 +35,21 @@ _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 class CommonOptions(ColumnOptions, StreamOptions, ABC):
     """Options of the events, of the state directory and of the micro-batches."""
 
-    connector: str = option("connector", ..., "Which database to capture.", "connector.class")
+    connector: str = option(
+        "connector", ..., "Which database to capture. May be left out if `connector.class` is given.", "connector.class"
+    )
     format: Literal["events", "rows"] = option(
         "format",
         "events",
         "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
+        OWN,
+    )
+    schema_changes: Literal["fail", "ignore_with_warning"] = option(
+        "schema.changes",
+        "fail",
+        "With `format=rows`, when the table gets, loses or changes a column while the query runs: `fail` ends the "
+        "query with an error, and its next start has the table's columns of then. `ignore_with_warning` goes on with "
+        "the query's columns.",
         OWN,
     )
     table_include_list: Patterns = option(
@@ -230,6 +248,14 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         ge=1,
     )
 
+    @classmethod
+    def advice(cls, key: str) -> tuple[str, str]:
+        """Return what is to be said of an option that the connector lacks, and what to do about it."""
+        # The advice knows the options of all connectors, which are made from this model.
+        from floodmark.config.advice import advice
+
+        return advice(cls, key)
+
     @model_validator(mode="before")
     @classmethod
     def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -252,7 +278,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 # Where schemas are called databases the options are, too.
                 included, excluded = (type(self).model_fields[field].alias for field in fields)
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
-        _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"))
+        _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
         return self
 
     @model_validator(mode="after")
@@ -335,21 +361,36 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
             return matches(self.table_include_list, name)
         return not matches(self.table_exclude_list, name)
 
+    @property
+    def signal_tables(self) -> Sequence[str]:
+        """The tables whose inserts are signals."""
+        return self.signal_data_collection if "source" in self.signal_enabled_channels else ()
+
     def takes_signals(self, schema: str, table: str) -> bool:
         """Tell whether a table's inserts are signals."""
-        return "source" in self.signal_enabled_channels and f"{schema}.{table}" in self.signal_data_collection
+        return f"{schema}.{table}" in self.signal_tables
 
     def skips(self, operation: str) -> bool:
         """Tell whether events of this operation (``c``, ``u``, ``d``, ``t``) are left out."""
         return operation in self.skipped_operations
 
 
-def _check_words(name: str, words: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def _check_words(
+    name: str, words: tuple[str, ...], allowed: tuple[str, ...], meant: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse words that are not allowed.
+
+    Args:
+        name: of the option.
+        words: its value.
+        allowed: the words that it may have.
+        meant: those that users write for some of them.
+    """
     for word in words:
         if word not in allowed:
-            close = difflib.get_close_matches(word.lower(), allowed, n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
+            same = meant.get(word.lower())
+            hint = f"Did you mean '{same}'?" if same else nearest(word, allowed)
             raise ValueError(
                 f"Option '{name}' has the value '{word}', which is not allowed: "
-                f"it must be a list of {', '.join(allowed)}.{hint}"
+                f"it must be a list of {', '.join(allowed)}. {hint}"
             )

@@ -23,6 +23,7 @@ DIFFERS = {
     "<converter>.<option>": "`<converter>.type` is an entry point, not a Java class",
     "column.mask.hash.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
     "column.mask.hash.v2.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
+    "connector.class": "names the database if `connector` is not given; see [Coming from Debezium](from-debezium.md)",
     "converters": "Python's, by entry point",
     "database.sslmode": "as in libpq",
     "extended.headers.enabled": "the headers are not there",
@@ -74,8 +75,8 @@ Every option of Debezium 3.6 for PostgreSQL, MySQL and MariaDB, and what becomes
 - *refused*: an error, since events would not be what was asked for.
 - –: Debezium's connector for that database does not have it; here it is unknown, or an option of Floodmark's own.
 
-Options of other databases, and whatever is in neither this list nor [Options](options.md), are unknown: an error that
-names the nearest option.
+Options of other databases, Debezium 1.x's former names, and whatever is in neither this list nor
+[Options](options.md), are unknown: an error that names the option to use instead, or the nearest one.
 
 This page is generated from the option models.
 

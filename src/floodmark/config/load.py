@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from floodmark.config.model import nearest
 from floodmark.errors import ConfigError
 
 if TYPE_CHECKING:
     from floodmark.config.common import CommonOptions
     from floodmark.config.postgres import PostgresBatchOptions
 
+CONNECTOR = "connector"
+CONNECTOR_CLASS = "connector.class"
 MODELS = {
     "postgres": ("postgres", "PostgresOptions"),
     "mysql": ("mysql", "MysqlOptions"),
     "mariadb": ("mysql", "MariadbOptions"),
 }
 """The modules and models of the connectors; only the one that is asked for is imported."""
+CLASSES = {
+    "io.debezium.connector.postgresql.PostgresConnector": "postgres",
+    "io.debezium.connector.mysql.MySqlConnector": "mysql",
+    "io.debezium.connector.mariadb.MariaDbConnector": "mariadb",
+}
+"""Debezium's connectors, by the option ``connector.class``."""
 BATCH_MODELS = {"postgres": ("postgres", "PostgresBatchOptions")}
 STREAM_ONLY = ("topic.prefix", "state.dir")
 """Options that only a stream has. Spark doesn't say whether it asks for the columns of a stream; they tell."""
@@ -30,7 +38,8 @@ def load_options(options: Mapping[str, str]) -> CommonOptions:
     Raises:
         ConfigError: an option is missing, unknown or has a value that is not allowed.
     """
-    return option_model(_connector(options)).parse(options)
+    connector = connector_of(options)
+    return option_model(connector).parse(_with_connector(options, connector))
 
 
 def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
@@ -44,7 +53,7 @@ def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
             f"{' and '.join(STREAM_ONLY)} are options of a stream, but this is a batch read (spark.read).",
             "Leave them out, or use spark.readStream.",
         )
-    connector = _connector(options)
+    connector = connector_of(options)
     if connector not in BATCH_MODELS:
         raise ConfigError(
             f"Option 'connector' has the value '{connector}', which batch reads (spark.read) do not have: it must be "
@@ -52,7 +61,7 @@ def load_batch_options(options: Mapping[str, str]) -> PostgresBatchOptions:
             "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
         )
     model: type[PostgresBatchOptions] = _model(*BATCH_MODELS[connector])
-    return model.parse(options)
+    return model.parse(_with_connector(options, connector))
 
 
 def option_model(connector: str) -> type[CommonOptions]:
@@ -70,15 +79,49 @@ def is_batch(options: Mapping[str, str]) -> bool:
     return not {key.lower() for key in options} & set(STREAM_ONLY)
 
 
-def _connector(options: Mapping[str, str]) -> str:
-    connector = next((value for key, value in options.items() if key.lower() == "connector"), None)
-    known = ", ".join(MODELS)
-    if connector is None:
-        raise ConfigError("Option 'connector' is required: which database to capture.", f"Allowed: {known}.")
-    if connector not in MODELS:
-        close = difflib.get_close_matches(connector.lower(), list(MODELS), n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
+def connector_of(options: Mapping[str, str]) -> str:
+    """Return the connector that options name, by ``connector`` or by Debezium's ``connector.class``.
+
+    Raises:
+        ConfigError: they name none, one that is not known, or two.
+    """
+    connector, by_class = _given(options, CONNECTOR), _given(options, CONNECTOR_CLASS)
+    named = None if by_class is None else _known_class(by_class)
+    if connector is None and named is None:
         raise ConfigError(
-            f"Option 'connector' has the value '{connector}', which is not allowed: it must be one of {known}.{hint}"
+            f"Option '{CONNECTOR}' is required: which database to capture.", f"Allowed: {', '.join(MODELS)}."
+        )
+    if connector is None or connector == named:
+        return str(named)
+    if connector not in MODELS:
+        raise ConfigError(
+            f"Option '{CONNECTOR}' has the value '{connector}', which is not allowed: it must be one of "
+            f"{', '.join(MODELS)}.",
+            nearest(connector, list(MODELS)),
+        )
+    if named is not None:
+        raise ConfigError(
+            f"Options '{CONNECTOR}' ({connector}) and '{CONNECTOR_CLASS}' ({by_class}) contradict each other.",
+            f"Leave one of them out; this class is the connector '{named}'.",
         )
     return connector
+
+
+def _known_class(name: str) -> str:
+    if name in CLASSES:
+        return CLASSES[name]
+    raise ConfigError(
+        f"Option '{CONNECTOR_CLASS}' has the value '{name}', which is not allowed: it must be one of "
+        f"{', '.join(CLASSES)}.",
+        nearest(name, list(CLASSES), cutoff=0.9),
+    )
+
+
+def _given(options: Mapping[str, str], name: str) -> str | None:
+    return next((value for key, value in options.items() if key.lower() == name), None)
+
+
+def _with_connector(options: Mapping[str, str], connector: str) -> dict[str, str]:
+    """Return options that name the connector in one way."""
+    kept = {key: value for key, value in options.items() if key.lower() != CONNECTOR_CLASS}
+    return kept if _given(kept, CONNECTOR) is not None else {**kept, CONNECTOR: connector}

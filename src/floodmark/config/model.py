@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -15,6 +15,17 @@ from floodmark.errors import ConfigError
 
 SAME = "same"
 OWN = "none (Floodmark's own)"
+ALL_OPTIONS = "None has a name like it; docs/options.md lists them all."
+
+_RANGES = {"A-Z": "A to Z", "a-z": "a to z", "0-9": "0 to 9"}
+_UNITS = {".ms": "milliseconds", ".bytes": "bytes"}
+"""What numbers count, by the ends of options' names."""
+_FORMER_VALUES = {
+    ("snapshot.mode", "exported"): "initial",
+    ("snapshot.mode", "never"): "no_data",
+    ("snapshot.mode", "schema_only"): "no_data",
+    ("snapshot.mode", "schema_only_recovery"): "recovery",
+}
 
 
 def option(name: str, default: Any, text: str, debezium: str = SAME, secret: bool = False, **limits: Any) -> Any:
@@ -58,7 +69,8 @@ def pattern_in(text: str) -> Pattern:
     try:
         return Pattern(text, ignore_case=True)
     except PatternError as exc:
-        raise ValueError(f"'{text}' is not a regular expression that can be used: {exc}") from None
+        hint = "; '.*' stands for any text" if text.startswith("*") else ""
+        raise ValueError(f"'{text}' is not a regular expression that can be used: {exc}{hint}") from None
 
 
 def _as_patterns(value: object) -> object:
@@ -127,10 +139,13 @@ class Options(BaseModel):
             family, member = cls._family(key, options)
             if family:
                 given.setdefault(family, {})[member] = value
+            elif name in given:
+                raise ConfigError(f"Option '{name}' is given twice: option names ignore case.", "Remove one of them.")
             elif name is not None:
                 given[name] = value
             elif not cls.accepts(key, value):
-                raise ConfigError(f"Unknown option '{_without_salt(key)}'.", _nearest(key, list(names.values())))
+                what, cure = cls.advice(key)
+                raise ConfigError(f"Unknown option '{_without_salt(key)}'{what}.", cure)
         try:
             return cls.model_validate(given)
         except ValidationError as exc:
@@ -140,6 +155,16 @@ class Options(BaseModel):
     def names(cls) -> list[str]:
         """Return the names of all options, in the order of their declaration."""
         return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @classmethod
+    def knows(cls, key: str) -> bool:
+        """Return whether an option is one of the model's, by its own name or as one of a family."""
+        return key.lower() in (name.lower() for name in cls.names()) or bool(cls._family(key, {})[0])
+
+    @classmethod
+    def advice(cls, key: str) -> tuple[str, str]:
+        """Return what is to be said of an option that the model lacks, and what to do about it."""
+        return "", nearest(key, cls.names()) or ALL_OPTIONS
 
     @classmethod
     def accepts(cls, key: str, value: str) -> bool:
@@ -175,14 +200,15 @@ class Options(BaseModel):
         }
 
 
+def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """Return a question that names the nearest of some names; nothing if none is near."""
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=cutoff)
+    return f"Did you mean '{close[0]}'?" if close else ""
+
+
 def _without_salt(key: str) -> str:
     """Return an option's name without the salt of a hash, which must not be shown."""
     return re.sub(r"(?i)(salt\.).*", r"\1…", key)
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f"Did you mean '{close[0]}'?" if close else "See the option reference for all options."
 
 
 def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError) -> ConfigError:
@@ -194,15 +220,60 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
     field = next(f for f in cls.model_fields.values() if f.alias == name)
     if error["type"] == "missing":
         return ConfigError(f"Option '{name}' is required: {field.description}")
-    shown = "" if is_secret(field) else f" has the value '{given.get(name)}', which"
+    value = given.get(name)
+    # The name of a family's option doesn't tell which of them is wrong; the reason does.
+    shown = f" has the value '{value}', which" if isinstance(value, str) and not is_secret(field) else ""
     problem = f"Option '{name}'{shown} is not allowed:"
     choices = allowed_values(field)
     if choices:
-        close = difflib.get_close_matches(given.get(name, "").lower(), choices, n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
-        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.{hint}")
+        hint = _former_value(name, str(value), choices) or nearest(str(value), choices)
+        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
+    return ConfigError(f"{problem} {_reason(name, field, error)}.")
+
+
+def _reason(name: str, field: FieldInfo, error: Mapping[str, Any]) -> str:
+    """Return what a value must be, as the user would say it."""
+    kind = str(error["type"])
+    if kind.startswith("bool"):
+        return "it must be true or false"
+    if kind.startswith("int") or kind in ("greater_than_equal", "less_than_equal"):
+        unit = next((f" of {words}" for end, words in _UNITS.items() if name.endswith(end)), "")
+        return f"it must be a whole number{unit}{limits(field)}"
+    if kind == "string_pattern_mismatch":
+        return _letters(str(error["ctx"]["pattern"]))
     reason = str(error["msg"]).removeprefix("Value error, ").strip()
-    return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
+    return f"{reason[:1].lower()}{reason[1:]}"
+
+
+def limits(field: FieldInfo) -> str:
+    """Return the limits of a number, to follow its type; nothing if it has none."""
+    low = next((item.ge for item in field.metadata if hasattr(item, "ge")), None)
+    high = next((item.le for item in field.metadata if hasattr(item, "le")), None)
+    if low is not None and high is not None:
+        return f", {low} to {high}"
+    return "" if low is None else f", at least {low}"
+
+
+def _letters(pattern: str) -> str:
+    """Return in words what texts match a pattern that is one class of characters, repeated."""
+    found = re.fullmatch(r"\^\[(.+)\](?:\{1,(\d+)\}|\+)\$", pattern)
+    if found is None:
+        return f"it must match {pattern}"
+    letters = found[1].replace("\\", "")
+    named = []
+    for sign, name in _RANGES.items():
+        if sign in letters:
+            letters = letters.replace(sign, "")
+            named.append(name)
+    most = f", and {found[2]} characters at most" if found[2] else ""
+    named += [f"'{letter}'" for letter in letters]
+    return f"it may hold only {', '.join(named)}{most}"
+
+
+def _former_value(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return what a value that only Debezium 1.x has is called today; nothing if it is no choice now."""
+    today = _FORMER_VALUES.get((name, value.lower()))
+    return f"Debezium 1.x's '{value}' is '{today}' today." if today in choices else ""
 
 
 def allowed_values(field: FieldInfo) -> list[str]:

@@ -14,11 +14,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.load import load_options
-from floodmark.config.model import allowed_values
+from floodmark.config.model import allowed_values, nearest
 from floodmark.errors import ConfigError
 
 FILE_SINKS = ("json", "parquet")
 DEFAULT_MASTER = "local[*]"
+_EXAMPLES = {
+    "source": "Write the source's options there, such as {connector: postgres, …}.",
+    "sink": "Write where the events go, such as {type: parquet, path: /data/events}.",
+    "sink.type": "Write where the events go: console, json, parquet, kafka or noop.",
+    "sink.options": "Write options of Spark's sink there, such as {compression: zstd}.",
+    "checkpoint": "Name a directory for the query's checkpoint, which no other query uses.",
+    "trigger": "Write when a micro-batch starts, such as {processingTime: 10 seconds} or {availableNow: true}.",
+    "spark": "Write properties of Spark there, such as {spark.master: 'local[4]'}.",
+}
 _VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _UNIT = "(?:millisecond|second|minute|hour|day|week)s?"
 _INTERVAL = re.compile(rf"(?:interval\s+)?\d+(?:\.\d+)?\s*{_UNIT}(?:\s+\d+\s*{_UNIT})*", re.IGNORECASE)
@@ -62,8 +71,10 @@ class Trigger(_Section):
 
     @model_validator(mode="after")
     def _check_only_one(self) -> Self:
-        if (self.processing_time is not None) + self.available_now + self.once > 1:
-            raise ValueError("Keys of 'trigger' exclude each other: give only one.")
+        given = {"processingTime": self.processing_time is not None, "availableNow": self.available_now}
+        named = [f"'{name}'" for name, is_given in {**given, "once": self.once}.items() if is_given]
+        if len(named) > 1:
+            raise ValueError(f"Keys {' and '.join(named)} of 'trigger' exclude each other: give only one.")
         return self
 
     def arguments(self) -> dict[str, Any]:
@@ -90,7 +101,7 @@ class Pipeline(_Section):
     def _check_spark(cls, value: dict[str, str]) -> dict[str, str]:
         for key in value:
             if not key.startswith("spark."):
-                raise ValueError(f"'{key}' is not a Spark property: their names start with 'spark.'")
+                raise ValueError(f"'{key}' is not a Spark property; write 'spark.{key}' if that is meant")
         return value
 
     @model_validator(mode="after")
@@ -117,7 +128,12 @@ class Pipeline(_Section):
     @property
     def is_local(self) -> bool:
         """Whether driver and executors are one process on this machine."""
-        return self.master.split("[")[0] == "local"
+        return is_local(self.master)
+
+
+def is_local(master: str) -> bool:
+    """Return whether a Spark master runs driver and executors as one process on this machine."""
+    return master.split("[")[0] == "local"
 
 
 def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
@@ -136,6 +152,9 @@ def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"Cannot read the pipeline file {path}: {reason}.") from None
     try:
+        # Two steps, since only the tree of nodes knows a key that stands there twice.
+        tree = yaml.compose(text, yaml.BaseLoader)
+        _refuse_duplicates(tree, "", path)
         content = yaml.load(text, yaml.BaseLoader)
     except yaml.YAMLError as exc:
         raise ConfigError(f"The pipeline file {path} is not YAML: {_yaml_problem(exc)}.") from None
@@ -159,6 +178,22 @@ def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = 
         return Pipeline.model_validate(plain)
     except ValidationError as exc:
         raise _explain(exc) from None
+
+
+def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
+    """Refuse a key that a mapping has twice: YAML's reader would take the last one without a word."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise ConfigError(
+                f"The pipeline file {path} has the key '{where}{name}' twice, in lines {lines[name]} and {line}.",
+                "Remove one of them.",
+            )
+        lines[name] = line
+        _refuse_duplicates(value, f"{where}{name}.", path)
 
 
 def _plain(value: Any, where: str, environment: Mapping[str, str]) -> Any:
@@ -209,18 +244,25 @@ def _explain(exc: ValidationError) -> ConfigError:
     where = ".".join(str(part) for part in error["loc"])
     reason = str(error["msg"]).removeprefix("Value error, ").strip().rstrip(".")
     if error["type"] == "missing":
-        return ConfigError(f"Key '{where}' is required in the pipeline file.")
+        return ConfigError(f"Key '{where}' is required in the pipeline file.", _EXAMPLES.get(where, ""))
     if error["type"] in ("model_type", "dict_type"):
-        return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.")
-    if error["type"] == "literal_error":
-        choices = allowed_values(Sink.model_fields["type"])
-        return ConfigError(f"Key '{where}' is not allowed: it must be one of {', '.join(choices)}.")
+        return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
     if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
         return ConfigError(f"{reason}.")
-    return ConfigError(f"Key '{where}' is not allowed: {reason[:1].lower()}{reason[1:]}.")
+    # Only values of the source and of sinks' options can be secret, and those are texts of any kind.
+    shown = f" has the value '{error['input']}', which" if isinstance(error["input"], str) else ""
+    problem = f"Key '{where}'{shown} is not allowed:"
+    if error["type"] == "literal_error":
+        choices = allowed_values(Sink.model_fields["type"])
+        hint = nearest(str(error["input"]), choices) or "Other sinks need a program of your own, with spark.readStream."
+        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
+    if error["type"].startswith("bool"):
+        return ConfigError(f"{problem} it must be true or false.")
+    return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
 
 
 def _yaml_problem(exc: yaml.YAMLError) -> str:
     mark = getattr(exc, "problem_mark", None)
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
+    hint = ". Indent with spaces" if "'\\t'" in str(problem) else ""
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{hint}" if mark else problem

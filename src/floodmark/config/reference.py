@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from floodmark.config.columns import ColumnOptions, HashRule
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret
+from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret, limits
 from floodmark.config.mysql import BinlogOptions, MariadbOptions, MysqlOptions
 from floodmark.config.postgres import IdentityRule, PostgresBatchOptions, PostgresOptions
 from floodmark.config.replication import ReplicationOptions
@@ -92,7 +92,7 @@ def _type(field: FieldInfo) -> str:
         return "one of " + ", ".join(f"`{choice}`" for choice in choices)
     if is_secret(field) and field.annotation != tuple[HashRule, ...]:
         return "secret text"
-    return _type_name(field.annotation) + _limits(field)
+    return _type_name(field.annotation) + limits(field)
 
 
 def _type_name(annotation: Any) -> str:
@@ -103,14 +103,6 @@ def _type_name(annotation: Any) -> str:
         return {str: "list of words", IdentityRule: "text"}.get(item, "list of regular expressions")
     names: dict[Any, str] = {str: "text", int: "integer", bool: "`true` or `false`", Family: "text"}
     return names[annotation]
-
-
-def _limits(field: FieldInfo) -> str:
-    low = next((item.ge for item in field.metadata if hasattr(item, "ge")), None)
-    high = next((item.le for item in field.metadata if hasattr(item, "le")), None)
-    if low is not None and high is not None:
-        return f", {low} to {high}"
-    return "" if low is None else f", at least {low}"
 
 
 def _default(field: FieldInfo) -> str:

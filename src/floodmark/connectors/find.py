@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
 
 from floodmark.errors import ConfigError
 
 FOLDERS = {"postgres": "postgres", "mysql": "mysql", "mariadb": "mysql"}
 """The packages of the connectors, below this one; also the names of the extras with their drivers."""
+
+DRIVERS = {"postgres": "psycopg", "mysql": "pymysql"}
+"""The modules of the drivers, by connectors' packages."""
+
+
+def require_driver(connector: str) -> None:
+    """Prove that a connector's driver is installed, without importing it.
+
+    Raises:
+        ConfigError: it isn't.
+    """
+    driver = DRIVERS[FOLDERS[connector]]
+    if find_spec(driver) is None:
+        raise _missing_driver(connector, f"No module named '{driver}'")
 
 
 def connector_module(connector: str, name: str) -> ModuleType:
@@ -25,5 +40,9 @@ def connector_module(connector: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"floodmark.connectors.{folder}.{name}")
     except ImportError as exc:
-        fix = f"Install it with: pip install 'floodmark[{folder}]'"
-        raise ConfigError(f"The driver of connector '{connector}' is not installed: {exc}.", fix) from None
+        raise _missing_driver(connector, exc) from None
+
+
+def _missing_driver(connector: str, reason: object) -> ConfigError:
+    fix = f"Install it with: pip install 'floodmark[{FOLDERS[connector]}]'"
+    return ConfigError(f"The driver of connector '{connector}' is not installed: {reason}.", fix)

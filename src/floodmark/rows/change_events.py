@@ -84,7 +84,7 @@ class ChangeEvents:
                 yield tombstone
         if self._options.skips(self._create):
             return
-        created = self.event(part, "c", None, after, CREATED)
+        created = self.event(part, "c", version.left_by_create(before), after, CREATED)
         created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
         yield created
 
@@ -133,8 +133,8 @@ class ChangeEvents:
         self,
         rows: Rows[C],
         operation: str,
-        before: list[Fragment] | None,
-        after: list[Fragment] | None,
+        before: Sequence[Fragment] | None,
+        after: Sequence[Fragment] | None,
         sub: int = 0,
     ) -> EventGroup:
         """Return one event for each change.
@@ -146,6 +146,8 @@ class ChangeEvents:
             after: the encoded new rows.
             sub: the events' place among those of their change.
         """
+        # The rows are in the log's order.
+        rows.version.admit(rows.changes.place(len(rows) - 1))
         block = None
         if rows.blocks is not None:
             later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))

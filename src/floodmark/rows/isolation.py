@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.connectors.base import DeadLetter, TableFailure
-from floodmark.errors import DecodeError, describe
+from floodmark.errors import DecodeError, SchemaChangeError, describe
 from floodmark.events.columns import EventGroup
 from floodmark.rows.changes import OPERATIONS, C, Changes, Rows
 from floodmark.rows.shapes import Shapes
@@ -69,6 +69,9 @@ class Isolation:
                 return []
         try:
             return list(make(rows))
+        except SchemaChangeError:
+            # Nothing is wrong with the table: the query doesn't show it as it is now.
+            raise
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
             if len(tables) == 1 and self._dead is None:

@@ -169,6 +169,18 @@ class TableVersion:
             result.append(fragment)
         return result
 
+    def admit(self, place: str | None) -> None:
+        """Take rows at a place in the log; None: rows that were read. Events show any version of a table."""
+
+    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any] | None:
+        """Return what the create of a changed key shows as its old row: nothing, as in Debezium.
+
+        Args:
+            before: the old row, as ``encode_old`` returned it.
+        """
+        del before
+        return None
+
     def _encoded(self, slot: _Slot, values: pa.Array) -> Fragment:
         try:
             return slot.encode(values)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
+from floodmark.errors import NoTableLeftError
 from floodmark.log import get_logger
 
 log = get_logger(__name__)
@@ -58,6 +59,16 @@ class TablesAside:
         """Start from what an offset says."""
         self._tables = {table.oid: table for table in tables}
 
+    def prove_any_left(self) -> None:
+        """Refuse to go on if the query's only table is left out, or its first snapshot is.
+
+        Raises:
+            NoTableLeftError: it is.
+        """
+        failures = {table.name: table.error for table in self._tables.values() if table.what in ("log", "initial")}
+        if failures:
+            raise no_table_left(failures)
+
     def failed(self, table: AsideTable, tries: int) -> bool:
         """Take note that a table could not be read; return whether it is set aside for that.
 
@@ -90,6 +101,22 @@ class TablesAside:
             table = self._tables.pop(number, None)
             if table is not None:
                 log.info("table_is_resumed", table=table.name)
+
+
+def no_table_left(failures: Mapping[str, str]) -> NoTableLeftError:
+    """Return the error of a query that has no other tables than those that fail.
+
+    Args:
+        failures: why, by ``schema.table``.
+    """
+    told = "; ".join(f"{name} ({error.rstrip('.')})" for name, error in failures.items())
+    return NoTableLeftError(
+        f"Nothing is left to deliver, since every table of the query fails: {told}.",
+        "Correct the cause and start the query again with the same checkpoint: it goes on where it was. To go on "
+        "without what can't be decoded, set event.processing.failure.handling.mode=warn, which keeps it as dead "
+        "letters (on MySQL and MariaDB also inconsistent.schema.handling.mode=warn), and read the table again by a "
+        "signal (execute-snapshot). Such a signal also takes back a table that an earlier run has set aside.",
+    )
 
 
 def absent(name: str) -> int:

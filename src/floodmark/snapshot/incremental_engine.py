@@ -136,6 +136,7 @@ class IncrementalEngine:
             reports: of the batch's tasks.
         """
         state = state.copy()
+        self._rows.delivered(reports.seconds)
         if state.runs:
             self._settle(state, reports)
         if not state.active:
@@ -262,11 +263,12 @@ class IncrementalEngine:
             return False
         self._settled = True
         self._rows.begin()
+        began_at = time.monotonic()
         state.position = self._point.position
         state.token = self._point.token
         for notification in self._fill(state, self._point, self._isolate):
             self._tell(notification)
-        self._rows.planned(self._rows.number)
+        self._rows.planned(self._rows.number, time.monotonic() - began_at)
         return True
 
     def read_ahead(self, state: IncrementalState, after: str) -> None:

@@ -1,20 +1,22 @@
-"""The order in which a snapshot reads tables."""
+"""Which of the captured tables a snapshot reads, and in what order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from floodmark.config.common import CommonOptions
 from floodmark.config.model import matches
-from floodmark.config.snapshot import SnapshotOptions
 
 T = TypeVar("T")
 
 
 def in_order(
-    options: SnapshotOptions, tables: Sequence[T], name_of: Callable[[T], str], rows_of: Callable[[T], int]
+    options: CommonOptions, tables: Sequence[T], name_of: Callable[[T], str], rows_of: Callable[[T], int]
 ) -> list[T]:
     """Return the tables that ``snapshot.include.collection.list`` lets through, in the order that the options say.
+
+    Signals of the past mean nothing, so that their tables are left out.
 
     Args:
         options: the source's options.
@@ -23,12 +25,12 @@ def in_order(
         rows_of: returns how many rows it has, roughly.
     """
     patterns = options.snapshot_include_collection_list
-    chosen = list(tables)
+    chosen = others = [table for table in tables if name_of(table) not in options.signal_tables]
     if patterns:
         chosen = [
             table
             for index, pattern in enumerate(patterns)
-            for table in tables
+            for table in others
             if pattern.fullmatch(name_of(table)) and not matches(patterns[:index], name_of(table))
         ]
     order = options.snapshot_tables_order_by_row_count

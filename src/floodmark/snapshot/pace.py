@@ -1,4 +1,10 @@
-"""How many rows of incremental snapshots a micro-batch reads: as many as fit into the time that it may take."""
+"""How many rows of incremental snapshots a micro-batch reads: as many as fit into the time that it may take.
+
+What a micro-batch takes is what its rows cost and all else: planning, Spark's own work, the sink's commit, and the wait
+for the query's trigger. Only the former depends on the rows. Where all else alone takes longer than a micro-batch
+should, fewer rows would gain nothing; there the rows may take as long again, so that half of the time is theirs, up to
+some times what a micro-batch should take.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +13,11 @@ from dataclasses import dataclass
 
 FIRST_CHUNKS = 8
 MARGIN = 0.9
-FIXED_SHARE = 0.7
-MOST_FIXED = 0.5
+LEAST_SHARE = 0.5
 GROWTH = 3.0
-STEP_AHEAD = 0.5
+MOST_GROWTH = 10.0
+LONGEST = 10.0
+LEAST_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -40,39 +47,51 @@ class BatchRows:
     def __init__(self, pace: Pace) -> None:
         # One that takes longer delays the log more than a shorter one saves.
         self._target_s = MARGIN * pace.target_s
+        self._longest_s = LONGEST * self._target_s
         self._least = pace.least
         self._most = max(pace.most, pace.least)
         self.number = min(FIRST_CHUNKS * pace.least * pace.tasks, self._most)
         self._began_at: float | None = None
         self._planned = 0
-        self._shortest_s = float("inf")
+        self._own_s = 0.0
+        self._tasks_s: float | None = None
 
-    def begin(self) -> None:
+    def begin(self, ahead: int = 0, ahead_s: float = 0.0) -> None:
         """Take the time that the last micro-batch took, before any work is done for the next one.
 
-        Part of the time doesn't depend on the rows; the shortest micro-batch so far shows about how much.
+        Args:
+            ahead: rows of the next one that were read while the tasks of the last one ran.
+            ahead_s: how long it took to read them, in seconds.
         """
         now = time.monotonic()
-        if self._began_at is not None and self._planned > 0:
-            took = max(now - self._began_at, 0.001)
-            self._shortest_s = min(self._shortest_s, took)
-            fixed = min(FIXED_SHARE * self._shortest_s, MOST_FIXED * self._target_s)
-            factor = min(max((self._target_s - fixed) / (took - fixed), 0.5), GROWTH)
-            # The rows of the next micro-batch may have been read while this one's were delivered, so that the time is
-            # both's, and the new number counts for the one after it: a full step up would overshoot, and swing.
-            wanted = factor * (self._planned + self.number) / 2
-            step = STEP_AHEAD if wanted > self.number != self._planned else 1
-            number = self.number + step * (wanted - self.number)
-            self.number = int(min(max(number, self._least), self._most))
-        self._began_at, self._planned = now, 0
+        if self._began_at is not None and self._planned > 0 and self._tasks_s is not None:
+            took = max(now - self._began_at, LEAST_S)
+            others_s = max(took - self._own_s - self._tasks_s, 0.0)
+            # Half of it all, not as much as all else: by that the rows and a wait for a trigger would take turns.
+            allowed_s = max(self._target_s - others_s, min(took / 2, self._longest_s), LEAST_SHARE * self._target_s)
+            wanted = allowed_s * self._planned / max(self._own_s + self._tasks_s, LEAST_S)
+            if ahead:
+                # Reading goes on beside all else.
+                allowed_s = max(self._target_s, min(others_s, self._longest_s))
+                wanted = min(wanted, allowed_s * ahead / max(ahead_s, LEAST_S))
+            # Who waits for a trigger of a minute can't take many steps.
+            growth = min(GROWTH * max(others_s / self._target_s, 1.0), MOST_GROWTH)
+            wanted = min(max(wanted, self.number / 2), growth * self.number)
+            self.number = int(min(max(wanted, self._least), self._most))
+        self._began_at, self._planned, self._own_s, self._tasks_s = now, 0, 0.0, None
 
-    def planned(self, number: int) -> None:
+    def planned(self, number: int, own_s: float = 0.0) -> None:
         """Say that the micro-batch has its rows; until then it may begin again.
 
         Args:
             number: what ``number`` was when they were read, maybe before the last micro-batch ended.
+            own_s: how long it took to find or read them while nothing else was done, in seconds.
         """
-        self._planned = number
+        self._planned, self._own_s = number, own_s
+
+    def delivered(self, tasks_s: float | None) -> None:
+        """Say how long the tasks of the micro-batch took, in seconds; None if nothing is known of them."""
+        self._tasks_s = tasks_s
 
     def idle(self) -> None:
         """Say that there is nothing to read, so that the time until there is tells nothing."""

@@ -25,7 +25,7 @@ from floodmark.log import get_logger
 
 log = get_logger(__name__)
 
-Part = Literal["consistent", "lane", "incremental", "log"]
+Part = Literal["consistent", "lane", "incremental", "log", "time"]
 _OF_LOG = re.compile(r"log-([0-9a-f]+)-[01]\.json")
 """Names of both copies of a report of the log."""
 Outcome = Literal["complete", "unchanged", "nothing", "locked", "slow", "failed"]
@@ -38,15 +38,18 @@ _WORST: Sequence[Outcome] = ("complete", "unchanged", "nothing", "locked", "slow
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a chunk, or a table whose part of the log could not be decoded.
+    """What became of a chunk, or a table whose part of the log could not be decoded; or how long a task took.
 
     Attributes:
-        part: which snapshot the chunk belongs to; ``log``: none.
+        part: which snapshot the chunk belongs to; ``log``: none; ``time``: it is about a task of an incremental
+            snapshot, not a chunk.
         chunk: the chunk, as its engine numbered it; empty for the log.
         rows: how many rows were delivered.
         table: its name, if it failed.
         oid: the table, if it failed.
         error: why it failed.
+        began: when the task began, in seconds since the epoch.
+        ended: when its rows had been taken.
     """
 
     part: Part
@@ -56,6 +59,8 @@ class Report:
     table: str = ""
     oid: int = 0
     error: str = ""
+    began: float = 0.0
+    ended: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -77,9 +82,13 @@ class TaskReports:
     def __init__(self, reports: Iterable[Report] = ()) -> None:
         self._chunks: dict[tuple[Part, tuple[int, ...]], Report] = {}
         self.log_failures: list[Report] = []
+        self._times: list[Report] = []
         for report in reports:
             if report.part == "log":
                 self.log_failures.append(report)
+                continue
+            if report.part == "time":
+                self._times.append(report)
                 continue
             key = (report.part, report.chunk)
             known = self._chunks.get(key)
@@ -88,7 +97,17 @@ class TaskReports:
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
-        return bool(self._chunks or self.log_failures)
+        return bool(self._chunks or self.log_failures or self._times)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the tasks of incremental snapshots took, side by side as they ran; None if no task says."""
+        if not self._times:
+            return None
+        spent = [max(report.ended - report.began, 0.0) for report in self._times]
+        span = max(report.ended for report in self._times) - min(report.began for report in self._times)
+        # The clocks of executors may differ, by which the span must not mean more than the tasks themselves do.
+        return min(max(span, *spent), sum(spent))
 
     def of(self, part: Part, *chunk: int) -> Report:
         """Return what is known of a chunk; of one without a report, that nothing was read."""
@@ -106,7 +125,7 @@ class TaskReports:
     def with_complete(self, part: Part, chunks: Mapping[tuple[int, ...], int]) -> TaskReports:
         """Return the same with chunks taken as read that didn't fail; of each, how many rows it has."""
         complete = (Report(part, chunk, "complete", rows) for chunk, rows in chunks.items())
-        return TaskReports([*self._chunks.values(), *complete, *self.log_failures])
+        return TaskReports([*self._chunks.values(), *complete, *self.log_failures, *self._times])
 
 
 class ReportBox:

@@ -33,6 +33,7 @@ MOST_NAME_CHARACTERS = 1000
 """How long its id and type may be: the id comes back in notifications and in offsets."""
 MOST_PATTERNS = 10_000
 MOST_LOGGED = 20
+TABLES = "data-collections"
 DATA_CURE = 'Give an object, such as {"data-collections": ["public\\\\.orders"]}.'
 SIGNAL_CURE = 'Write {"id": "…", "type": "…", "data": {…}} on one line.'
 
@@ -362,7 +363,7 @@ def _execute(name: str, data: _Data) -> ExecuteSnapshot:
     blocking = data.snapshot_type() == BLOCKING
     tables = data.patterns()
     if not tables:
-        raise data.wrong("data-collections", "it must be a list of regular expressions of tables, and not empty")
+        raise data.wrong(TABLES, "it must be a list of regular expressions of tables, and not empty")
     old = data.text("additional-condition")
     # As in Debezium, the old form wins, and only incremental snapshots have it.
     conditions = (Condition(EVERYTHING, old),) if old and not blocking else data.conditions()
@@ -411,7 +412,10 @@ class _Data:
 
     def wrong(self, field: str, reason: str) -> SignalError:
         """Return the error that says what is wrong with a field."""
-        return SignalError(f"Signal '{self._signal.id}' ({self._signal.type}): the field '{field}' is wrong: {reason}.")
+        where = f"Signal '{self._signal.id}' ({self._signal.type})"
+        close = [] if field in self._fields else difflib.get_close_matches(field, self._fields, n=1)
+        cure = f"Its data has '{close[0]}': write '{field}'." if close else DATA_CURE if field == TABLES else ""
+        return SignalError(f"{where}: the field '{field}' is wrong: {reason}.", cure)
 
     def text(self, field: str) -> str | None:
         """Return a text; None if it is missing or blank."""
@@ -433,13 +437,12 @@ class _Data:
         """Return ``incremental`` or ``blocking``."""
         value = (self.text("type") or INCREMENTAL).lower()
         if value not in (INCREMENTAL, BLOCKING):
-            raise self.wrong("type", f"it must be {INCREMENTAL} or {BLOCKING}")
+            raise self.wrong("type", f"it must be {INCREMENTAL} or {BLOCKING}, not '{value[:SHOWN]}'")
         return value
 
     def patterns(self) -> tuple[str, ...]:
         """Return the regular expressions of the tables."""
-        field = "data-collections"
-        return tuple(self._pattern(field, item) for item in self._list(field))
+        return tuple(self._pattern(TABLES, item) for item in self._list(TABLES))
 
     def conditions(self) -> tuple[Condition, ...]:
         """Return the conditions on the tables' rows."""

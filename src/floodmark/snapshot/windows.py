@@ -15,6 +15,7 @@ something else is wanted then, that window is thrown away.
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,8 @@ class _Taken:
         read: the ranges that were read.
         files: that hold the rows.
         bytes: of the rows.
+        seconds: how long it took to read them.
+        ahead: whether tasks of the last micro-batch ran meanwhile.
     """
 
     window: Window
@@ -80,6 +83,8 @@ class _Taken:
     read: list[_Read] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     bytes: int = 0
+    seconds: float = 0.0
+    ahead: bool = False
 
 
 class WindowEngine(IncrementalEngine):
@@ -139,7 +144,7 @@ class WindowEngine(IncrementalEngine):
             self.release()
             return False
         self._settled = True
-        self._rows.planned(taken.number)
+        self._rows.planned(taken.number, 0.0 if taken.ahead else taken.seconds)
         state.runs, state.batch = taken.planned.runs, taken.planned.batch
         state.position, state.token = taken.window.position, taken.window.token
         for notification in taken.told:
@@ -180,6 +185,8 @@ class WindowEngine(IncrementalEngine):
     def _read_next(self, state: IncrementalState, after: str) -> None:
         try:
             self._ahead = self._read_window(state, after, isolate=False)
+            if self._ahead is not None:
+                self._ahead.ahead = True
         except _UnwantedError:
             return
         except Exception as exc:
@@ -209,7 +216,7 @@ class WindowEngine(IncrementalEngine):
         self._use(self._ahead)
         self._ahead = None
         if self._taken is not None:
-            self._rows.begin()
+            self._rows.begin(self._taken.number, self._taken.seconds)
 
     def _use(self, taken: _Taken | None) -> None:
         self._taken = taken
@@ -241,6 +248,7 @@ class WindowEngine(IncrementalEngine):
     def _read_window(self, state: IncrementalState, after: str, isolate: bool) -> _Taken | None:
         """Open, read and close a window, with fewer rows if it has too many bytes."""
         while True:
+            began_at = time.monotonic()
             window = self._connector.open_window(after)
             if window is None:
                 return None
@@ -256,6 +264,7 @@ class WindowEngine(IncrementalEngine):
                 self._drop(taken)
                 raise
             else:
+                taken.seconds = time.monotonic() - began_at
                 return taken
             finally:
                 self._reading = None

@@ -1,23 +1,42 @@
-"""Finding Floodmark's own error in what Spark reports.
+"""Floodmark's own error in what Spark reports: letting Spark report it plainly, and finding it.
 
-An error of the source process or of a task reaches the caller as text: a Python traceback inside
+An error of the source process or of a task reaches the caller as text: a Python traceback, or its last line, inside
 the message of one of Spark's exceptions.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from floodmark import errors
 from floodmark.errors import FloodmarkError
 
 # A message ends where Spark appends its SQLSTATE, a Java stack trace or the state of the query.
 _RAISED = re.compile(
-    r"^floodmark\.errors\.(\w+): (.*?)(?=\s+SQLSTATE:|\n\s*at |\n===|\n\n|\nTraceback|\Z)",
+    r"(?:^|: )floodmark\.errors\.(\w+): (.*?)(?=\s+SQLSTATE:|\n\s*at |\n===|\n\n|\nTraceback|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
+"""Spark's switch, of which the documentation doesn't speak: it only counts in the process that reports."""
 _PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _LONGEST_LINE = 500
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Let Spark report an error of Floodmark's as its message alone; it says what happened, where and what to do.
+
+    For processes of Spark's that only load a source or plan its micro-batches; they end with the error. With an empty
+    ``SPARK_HIDE_TRACEBACK`` in the environment the traceback is kept.
+    """
+    try:
+        yield
+    except FloodmarkError:
+        os.environ.setdefault(HIDE_TRACEBACK, "1")
+        raise
 
 
 def floodmark_error(exc: BaseException) -> FloodmarkError | None:

@@ -72,6 +72,12 @@ class Offset:
         """Whether the query hasn't begun."""
         return not self.log
 
+    @property
+    def reads_tables(self) -> bool:
+        """Whether a snapshot runs or is about to."""
+        runs = self.incremental is not None and self.incremental.active
+        return runs or self.snapshot is not None or self.lane is not None or bool(self.blocking)
+
     def to_json(self) -> dict[str, Any]:
         """Return the offset as JSON data."""
         return {

@@ -29,6 +29,7 @@ class LogPartition(InputPartition):
         aside: tables to leave out, as the log numbers them.
         only: the tables that are wanted; None: all.
         xmin: the oldest transaction that the source keeps rows for, if it is asked for.
+        settled: up to this position the table of typed rows may differ from them.
     """
 
     uri: str
@@ -41,6 +42,7 @@ class LogPartition(InputPartition):
     aside: tuple[int, ...] = ()
     only: tuple[int, ...] | None = None
     xmin: int | None = None
+    settled: str = ""
 
 
 @dataclass
@@ -89,12 +91,14 @@ class ChunkPartition(InputPartition):
         batch: the name of the micro-batch in reports.
         part: of which snapshot they are.
         chunks: each with its ``chunk``, the engine's number of it, which the report repeats.
+        required: whether the query has nothing but the table that is read.
     """
 
     owner: str
     batch: str
     part: Part
     chunks: list[dict[str, Any]]
+    required: bool = False
 
 
 @dataclass
@@ -113,6 +117,7 @@ class WindowPartition(InputPartition):
         part: of which snapshot they are.
         chunks: decoded one after the other.
         log: what lies in one of their windows.
+        required: whether the query has nothing but the table that was read.
     """
 
     uri: str
@@ -122,6 +127,7 @@ class WindowPartition(InputPartition):
     part: Part
     chunks: list[dict[str, Any]]
     log: list[LogPartition]
+    required: bool = False
 
 
 def in_window(log: Sequence[LogPartition], chunk: dict[str, Any]) -> list[LogPartition]:

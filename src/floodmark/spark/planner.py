@@ -53,6 +53,8 @@ from floodmark.spark.gaps import with_gaps
 from floodmark.spark.heartbeats import Heartbeats
 from floodmark.spark.lane import Lane, SecondLane
 from floodmark.spark.offsets import Offset, following
+from floodmark.spark.partitions import ChunkPartition, LogPartition, WindowPartition
+from floodmark.spark.row_schema import RowSchema
 from floodmark.spark.starts import Start, decide, refuse_another_source, refuse_to_go_back
 from floodmark.spark.tasks import MicroBatchTasks, Task
 
@@ -67,6 +69,8 @@ NO_WAIT_S = 0.01
 UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 ENDING_PATIENCE_S = 30.0
+SHOWN_ASIDE = 20
+"""How many of the tables that are set aside a report names; the offset has all."""
 
 
 class Planner:
@@ -77,6 +81,7 @@ class Planner:
         connector: the source.
         retry: the reconnect policy of capture.
         snapshotter: decides when a snapshot is taken and whether the log follows.
+        row_schema: whether the table of typed rows still has the query's columns.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class Planner:
         retry: RetryPolicy,
         owner: str,
         snapshotter: Snapshotter,
+        row_schema: RowSchema,
     ) -> None:
         self._options = options
         self._connector = connector
@@ -114,6 +120,7 @@ class Planner:
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
+        self._row_schema = row_schema
         self._answered = False
         self._delayed = False
         self._opened = False
@@ -126,6 +133,7 @@ class Planner:
         self._looked_at = 0.0
         self._late: frozenset[str] = frozenset()
         self._put_off = PutOff()
+        self._planned: Offset | None = None
         self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
@@ -139,9 +147,15 @@ class Planner:
             start: where it begins.
             rows: most log records in it; None: all there is.
         """
+        self._planned = self._latest_offset(start, rows)
+        return self._planned
+
+    def _latest_offset(self, start: Offset, rows: int | None) -> Offset:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
+        if self._options.format == "rows" and not end.reads_tables:
+            self._aside.prove_any_left()
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
@@ -320,6 +334,7 @@ class Planner:
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
+        self._planned = end
         self._incremental.wait()
         planned_before = not self._opened
         whole = start.new or end.gap
@@ -330,9 +345,23 @@ class Planner:
         if self._gone is not None:
             # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
             return []
-        tasks = self._retry.run(lambda: self._tasks.of(start, end), "planning the tasks of a micro-batch")
+        making = partial(self._tasks_of, start, end)
+        tasks = self._retry.run(making, "planning the tasks of a micro-batch")
         if end.incremental is not None and end.incremental.batch and end.lane is None and not end.blocking:
             self._incremental.read_ahead(end.incremental, end.log)
+        return tasks
+
+    def _tasks_of(self, start: Offset, end: Offset) -> list[Task]:
+        tasks = self._tasks.of(start, end)
+        if self._options.format == "events":
+            return tasks
+        settled = self._row_schema.settled()
+        first = end.snapshot is not None and not end.snapshot.blocking
+        for task in tasks:
+            if isinstance(task, LogPartition):
+                task.settled = settled
+            elif isinstance(task, ChunkPartition | WindowPartition):
+                task.required = first
         return tasks
 
     def commit(self, end: Offset) -> None:
@@ -341,21 +370,33 @@ class Planner:
         self._log.confirm(end.oldest)
 
     def report(self) -> dict[str, Any] | None:
-        """Return where the source's log ends and how far the query is behind it; None if the source is away."""
+        """Return where the source's log ends and how far the query is behind it; None if the source is away.
+
+        While a snapshot lets the log wait, the lag is that of the log behind the last offset; without any it is
+        unknown, since rows wait.
+        """
         self._incremental.wait()
         reached, commit_s = self._log.reached
+        planned = self._planned
+        waits = planned is not None and planned.snapshot is not None
+        if planned is not None and (waits or not reached):
+            reached = planned.log
         try:
             end = self._connector.current_position()
-            lag = self._connector.lag_bytes(reached) if reached else 0
+            lag: int | None = self._connector.lag_bytes(reached) if reached else 0
         except FloodmarkError:
             # The source is away, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
+        seconds: float | None = round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0
+        aside = planned.aside if planned is not None else ()
         return {
             "log": end,
-            "lag_bytes": lag,
-            "lag_seconds": round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0,
+            "lag_bytes": (lag or None) if waits else lag,
+            "lag_seconds": None if waits else seconds,
             "phase": "streaming" if self._log.started else "snapshot",
             "capture_paused": self._log.paused,
+            "tables_set_aside": len(aside),
+            "set_aside": [table.name for table in aside[:SHOWN_ASIDE]],
         }
 
     def stop(self) -> None:

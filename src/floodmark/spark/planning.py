@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector
 from floodmark.connectors.find import connector_module
 from floodmark.snapshot.modes import make_snapshotter
 from floodmark.spark.planner import Planner
+from floodmark.spark.row_schema import RowSchema
 
 
-def make_planner(options: CommonOptions) -> Planner:
-    """Return the planner of a source."""
+def make_planner(options: CommonOptions, schema: pa.Schema) -> Planner:
+    """Return the planner of a source, for a DataFrame with these columns."""
     connector: Connector = connector_module(options.connector, "connector").make_connector(options)
     return Planner(
         options,
@@ -19,4 +22,5 @@ def make_planner(options: CommonOptions) -> Planner:
         RetryPolicy.from_options(options, options.busy_wait_s),
         options.owner,
         make_snapshotter(options),
+        RowSchema(options, schema, connector),
     )

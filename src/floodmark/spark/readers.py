@@ -20,6 +20,7 @@ from floodmark.errors import (
     ConnectError,
     LockTimeoutError,
     LogGoneError,
+    SchemaChangeError,
     StateDirError,
     StatementTimeoutError,
     describe,
@@ -29,6 +30,7 @@ from floodmark.events.gaps import gap_batch
 from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.log import get_logger
 from floodmark.rows.table_version import EventVersions, VersionMaker
+from floodmark.snapshot.aside import no_table_left
 from floodmark.snapshot.notifications import notification_batch
 from floodmark.snapshot.reports import Outcome, Part, Report, ReportBox
 from floodmark.spark.partitions import (
@@ -62,12 +64,12 @@ def output_schema(options: CommonOptions) -> pa.Schema:
     return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
-def _versions(options: CommonOptions, schema: pa.Schema) -> VersionMaker:
+def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
     from floodmark.rows.typed_rows import RowVersions
 
-    return RowVersions(options, schema)
+    return RowVersions(options, schema, settled)
 
 
 def _segment(partition: LogPartition) -> SegmentData:
@@ -112,6 +114,8 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         LogGoneError: its segment is missing.
         StateDirError: its segment is damaged, or cannot be read.
         DecodeError: a record isn't what the protocol says.
+        SchemaChangeError: the table of typed rows was altered.
+        NoTableLeftError: the table of typed rows can't be decoded.
     """
     data = _segment(partition)
     failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
@@ -119,13 +123,16 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
     dead: list[DeadLetter] | None = None if mode == "fail" else []
     yield from (
         _side(options)
-        .make_decoder(options, _versions(options, schema))
+        .make_decoder(options, _versions(options, schema, partition.settled))
         .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
     )
     if dead:
         keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
         for letter in dead if mode == "warn" else ():
             log.warning("record_is_left_out", table=letter.table, position=letter.position, error=letter.error)
+    if failed and options.format == "rows":
+        # There are no other tables to go on with, and the micro-batch is not delivered.
+        raise no_table_left({one.table: one.error for one in failed})
     if failed:
         reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
         ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
@@ -138,24 +145,34 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
         LogGoneError: a file is missing.
         StateDirError: a file is damaged, or cannot be read.
     """
+    began = time.time()
     store = SegmentStore(partition.uri, partition.owner, partition.run)
     reader = _side(options).make_window_reader(options, _versions(options, schema))
-    failed = []
+    reports = []
     for chunk in partition.chunks:
         try:
             files = map(store.read, chunk["files"])
             log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
             yield from reader.read(chunk, files, log)
-        except (LogGoneError, StateDirError):
+        except (LogGoneError, StateDirError, SchemaChangeError):
             # The table is all right: its rows, or the log, are read again when the query is restarted.
             raise
         except Exception as exc:
             # Whatever it is, it must not stop the other tables.
             if options.errors_tables == "fail":
                 raise
-            failed.append(_failure(partition.part, chunk, 0, exc))
-    if failed:
-        ReportBox(partition.uri, partition.owner).write(partition.batch, failed)
+            report = _failure(partition.part, chunk, 0, exc)
+            if partition.required:
+                raise no_table_left({report.table: report.error}) from exc
+            reports.append(report)
+    reports += _time(partition.part, began)
+    if reports:
+        ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def _time(part: Part, began: float) -> list[Report]:
+    """Return how long a task took, if the pace of a snapshot follows it."""
+    return [Report("time", (), "complete", began=began, ended=time.time())] if part == "incremental" else []
 
 
 class _Reading:
@@ -177,6 +194,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
         StateDirError: the report cannot be written.
     """
     reports = []
+    began = time.time()
     policy = RetryPolicy.from_options(options)
     with closing(_side(options).make_chunk_reader(options, _versions(options, schema))) as reader:
         for chunk in partition.chunks:
@@ -187,14 +205,17 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
                     rows += batch.num_rows
                     yield batch
                 reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
-            except ConnectError:
+            except (ConnectError, SchemaChangeError):
                 raise
             except Exception as exc:
                 # Whatever it is, it must not stop the other tables.
                 report = _failure(partition.part, chunk, rows, exc)
                 if options.errors_tables == "fail" and report.outcome == "failed":
                     raise
+                if partition.required and report.outcome == "failed":
+                    raise no_table_left({report.table: report.error}) from exc
                 reports.append(report)
+    reports += _time(partition.part, began)
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
 
 

@@ -15,7 +15,9 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from floodmark.errors import FloodmarkError
+from floodmark.spark.failures import HIDE_TRACEBACK
 from floodmark.spark.jvmlog import JvmLog
+from floodmark.spark.versions import require_spark
 
 REQUIREMENT = "Java 17 or later must be installed; --verbose shows all that Spark wrote."
 PACKAGES = (
@@ -51,8 +53,9 @@ def spark_session(
         verbose: whether stack traces are passed on too.
 
     Raises:
-        FloodmarkError: Spark does not start.
+        FloodmarkError: Spark has another version than those that Floodmark works with, or does not start.
     """
+    require_spark()
     properties = {**QUIET, **conf}
     if properties.get("spark.master", "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -60,6 +63,8 @@ def spark_session(
     os.environ["PYSPARK_PYTHON"] = properties.get(
         "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
     )
+    if verbose:
+        os.environ.setdefault(HIDE_TRACEBACK, "")
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in properties.items():
         spark_conf.set(key, value)

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from floodmark.connectors.find import require_driver
+from floodmark.spark.failures import plainly
+from floodmark.spark.versions import require_spark
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
@@ -29,17 +33,29 @@ class FloodmarkDataSource(DataSource):
         """Return the format's name."""
         return "floodmark"
 
+    @plainly()
     def schema(self) -> StructType:
         """Return the columns that the options ask for; wrong options are found here, before any work."""
+        require_spark()
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from floodmark.config.load import is_batch, load_batch_options, load_options
-        from floodmark.spark.readers import output_schema, table_schema
 
         if is_batch(self.options):
-            return from_arrow_schema(table_schema(load_batch_options(self.options)))
-        return from_arrow_schema(output_schema(load_options(dict(self.options))))
+            batch = load_batch_options(self.options)
+            require_driver(batch.connector)
+            from floodmark.spark.readers import table_schema
 
+            return from_arrow_schema(table_schema(batch))
+        options = load_options(dict(self.options))
+        from floodmark.spark.preflight import preflight
+
+        preflight(options)
+        from floodmark.spark.readers import output_schema
+
+        return from_arrow_schema(output_schema(options))
+
+    @plainly()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -51,6 +67,7 @@ class FloodmarkDataSource(DataSource):
         reader = PushingBatchReader if options.batch_filter_pushdown else FloodmarkBatchReader
         return reader(options, self._loaded, to_arrow_schema(schema, timezone="UTC"))
 
+    @plainly()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query."""
         from pyspark.sql.pandas.types import to_arrow_schema

@@ -19,6 +19,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from floodmark.spark.failures import plainly
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -57,10 +59,12 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Return ``max.batch.rows``."""
         return ReadMaxRows(self._options.max_batch_rows)
 
+    @plainly()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of the query at the present end of the log."""
         self._plan().fix_target()
 
+    @plainly()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return where the next micro-batch ends."""
         rows = None if isinstance(limit, ReadAllAvailable) else self._options.max_batch_rows
@@ -75,10 +79,12 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._remember(data, end)
         return data
 
+    @plainly()
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the end of the source's log and the lag."""
         return None if self._planner is None else self._planner.report()
 
+    @plainly()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch."""
         if start == end:
@@ -91,6 +97,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
         return read_partition(self._options, self._schema, partition)
 
+    @plainly()
     def commit(self, end: dict[str, Any]) -> None:
         """Release what has been delivered."""
         self._plan().commit(self._offset(end))
@@ -120,7 +127,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if self._planner is None:
             from floodmark.spark.planning import make_planner
 
-            self._planner = make_planner(self._options)
+            self._planner = make_planner(self._options, self._schema)
         return self._planner
 
 

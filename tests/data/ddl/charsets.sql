@@ -111,3 +111,21 @@ CREATE TABLE from_latin (a VARCHAR(10) DEFAULT 'Grüße' COMMENT 'für', b ENUM(
 SET NAMES utf8mb4;
 
 CREATE TABLE binary_table (a CHAR(3), b VARCHAR(9), c TEXT, d TINYTEXT, e ENUM('x'), f VARCHAR(3) CHARACTER SET latin1) CHARSET binary;
+
+SET SESSION explicit_defaults_for_timestamp = OFF, sql_mode = '';
+
+CREATE TABLE implicit_later (a INT);
+
+ALTER TABLE implicit_later ADD b TIMESTAMP;
+
+ALTER TABLE implicit_later ADD c TIMESTAMP, ADD d TIMESTAMP FIRST, ADD e TIMESTAMP(2) FIRST, ADD f TIMESTAMP NULL;
+
+ALTER TABLE implicit_later ADD g TIMESTAMP ON UPDATE NOW(), MODIFY e TIMESTAMP AFTER c;
+
+SET SESSION explicit_defaults_for_timestamp = ON, sql_mode = DEFAULT;
+
+CREATE TABLE converted_beside (a VARCHAR(10), b TEXT) COLLATE latin1_german1_ci CHARSET latin1;
+
+ALTER TABLE converted_beside CONVERT TO CHARACTER SET utf8mb4, COLLATE utf8mb4_bin, ADD c VARCHAR(10);
+
+ALTER TABLE converted_beside COLLATE utf8mb4_bin, CONVERT TO CHARACTER SET utf8mb4, ADD d VARCHAR(10);

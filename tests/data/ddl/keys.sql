@@ -107,3 +107,35 @@ CREATE TABLE enum_key (k ENUM('a','b') NOT NULL, v INT, PRIMARY KEY (k, v));
 CREATE TABLE binary_key (id BINARY(16) NOT NULL, PRIMARY KEY (id));
 
 CREATE TABLE index_named_key (`key` INT, `index` INT, `primary` INT, KEY `key` (`key`), UNIQUE `primary_` (`primary`), INDEX `index` (`index`));
+
+CREATE TABLE referred (id INT PRIMARY KEY, x INT NOT NULL UNIQUE, y INT NOT NULL, UNIQUE (x, y));
+
+CREATE TABLE two_foreign (a INT, b INT, CONSTRAINT f1 FOREIGN KEY (a) REFERENCES referred (id), CONSTRAINT f2 FOREIGN KEY (a, b) REFERENCES referred (x, y));
+
+ALTER TABLE two_foreign ADD UNIQUE (a, b), ADD c INT REFERENCES referred (id);
+
+ALTER TABLE two_foreign RENAME INDEX c TO d, ADD e INT, ADD CONSTRAINT f3 FOREIGN KEY (e) REFERENCES referred (id);
+
+ALTER TABLE two_foreign ADD KEY (c), ADD KEY (e);
+
+ALTER TABLE two_foreign DROP FOREIGN KEY f3, DROP KEY e, ADD UNIQUE (e);
+
+CREATE TABLE reindexed (a INT NOT NULL, b INT NOT NULL, UNIQUE v (b), UNIQUE u (a));
+
+ALTER TABLE reindexed DROP INDEX v, ADD UNIQUE v (b);
+
+ALTER TABLE reindexed DROP INDEX u, ADD UNIQUE u (a), ADD c INT;
+
+CREATE TABLE primary_between (a INT, b INT, UNIQUE v (b), PRIMARY KEY (a, b), UNIQUE u (a));
+
+ALTER TABLE primary_between DROP PRIMARY KEY;
+
+CREATE TABLE required_later (a VARCHAR(9) NOT NULL, b INT, UNIQUE u (a(5)), UNIQUE v (b));
+
+ALTER TABLE required_later MODIFY b INT NOT NULL;
+
+ALTER TABLE required_later ADD c INT UNIQUE;
+
+CREATE TABLE same_case (a INT, UNIQUE c (a));
+
+CREATE TABLE SAME_CASE (b INT, d INT, UNIQUE c (b, d));

@@ -99,3 +99,31 @@ DROP INDEX `k` ON `named_check` ALGORITHM=INPLACE LOCK=NONE;
 CREATE TABLE keyword_vector (vector INT, sequence INT);
 
 CREATE TABLE local_time (f DATETIME DEFAULT LOCALTIME, g DATETIME DEFAULT LOCALTIME());
+
+CREATE TABLE over_expressions (a INT NOT NULL, b INT NOT NULL, functional_index INT, KEY ((a + 1)), KEY ((a + 2)), UNIQUE (b, (a + 1)), KEY (functional_index), KEY functional_index_9 (b));
+
+ALTER TABLE over_expressions ADD INDEX ((a + b)), ADD UNIQUE ((a * b)), DROP INDEX functional_index_2, ADD UNIQUE (a), ADD UNIQUE (b, (a + 3));
+
+ALTER TABLE over_expressions DROP INDEX functional_index_3, RENAME INDEX functional_index_6 TO kept, ADD INDEX ((a - b));
+
+CREATE TABLE literals_later (a INT, b VARCHAR(10), c TIMESTAMP NULL DEFAULT NOW() ON UPDATE NOW());
+
+ALTER TABLE literals_later ALTER a SET DEFAULT (5), ALTER b SET DEFAULT ('x' 'y'), ALTER c SET DEFAULT NULL;
+
+ALTER TABLE literals_later ALTER a SET DEFAULT (-5), ALTER b SET DEFAULT (NULL), ALTER c DROP DEFAULT;
+
+CREATE DATABASE converted_elsewhere CHARACTER SET latin1 COLLATE latin1_bin;
+
+CREATE TABLE converted_elsewhere.t (a VARCHAR(10)) CHARACTER SET latin2;
+
+ALTER TABLE converted_elsewhere.t CONVERT TO CHARACTER SET DEFAULT;
+
+DROP DATABASE converted_elsewhere;
+
+SET SESSION sql_mode = 'TIME_TRUNCATE_FRACTIONAL';
+
+CREATE TABLE other_fractions (a DATETIME DEFAULT '2020-12-31 23:59:59.6', b DATETIME(1) DEFAULT '2020-01-02 03:04:05.67', c TIME DEFAULT '10:11:12.9', d DATETIME DEFAULT 20200102030405.6);
+
+SET SESSION sql_mode = DEFAULT;
+
+CREATE TABLE checked_required (a INT CHECK (a > 0) NOT NULL UNIQUE, b INT CHECK (b > 0) NOT ENFORCED NOT NULL, c INT CHECK (TRUE) ENFORCED NULL);

@@ -46,3 +46,9 @@ CREATE TABLE big_enum (e ENUM('v01','v02','v03','v04','v05','v06','v07','v08','v
 CREATE TABLE special_labels (e ENUM('a\\b', 'new\nline', 'tab\t', 'percent\%', '', ' lead'), s SET('a b', '0', 'NULL'));
 
 CREATE TABLE hex_labels (e ENUM(0x61, x'62', 'c'));
+
+CREATE TABLE fractions (a DECIMAL(19.5), b VARCHAR(5.), c INT(1.5), d CHAR(3.7), e FLOAT(24.9), f FLOAT(25.1), g BLOB(70000.2), h BIT(5.5), i YEAR(4.), j VARBINARY(3.7), k TEXT(300.7));
+
+CREATE TABLE sizes_of_nothing (a TEXT(0), b BLOB(0), c CHAR(0), d VARBINARY(0), e DECIMAL(0,0));
+
+CREATE TABLE longs_with_charset (a LONG CHAR SET latin1, b LONG BYTE, c LONG CHARSET latin2);

@@ -106,7 +106,7 @@ def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: dict[str, Any]
         conditions = [chunk["condition"]] if chunk["condition"] else []
         query = chunks.chunk_query(relation, chunk, conditions)
         for _, columns in chunks.copy_rows(conn, query, len(relation.columns)):
-            yield pa.RecordBatch.from_arrays(version.encode(columns), schema=schema)
+            yield pa.RecordBatch.from_arrays(version.values(columns), schema=schema)
     finally:
         conn.close()
 

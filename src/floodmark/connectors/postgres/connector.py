@@ -20,7 +20,13 @@ from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.rows.relation import Column, Relation, as_read, key_columns
 from floodmark.connectors.postgres.server import slots
-from floodmark.connectors.postgres.server.catalog import Table, captured_tables, stored_tables, structures
+from floodmark.connectors.postgres.server.catalog import (
+    Table,
+    captured_tables,
+    silent_tables,
+    stored_tables,
+    structures,
+)
 from floodmark.connectors.postgres.server.connection import (
     MIN_VERSION,
     connect,
@@ -32,7 +38,7 @@ from floodmark.connectors.postgres.server.connection import (
 )
 from floodmark.connectors.postgres.server.continuity import Continuity, StandbyError
 from floodmark.connectors.postgres.server.policies import check_policies
-from floodmark.connectors.postgres.server.preflight_tables import too_many_tables
+from floodmark.connectors.postgres.server.preflight_tables import silent_tables_text, too_many_tables
 from floodmark.connectors.postgres.server.publication import NewTables, ensure_publication
 from floodmark.connectors.postgres.server.published import PublicationProof, Seen
 from floodmark.connectors.postgres.server.replica_identity import set_identities
@@ -114,7 +120,7 @@ class PostgresConnector:
         conn = self._ordinary()
         self._check_server(conn)
         tables = captured_tables(conn, self._options)
-        self._check_tables(tables)
+        self._check_tables(tables, new=position is None)
         if self._marks is not None:
             self._marks.check(conn)
         late = self._publish(conn, tables)
@@ -526,12 +532,19 @@ class PostgresConnector:
                 f'ALTER ROLE "{self._options.user}" REPLICATION.',
             )
 
-    def _check_tables(self, tables: Sequence[Table]) -> None:
+    def _check_tables(self, tables: Sequence[Table], new: bool) -> None:
         excess = too_many_tables(len(tables), self._options)
         if excess:
             if self._options.guardrail_collections_limit_action == "fail":
                 raise ConfigError(excess, "Narrow the filters, or raise the limit.")
             log.warning("too_many_tables", text=excess)
+        via_root = self._options.publish_via_partition_root
+        silent = silent_tables(tables, via_root) if self._options.table_include_list else []
+        if silent:
+            text, fix = silent_tables_text([table.full_name for table in silent], via_root)
+            if new and len(silent) == len(tables):
+                raise SourceStateError(f"No changes would be captured. {text}", fix)
+            log.warning("tables_capture_nothing", text=text, cure=fix)
         if tables or not self._options.table_include_list:
             return
         patterns = ", ".join(pattern.pattern for pattern in self._options.table_include_list)

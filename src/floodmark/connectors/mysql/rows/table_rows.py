@@ -36,4 +36,4 @@ def row_schema(options: BinlogOptions) -> pa.Schema:
         for index, column in enumerate(structure.columns)
         if options.has_column(f"{name}.{column.name}")
     ]
-    return rows_schema(pa.struct(fields))
+    return rows_schema(name, pa.struct(fields))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_default
+from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
@@ -65,6 +65,8 @@ def read_schema(connection: Connection, server: Server, tables: Sequence[TableId
         tables: only these, by database and name, and no databases without one of them.
     """
     where = _where(connection, tables)
+    # Some servers compare names without their case, where there may be others that differ in nothing else.
+    wanted = None if tables is None or server.fold_names else set(tables)
     columns: dict[TableId, list[Column]] = defaultdict(list)
     srid = "NULL" if server.mariadb else "SRS_ID"
     for database, name, *rest in _rows(connection, _COLUMNS.format(where=where, srid=srid)):
@@ -73,9 +75,9 @@ def read_schema(connection: Connection, server: Server, tables: Sequence[TableId
     found = {}
     for database, name, kind, collation, comment in _rows(connection, _TABLES.format(where=where)):
         at = (database, name)
-        if at not in columns:
+        if at not in columns or (wanted is not None and at not in wanted):
             continue
-        own = _in_order(connection, at, columns[at], indexes.get(at, ()))
+        own = _in_order(connection, at, indexes.get(at, ()))
         found[at] = Table(
             database,
             name,
@@ -162,6 +164,9 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
     if default is None:
         return None, "none"
     if not server.mariadb:
+        if type_.name in ("enum", "set") and default.startswith("0x"):
+            # So it prints labels that have no character set.
+            default = bytes.fromhex(default[2:]).decode(errors="replace")
         if default.upper().startswith("CURRENT_TIMESTAMP"):
             return default.upper(), "expression"
         return default, "expression" if "DEFAULT_GENERATED" in extra else "literal"
@@ -173,22 +178,21 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
 
 
 def _indexes(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, tuple[Index, ...]]:
+    # Tables whose names differ only in case stand among each other.
+    parts: dict[tuple[str, str, str], list[tuple[Any, ...]]] = defaultdict(list)
+    for database, table, name, *part in rows:
+        parts[database, table, name].append(tuple(part))
     found: dict[TableId, list[Index]] = defaultdict(list)
-    for (database, table, name), parts in groupby(rows, lambda row: row[:3]):
-        members = list(parts)
-        columns = tuple(column or "" for *_, column, _ in members)
-        partial = any(part is not None for *_, part in members)
-        found[database, table].append(Index(name, columns, not int(members[0][3]), partial))
+    for (database, table, name), members in parts.items():
+        columns = tuple(column or "" for _, column, _ in members)
+        partial = any(length is not None for _, _, length in members)
+        found[database, table].append(Index(name, columns, not int(members[0][0]), partial))
     return {table: tuple(indexes) for table, indexes in found.items()}
 
 
-def _in_order(
-    connection: Connection, table: TableId, columns: Sequence[Column], indexes: Sequence[Index]
-) -> tuple[Index, ...]:
-    """Return indexes in the server's own order, which matters only if several could be the key."""
-    required = {column.name for column in columns if not column.optional}
-    candidates = [index for index in indexes if index.unique and required.issuperset(index.columns)]
-    if len(candidates) < 2 or any(index.primary for index in candidates):
+def _in_order(connection: Connection, table: TableId, indexes: Sequence[Index]) -> tuple[Index, ...]:
+    """Return indexes in the server's own order, which matters if several could be the key, now or later."""
+    if sum(index.unique and not index.primary for index in indexes) < 2:
         return tuple(indexes)
     database, name = (part.replace("`", "``") for part in table)
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DEFAULT = "default"
+"""What MariaDB takes for the name of a character set or a collation: that of what is above, or of the character set."""
+
 DEFAULT_COLLATIONS = {
     "armscii8": "armscii8_general_ci",
     "ascii": "ascii_general_ci",
@@ -123,6 +126,16 @@ _CODECS = {
     "tis620": "tis_620",
     "ujis": "euc_jp",
 }
+
+
+def decoded(text: bytes, charset: str) -> str:
+    """Return a text of a statement that is in a character set of its own."""
+    return text.decode(python_codec(charset), "replace")
+
+
+def encoded(text: str, charset: str) -> bytes:
+    """Return a text in a character set."""
+    return text.encode(python_codec(charset), "replace")
 
 
 def python_codec(collation: str) -> str:

@@ -33,6 +33,11 @@ class Cursor:
         self.at = 0
 
     @property
+    def rounds_seconds(self) -> bool:
+        """Whether fractions of seconds that a type has no room for are rounded, rather than cut off."""
+        return self.session.other_fractions == self.server.mariadb
+
+    @property
     def next(self) -> Token:
         """The next token."""
         return self.tokens[self.at]
@@ -47,6 +52,10 @@ class Cursor:
         if token.kind != END:
             self.at += 1
         return token
+
+    def skip(self, count: int) -> None:
+        """Go behind some tokens, or to the end if there are not so many."""
+        self.at = min(self.at + count, len(self.tokens) - 1)
 
     def sees(self, *words: str) -> bool:
         """Tell whether these words (or signs) come next."""
@@ -127,6 +136,15 @@ class Cursor:
             self.fail("a number")
         self.at += 1
         return int(token.value)
+
+    def size(self) -> int:
+        """Return the number that comes next, of which the servers cut a fraction off."""
+        token = self.next
+        whole, _, fraction = token.value.partition(".")
+        if token.kind != NUMBER or not (whole + fraction).isdigit():
+            self.fail("a number")
+        self.at += 1
+        return int(whole or "0")
 
     def string(self) -> str:
         """Return the text in quotes that comes next; several in a row are one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_alter import alter_table, skip_wait
 from floodmark.connectors.mysql.schema.ddl_create import (
@@ -13,11 +13,19 @@ from floodmark.connectors.mysql.schema.ddl_create import (
     finished,
     server_charset,
 )
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_parts, skip_index_options
+from floodmark.connectors.mysql.schema.ddl_definition import settle_timestamps
+from floodmark.connectors.mysql.schema.ddl_keys import (
+    KeyDefinition,
+    parse_parts,
+    says_hash,
+    skip_index_options,
+    sorting,
+    without_void,
+)
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Applied, Change, Draft, Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Index, Table
+from floodmark.connectors.mysql.schema.table import Column, Index, Table
 from floodmark.connectors.mysql.schema.tokens import first_word
 from floodmark.errors import DdlError
 
@@ -102,6 +110,7 @@ def _create(cursor: Cursor, draft: Draft) -> None:
 
 def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -> None:
     only_new = cursor.accept("IF", "NOT", "EXISTS")
+    begin = cursor.at
     name = cursor.name()
     if cursor.accept("USING") or cursor.accept("TYPE"):
         cursor.take()
@@ -111,10 +120,11 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -
     columns, partial = parse_parts(cursor)
     skip_index_options(cursor)
     if table is not None:
-        key = KeyDefinition(name, columns, unique, partial, if_not_exists=only_new)
+        key = KeyDefinition(name, columns, unique, partial, hashed=says_hash(cursor, begin), if_not_exists=only_new)
+        keys = without_void([key], table.indexes)
         if replacing:
             table = replace(table, indexes=_without_index(table, name))
-        draft.put(finished(table, [key]))
+        draft.put(finished(_settled(table, cursor), keys, sorting(cursor, keys, False)))
         draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 
@@ -163,8 +173,14 @@ def _drop_index(cursor: Cursor, draft: Draft) -> None:
     cursor.expect("ON")
     table = draft.find(cursor.table_name())
     if table is not None:
-        draft.put(finished(replace(table, indexes=_without_index(table, name)), []))
+        table = replace(table, indexes=_without_index(table, name))
+        draft.put(finished(_settled(table, cursor), [], sorting(cursor, [], False)))
         draft.changed("ALTER", (table.database, table.name), quiet=True)
+
+
+def _settled(table: Table, cursor: Cursor) -> Table:
+    columns = (column for column in settle_timestamps(table.columns, cursor) if isinstance(column, Column))
+    return replace(table, columns=tuple(columns))
 
 
 def _without_index(table: Table, name: str) -> tuple[Index, ...]:
@@ -219,4 +235,6 @@ def _database_options(cursor: Cursor, before: Charset) -> Charset:
             collation = collation_name(cursor.string())
         else:
             cursor.take()
+    if charset == DEFAULT:
+        before = server_charset(cursor)
     return choose_charset(charset, collation, before, cursor.server, cursor.session)

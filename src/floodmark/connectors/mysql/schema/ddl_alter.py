@@ -1,69 +1,35 @@
-"""``ALTER TABLE``: its clauses are collected first and then done together, as the servers do."""
+"""``ALTER TABLE``: its clauses are collected first and then done together, as the servers do (:mod:`.ddl_clauses`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name, max_bytes
+from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.ddl_columns import (
-    ColumnDefinition,
-    parse_column,
-    parse_default,
-    settle_timestamps,
-)
+from floodmark.connectors.mysql.schema.ddl_clauses import Clauses, altered
+from floodmark.connectors.mysql.schema.ddl_columns import parse_column
 from floodmark.connectors.mysql.schema.ddl_create import (
     TableOptions,
     column_keys,
     database_charset,
-    finished,
     parse_elements,
     parse_period,
     parse_table_option,
     server_charset,
 )
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, parse_key, sees_key
-from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset, ColumnType
+from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
+from floodmark.connectors.mysql.schema.ddl_keys import parse_key, sees_key
+from floodmark.connectors.mysql.schema.ddl_types import ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
-from floodmark.connectors.mysql.schema.schema import Draft, TableId
-from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index, Table
-from floodmark.errors import DdlError
+from floodmark.connectors.mysql.schema.schema import Draft
+from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Table
 
 _OF_PARTITIONS = words(
     "ANALYZE CHECK OPTIMIZE REBUILD REPAIR REORGANIZE COALESCE TRUNCATE EXCHANGE REMOVE DISCARD IMPORT PARTITION "
     "SECONDARY_LOAD SECONDARY_UNLOAD UPGRADE"
 )
 _WORDS = words("FORCE WITH WITHOUT ENABLE DISABLE")
-_GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
-
-Edit = Callable[[Column], Column]
-
-
-@dataclass
-class Clauses:
-    """What an ``ALTER TABLE`` wants, clause by clause.
-
-    Attributes:
-        defined: columns added or redefined, in order: name of the old column or None, definition.
-        dropped, dropped_keys: names in lower case.
-        renamed, renamed_keys: new names by old ones in lower case.
-        edited: changes of single columns by their old names in lower case.
-        converted: whether all columns get the table's new character set.
-        renamed_to: the table's new name.
-    """
-
-    defined: list[tuple[str | None, ColumnDefinition]] = field(default_factory=list)
-    dropped: set[str] = field(default_factory=set)
-    renamed: dict[str, str] = field(default_factory=dict)
-    edited: list[tuple[str, Edit]] = field(default_factory=list)
-    keys: list[KeyDefinition] = field(default_factory=list)
-    dropped_keys: set[str] = field(default_factory=set)
-    renamed_keys: dict[str, str] = field(default_factory=dict)
-    periods: dict[str, tuple[str, str]] = field(default_factory=dict)
-    options: TableOptions = field(default_factory=TableOptions)
-    converted: bool = False
-    renamed_to: TableId | None = None
 
 
 def alter_table(cursor: Cursor, draft: Draft) -> None:
@@ -79,11 +45,11 @@ def alter_table(cursor: Cursor, draft: Draft) -> None:
         cursor.accept(",")
     if table is None:
         return
-    altered = _altered(table, clauses, cursor)
+    changed = altered(table, clauses, database_charset(draft, table.database, cursor), cursor)
     target = clauses.renamed_to or name
     if target != name:
         draft.drop(name)
-    draft.put(replace(altered, database=target[0], name=target[1]))
+    draft.put(replace(changed, database=target[0], name=target[1]))
     draft.changed("ALTER", target, name if target != name else None)
 
 
@@ -103,14 +69,13 @@ def _parse_clause(cursor: Cursor, clauses: Clauses, table: Table | None, draft: 
         return _parse_drop(cursor, clauses, table)
     if cursor.accept("CHANGE"):
         cursor.accept("COLUMN")
-        present = _if_exists(cursor)
+        present = cursor.accept("IF", "EXISTS")
         old = cursor.column_name()
-        _define(clauses, old, parse_column(cursor), table, present)
+        _define(clauses, old, parse_column(cursor, present), cursor)
     elif cursor.accept("MODIFY"):
         cursor.accept("COLUMN")
-        present = _if_exists(cursor)
-        definition = parse_column(cursor)
-        _define(clauses, definition.name, definition, table, present)
+        definition = parse_column(cursor, cursor.accept("IF", "EXISTS"))
+        _define(clauses, definition.name, definition, cursor)
     elif cursor.accept("RENAME"):
         _parse_rename(cursor, clauses)
     elif cursor.accept("ALTER"):
@@ -134,17 +99,9 @@ def _parse_clause(cursor: Cursor, clauses: Clauses, table: Table | None, draft: 
     return True
 
 
-def _define(
-    clauses: Clauses, old: str | None, definition: ColumnDefinition, table: Table | None, only_present: bool
-) -> None:
-    if only_present and old is not None and table is not None and _position(table.columns, old) is None:
-        return
+def _define(clauses: Clauses, old: str | None, definition: ColumnDefinition, cursor: Cursor) -> None:
     clauses.defined.append((old, definition))
-    clauses.keys += column_keys(definition)
-
-
-def _if_exists(cursor: Cursor) -> bool:
-    return cursor.accept("IF", "EXISTS")
+    clauses.keys += column_keys(definition, cursor)
 
 
 def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
@@ -163,13 +120,11 @@ def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
     cursor.accept("COLUMN")
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     if cursor.sees("("):
-        elements = parse_elements(cursor)
+        elements = parse_elements(cursor, only_new)
         clauses.defined += [(None, definition) for definition in elements.columns]
         clauses.keys += elements.keys
         return True
-    definition = parse_column(cursor)
-    definition.if_not_exists = only_new
-    _define(clauses, None, definition, None, False)
+    _define(clauses, None, parse_column(cursor, only_new), cursor)
     return True
 
 
@@ -225,12 +180,13 @@ def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     name = cursor.column_name().lower()
+    mariadb, rounds = cursor.server.mariadb, cursor.rounds_seconds
     if cursor.accept("DROP", "DEFAULT"):
-        clauses.edited.append((name, _without_default))
+        clauses.edited.append((name, lambda column: _without_default(column, mariadb)))
     elif cursor.accept("SET", "DEFAULT"):
         definition = ColumnDefinition(name, ColumnType("int", "INT"))
-        parse_default(cursor, definition)
-        clauses.edited.append((name, lambda column: _with_default(column, definition)))
+        parse_default(cursor, definition, altered=True)
+        clauses.edited.append((name, lambda column: _with_default(column, definition, mariadb, rounds)))
     elif cursor.accept("SET", "INVISIBLE"):
         clauses.edited.append((name, lambda column: replace(column, invisible=True)))
     elif cursor.accept("SET", "VISIBLE"):
@@ -256,130 +212,53 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
     cursor.expect("TO")
     if not cursor.accept("CHARACTER", "SET") and not cursor.accept("CHARSET"):
         cursor.fail("CHARACTER SET")
-    options = clauses.options
-    options.charset = options.collation = None
-    if cursor.accept("DEFAULT"):
-        options.collation = (
-            database_charset(draft, table.database, cursor) if table is not None else server_charset(cursor)
-        ).collation
+    conversion = TableOptions()
+    if cursor.server.mariadb or not cursor.accept("DEFAULT"):
+        conversion.charset = charset_name(cursor.string())
     else:
-        options.charset = charset_name(cursor.string())
+        default = draft.databases.get(cursor.session.database) or server_charset(cursor)
+        conversion.collation = default.collation
     if cursor.accept("COLLATE"):
         cursor.accept("=")
-        options.collation = collation_name(cursor.string())
-    clauses.converted = True
+        conversion.collation = collation_name(cursor.string())
+    clauses.conversion = conversion
+    if not cursor.server.mariadb:
+        # What the table's own options say counts only behind it.
+        clauses.options.charset, clauses.options.collation = conversion.charset, conversion.collation
     return True
 
 
-def _altered(table: Table, clauses: Clauses, cursor: Cursor) -> Table:
-    old = Charset(table.charset or "utf8mb4", table.collation or "utf8mb4_general_ci")
-    charset = clauses.options.chosen(old, cursor)
-    options = clauses.options
-    columns, names = _altered_columns(table, clauses, charset, cursor)
-    indexes = []
-    for index in table.indexes:
-        kept = _altered_index(index, clauses, names)
-        if kept is not None:
-            indexes.append(kept)
-    altered = replace(
-        table,
-        columns=tuple(columns),
-        indexes=tuple(indexes),
-        charset=charset.charset,
-        collation=charset.collation,
-        comment=table.comment if options.comment is None else options.comment or None,
-    )
-    return finished(altered, clauses.keys, clauses.periods)
+def _without_default(column: Column, mariadb: bool) -> Column:
+    kind = "null" if column.optional and column.generated is None else "none"
+    return replace(column, default=None, default_kind=kind, written=None, on_update=_still_updated(column, mariadb))
 
 
-def _altered_columns(
-    table: Table, clauses: Clauses, charset: Charset, cursor: Cursor
-) -> tuple[list[Column], dict[str, str]]:
-    """Return the columns, and the new name of each old column that stays, by its old name."""
-    redefined = {old.lower(): definition for old, definition in clauses.defined if old is not None}
-    settle_timestamps([definition for _, definition in clauses.defined], cursor.session)
-    columns: list[Column] = []
-    names: dict[str, str] = {}
-    for column in table.columns:
-        key = column.name.lower()
-        definition = redefined.get(key)
-        if definition is not None:
-            names[column.name] = definition.name
-            if definition.place is None:
-                columns.append(definition.column(charset, cursor))
-            continue
-        if key in clauses.dropped:
-            continue
-        old_name = column.name
-        column = replace(column, name=clauses.renamed.get(key, old_name))
-        names[old_name] = column.name
-        for name, edit in clauses.edited:
-            if name == key:
-                column = edit(column)
-        if clauses.converted:
-            column = _converted(column, charset)
-        columns.append(column)
-    for old, definition in clauses.defined:
-        if old is None:
-            if definition.if_not_exists and _position(columns, definition.name) is not None:
-                continue
-            _place(columns, definition.column(charset, cursor), definition.place)
-        elif definition.place is not None:
-            _place(columns, definition.column(charset, cursor), definition.place)
-    return columns, names
+def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, rounds: bool) -> Column:
+    """Return a column with another default.
 
-
-def _place(columns: list[Column], column: Column, place: str | None) -> None:
-    if place is None:
-        columns.append(column)
-    elif place == "":
-        columns.insert(int(bool(columns) and _is_generated_key(columns[0])), column)
-    else:
-        at = _position(columns, place)
-        if at is None:
-            raise DdlError(f"The statement puts a column after '{place}', which the table does not have.")
-        columns.insert(at + 1, column)
-
-
-def _is_generated_key(column: Column) -> bool:
-    """Whether MySQL added the column to a table without a primary key (``sql_generate_invisible_primary_key``)."""
-    return column.name == "my_row_id" and column.invisible and column.auto_increment
-
-
-def _position(columns: list[Column] | tuple[Column, ...], name: str) -> int | None:
-    wanted = name.lower()
-    return next((at for at, column in enumerate(columns) if column.name.lower() == wanted), None)
-
-
-def _altered_index(index: Index, clauses: Clauses, names: dict[str, str]) -> Index | None:
-    key = index.name.lower()
-    if key in clauses.dropped_keys:
-        return None
-    columns = tuple(names.get(column, "") for column in index.columns if column == "" or column in names)
-    if not columns:
-        return None
-    return replace(index, name=clauses.renamed_keys.get(key, index.name), columns=columns)
-
-
-def _without_default(column: Column) -> Column:
-    return replace(column, default=None, default_kind="null" if column.optional else "none", written=None)
-
-
-def _with_default(column: Column, definition: ColumnDefinition) -> Column:
+    Args:
+        rounds: whether fractions of seconds are rounded.
+    """
+    if column.generated is not None or column.auto_increment:
+        # MariaDB takes no notice.
+        return column
     text, kind, written = definition.default, definition.default_kind, definition.written
     if kind == "literal" and text is not None:
-        type_ = ColumnType(column.type, "", column.length, column.scale, zerofill=column.zerofill, values=column.values)
-        kept = default_text(type_, definition.literal_kind, text)
+        type_ = ColumnType(
+            column.type,
+            "",
+            column.length,
+            column.scale,
+            zerofill=column.zerofill,
+            charset=column.charset,
+            values=column.values,
+        )
+        kept = default_text(type_, definition.literal_kind, text, rounds)
         text, written = kept, written if written != kept else None
-    return replace(column, default=text, default_kind=kind, written=written)
+    updated = _still_updated(column, mariadb)
+    return replace(column, default=text, default_kind=kind, written=written, on_update=updated)
 
 
-def _converted(column: Column, charset: Charset) -> Column:
-    if column.charset is None:
-        return column
-    type_ = column.type
-    if charset.charset == "binary":
-        return replace(column, type=AS_BINARY.get(type_, type_), charset=None, collation=None)
-    if max_bytes(charset.charset) > max_bytes(column.charset):
-        type_ = _GROWN.get(type_, type_)
-    return replace(column, type=type_, charset=charset.charset, collation=charset.collation)
+def _still_updated(column: Column, mariadb: bool) -> bool:
+    """Tell whether updates go on setting a column to the current time once it has another default."""
+    return column.on_update and not (mariadb and (column.default or "").startswith("CURRENT_TIMESTAMP"))

@@ -2,141 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
-from floodmark.connectors.mysql.schema.literals import default_text
-from floodmark.connectors.mysql.schema.session import Session
-from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING, WORD
+from floodmark.connectors.mysql.schema.ddl_defaults import NOW, parse_default, parse_now
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
+from floodmark.connectors.mysql.schema.ddl_types import parse_type
+from floodmark.connectors.mysql.schema.tokens import STRING
 
-NOW = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
-_ATTRIBUTES = words(
-    "NOT NULL DEFAULT ON AUTO_INCREMENT PRIMARY KEY UNIQUE COMMENT COLLATE COLUMN_FORMAT STORAGE CONSTRAINT CHECK "
-    "REFERENCES SRID REF_SYSTEM_ID VISIBLE INVISIBLE GENERATED AS COMPRESSED WITH WITHOUT FIRST AFTER SERIAL"
-)
 _VALUED = words("COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED")
 
 _WITHOUT_EFFECT = (("WITH", "SYSTEM", "VERSIONING"), ("WITHOUT", "SYSTEM", "VERSIONING"), ("NOT", "SECONDARY"))
-_ZERO_TIME = "0000-00-00 00:00:00"
+_FIRST_OF_FOREIGN_COLUMNS = 90000
+"""MySQL's version from which on ``REFERENCES`` at a column is more than a word."""
 
 
-@dataclass
-class ColumnDefinition:
-    """A column as a statement defines it.
+def parse_column(cursor: Cursor, conditional: bool = False) -> ColumnDefinition:
+    """Return the definition of the column that comes next, with its place.
 
-    Attributes:
-        optional: None if the statement doesn't tell.
-        default_kind: ``none`` if the statement doesn't tell.
-        row_time, row_end: whether it is a row's begin or end, or its end, in a table with system versioning.
-        primary, unique: whether the definition makes a key of the column.
-        place: ``""`` for FIRST, the name of the column that it comes after, or None.
+    Args:
+        conditional: whether IF EXISTS or IF NOT EXISTS stands before it.
     """
-
-    name: str
-    type: ColumnType
-    optional: bool | None = None
-    default: str | None = None
-    default_kind: str = "none"
-    written: str | None = None
-    auto_increment: bool = False
-    on_update: bool = False
-    generated: str | None = None
-    row_time: bool = False
-    row_end: bool = False
-    invisible: bool = False
-    comment: str | None = None
-    srid: int | None = None
-    primary: bool = False
-    unique: bool = False
-    place: str | None = None
-    if_not_exists: bool = False
-    literal_kind: str = STRING
-
-    def column(self, charset: Charset, cursor: Cursor) -> Column:
-        """Return the column, in a table of which ``charset`` is the default."""
-        type_ = self.type
-        type_.settle(charset, cursor.server, cursor.session)
-        optional = self.optional if self.optional is not None else not (self.primary or self.row_time)
-        default, kind, on_update = self.default, self.default_kind, self.on_update
-        if self.implicit_null(cursor.session):
-            optional = False
-        written = None
-        if kind == "literal" and default is not None:
-            default = self.literal()
-            written = self.written if self.written != default else None
-        if kind == "null":
-            default = None
-        if kind == "none" and optional and self.generated is None and not self.auto_increment:
-            kind = "null"
-        if kind == "null" and not optional:
-            kind = "none"
-        return Column(
-            name=self.name,
-            type=type_.name,
-            length=type_.length,
-            scale=type_.scale,
-            unsigned=type_.unsigned,
-            zerofill=type_.zerofill,
-            charset=type_.charset,
-            collation=type_.collation,
-            optional=optional,
-            default=default,
-            default_kind=kind,
-            auto_increment=self.auto_increment,
-            generated=self.generated,
-            invisible=self.invisible,
-            comment=self.comment,
-            values=type_.values,
-            srid=self.srid,
-            on_update=on_update,
-            declared=type_.declared if type_.declared != type_.name.upper() else None,
-            written=written,
-        )
-
-    def implicit_null(self, session: Session) -> bool:
-        """Whether it can't be NULL, for the session's timestamps can't unless they say so."""
-        return self.type.name == "timestamp" and not session.explicit_timestamps and self.optional is None
-
-    def literal(self) -> str:
-        """Return the literal default as the server keeps it."""
-        return default_text(self.type, self.literal_kind, self.default or "")
-
-    def set_literal(self, kind: str, value: str, written: str) -> None:
-        """Take a literal as the default.
-
-        Args:
-            kind: kind of its token.
-            value: what it means, with its sign.
-            written: its text as it stands in the statement, without quotes.
-        """
-        self.default_kind, self.default, self.written, self.literal_kind = "literal", value, written, kind
-
-
-def settle_timestamps(definitions: Sequence[ColumnDefinition], session: Session) -> None:
-    """Give timestamps the defaults that sessions without ``explicit_defaults_for_timestamp`` give them."""
-    first = True
-    for definition in definitions:
-        if definition.type.name != "timestamp" or session.explicit_timestamps:
-            continue
-        bare = definition.default_kind == "none" and not definition.on_update and definition.generated is None
-        if bare and not definition.optional and not definition.row_time:
-            digits = definition.type.scale
-            if first:
-                now = "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
-                definition.default_kind, definition.default, definition.on_update = "expression", now, True
-            else:
-                definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
-        first = False
-
-
-def parse_column(cursor: Cursor) -> ColumnDefinition:
-    """Return the definition of the column that comes next, with its place."""
     name = cursor.column_name()
-    definition = ColumnDefinition(name, parse_type(cursor))
+    definition = ColumnDefinition(name, parse_type(cursor), conditional=conditional)
     if definition.type.serial:
         definition.optional, definition.auto_increment, definition.unique = False, True, True
     while _parse_attribute(cursor, definition):
@@ -207,14 +94,17 @@ def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
+    symbol = None
     if cursor.accept("CONSTRAINT") and not cursor.sees("CHECK") and cursor.is_name():
-        cursor.name()
+        symbol = cursor.name()
     if cursor.accept("CHECK"):
         cursor.in_parentheses()
-        cursor.accept("NOT")
-        cursor.accept("ENFORCED")
+        if not cursor.accept("NOT", "ENFORCED"):
+            cursor.accept("ENFORCED")
     elif cursor.sees("REFERENCES"):
         parse_references(cursor)
+        definition.foreign = cursor.server.mariadb or cursor.server.version >= _FIRST_OF_FOREIGN_COLUMNS
+        definition.foreign_name = symbol
     elif cursor.accept("SRID"):
         definition.srid = cursor.number()
     elif any(cursor.accept(*phrase) for phrase in _WITHOUT_EFFECT):
@@ -224,113 +114,10 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
         if cursor.accept("=") or not compressed:
             cursor.take()
     elif cursor.is_name() and cursor.ahead(1).value == "=" and cursor.ahead(1).kind != STRING:
-        cursor.at += 3
+        cursor.skip(3)
     else:
         return False
     return True
-
-
-def parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
-    """Take what stands behind DEFAULT."""
-    begin = cursor.next
-    if cursor.sees("("):
-        at = cursor.at
-        text = cursor.in_parentheses()
-        if not (cursor.server.mariadb and _is_literal(cursor, definition, at)):
-            _set_expression(definition, text)
-        return
-    if cursor.sees_any(NOW):
-        digits = parse_now(cursor)
-        _set_expression(definition, "CURRENT_TIMESTAMP" + (f"({digits})" if digits else ""))
-        return
-    if cursor.accept("NULL"):
-        definition.default_kind = "null"
-        return
-    if _parse_literal(cursor, definition) and _ends_here(cursor):
-        return
-    cursor.at = cursor.tokens.index(begin)
-    _skip_expression(cursor)
-    _set_expression(definition, cursor.slice(cursor.tokens.index(begin), cursor.at - 1))
-
-
-def _is_literal(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:
-    """Take a literal in parentheses, which MariaDB takes for the literal; the cursor stands behind them."""
-    end = cursor.at
-    cursor.at = at
-    while cursor.accept("("):
-        at += 1
-    found = _parse_literal(cursor, definition)
-    while found and cursor.at < end and cursor.accept(")"):
-        pass
-    found = found and cursor.at == end
-    cursor.at = end
-    return found
-
-
-def _set_expression(definition: ColumnDefinition, text: str) -> None:
-    definition.default_kind, definition.default, definition.written = "expression", text, None
-
-
-def _parse_literal(cursor: Cursor, definition: ColumnDefinition) -> bool:
-    sign = cursor.accept_any("-", "+") or ""
-    token = cursor.next
-    if token.kind == WORD and (
-        (token.text.startswith("_") and cursor.ahead(1).kind in (STRING, BITS))
-        or (token.value in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead(1).kind == STRING)
-    ):
-        cursor.at += 1
-        token = cursor.next
-    if token.kind == STRING:
-        texts = []
-        while cursor.next.kind == STRING:
-            texts.append(cursor.take())
-        value = "".join(text.value for text in texts)
-        definition.set_literal(STRING, value, "''".join(text.text.lstrip("nN")[1:-1] for text in texts))
-    elif token.kind == NUMBER:
-        cursor.at += 1
-        number = token.value
-        definition.set_literal(NUMBER, number if sign != "-" else f"-{number}", sign + number)
-    elif token.kind == BITS:
-        cursor.at += 1
-        digits = token.text[2:].strip("'")
-        definition.set_literal(BITS, token.value, digits)
-    elif token.kind == WORD and token.value in ("TRUE", "FALSE"):
-        cursor.at += 1
-        definition.set_literal(NUMBER, "1" if token.value == "TRUE" else "0", token.text)
-    else:
-        return False
-    return True
-
-
-def _ends_here(cursor: Cursor) -> bool:
-    """Tell whether a default ends with its literal, rather than being MariaDB's expression without parentheses."""
-    return cursor.next.kind == WORD or cursor.sees(",") or cursor.sees(")") or cursor.at_end()
-
-
-def _skip_expression(cursor: Cursor) -> None:
-    begin = cursor.at
-    while not (cursor.sees(",") or cursor.sees(")") or cursor.at_end()):
-        if cursor.at > begin and cursor.sees_any(_ATTRIBUTES):
-            break
-        if cursor.sees("("):
-            cursor.in_parentheses()
-        else:
-            cursor.at += 1
-    if cursor.at == begin:
-        cursor.fail("a default")
-
-
-def parse_now(cursor: Cursor) -> int:
-    """Go behind the current time and return its fraction digits."""
-    if not cursor.sees_any(NOW):
-        cursor.fail("CURRENT_TIMESTAMP")
-    cursor.at += 1
-    digits = 0
-    if cursor.accept("("):
-        if not cursor.sees(")"):
-            digits = cursor.number()
-        cursor.expect(")")
-    return digits
 
 
 def parse_references(cursor: Cursor) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.connectors.mysql.schema.charsets import charset_name, collation_name
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.ddl_columns import ColumnDefinition, parse_column, settle_timestamps
-from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, arranged, parse_key, sees_key
+from floodmark.connectors.mysql.schema.ddl_columns import parse_column
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps, zero_time
+from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, Sorting, arranged, parse_key, sees_key, sorting
 from floodmark.connectors.mysql.schema.ddl_types import Charset, choose_charset
 from floodmark.connectors.mysql.schema.schema import Draft
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Table, effective_key
@@ -51,8 +52,10 @@ class TableOptions:
     comment: str | None = None
     sequence: bool = False
 
-    def chosen(self, default: Charset, cursor: Cursor) -> Charset:
-        """Return the table's character set, given that of its database."""
+    def chosen(self, default: Charset, cursor: Cursor, of_database: Charset) -> Charset:
+        """Return the table's character set, given what it has without these options, and that of its database."""
+        if self.charset == DEFAULT:
+            default = of_database
         return choose_charset(self.charset, self.collation, default, cursor.server, cursor.session)
 
 
@@ -64,19 +67,16 @@ class Elements:
     keys: list[KeyDefinition] = field(default_factory=list)
     periods: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def add_column(self, definition: ColumnDefinition) -> None:
-        """Take a column with the keys that its attributes make."""
-        self.columns.append(definition)
-        self.keys += column_keys(definition)
 
-
-def column_keys(definition: ColumnDefinition) -> list[KeyDefinition]:
+def column_keys(definition: ColumnDefinition, cursor: Cursor) -> list[KeyDefinition]:
     """Return the keys that a column's own attributes make."""
-    keys = []
-    if definition.primary:
-        keys.append(KeyDefinition(PRIMARY, (definition.name,), True))
-    if definition.unique:
-        keys.append(KeyDefinition(None, (definition.name,), True))
+    names: list[str | None] = [PRIMARY] if definition.primary else []
+    if definition.unique and not (definition.primary and cursor.server.mariadb):
+        names.append(None)
+    columns, conditional = (definition.name,), definition.conditional
+    keys = [KeyDefinition(name, columns, unique=True, if_not_exists=conditional) for name in names]
+    if definition.foreign:
+        keys.append(KeyDefinition(definition.foreign_name, columns, foreign=True, if_not_exists=conditional))
     return keys
 
 
@@ -99,8 +99,9 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
         cursor.fail("columns, which the log holds even for a table that is made from a query")
     if not cursor.sees("PARTITION") and not cursor.at_end():
         cursor.fail("an option of the table")
-    charset = options.chosen(database_charset(draft, database, cursor), cursor)
-    settle_timestamps(elements.columns, cursor.session)
+    of_database = database_charset(draft, database, cursor)
+    charset = options.chosen(of_database, cursor, of_database)
+    settle_timestamps(elements.columns, cursor)
     columns = [definition.column(charset, cursor) for definition in elements.columns]
     end = next((definition.name for definition in elements.columns if definition.row_end), None)
     if end is not None:
@@ -116,6 +117,7 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
             sequence=options.sequence,
         ),
         elements.keys,
+        sorting(cursor, elements.keys, False),
         elements.periods,
     )
     draft.put(table)
@@ -136,12 +138,17 @@ def server_charset(cursor: Cursor) -> Charset:
 def _create_like(cursor: Cursor, draft: Draft, database: str, name: str) -> None:
     origin = draft.find(cursor.table_name())
     if origin is not None:
-        draft.put(replace(origin, database=database, name=name))
+        how = Sorting.MARIADB if cursor.server.mariadb else Sorting.MYSQL
+        draft.put(finished(replace(origin, database=database, name=name), [], how))
         draft.changed("CREATE", (database, name))
 
 
-def parse_elements(cursor: Cursor) -> Elements:
-    """Return the columns and keys in the parentheses that come next."""
+def parse_elements(cursor: Cursor, conditional: bool = False) -> Elements:
+    """Return the columns and keys in the parentheses that come next.
+
+    Args:
+        conditional: whether IF NOT EXISTS stands before them, for each of the columns.
+    """
     elements = Elements()
     cursor.expect("(")
     while True:
@@ -152,7 +159,9 @@ def parse_elements(cursor: Cursor) -> Elements:
             if key is not None:
                 elements.keys.append(key)
         else:
-            elements.add_column(parse_column(cursor))
+            definition = parse_column(cursor, conditional)
+            elements.columns.append(definition)
+            elements.keys += column_keys(definition, cursor)
         if not cursor.accept(","):
             break
     cursor.expect(")")
@@ -177,10 +186,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     cursor.accept("DEFAULT")
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept("CHARSET"):
         cursor.accept("=")
-        options.charset = None if cursor.accept("DEFAULT") else charset_name(cursor.string())
-        options.collation = None
-        if options.charset is None:
-            options.collation = server_charset(cursor).collation
+        options.charset = charset_name(cursor.string())
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
         options.collation = collation_name(cursor.string())
@@ -212,7 +218,9 @@ def _with_row_end(key: KeyDefinition, end: str) -> KeyDefinition:
     return replace(key, columns=(*key.columns, end)) if key.unique else key
 
 
-def finished(table: Table, keys: list[KeyDefinition], periods: Mapping[str, tuple[str, str]] | None = None) -> Table:
+def finished(
+    table: Table, keys: list[KeyDefinition], how: Sorting, periods: Mapping[str, tuple[str, str]] | None = None
+) -> Table:
     """Return a table with its new keys in place.
 
     Args:
@@ -226,8 +234,8 @@ def finished(table: Table, keys: list[KeyDefinition], periods: Mapping[str, tupl
         forbidden |= {column.lower() for column in columns}
     kept = table.columns
     if forbidden:
-        kept = tuple(_required(column) if column.name.lower() in forbidden else column for column in kept)
-    indexes = arranged(kept, table.indexes, keys)
+        kept = tuple(_required(column, how) if column.name.lower() in forbidden else column for column in kept)
+    indexes = arranged(kept, table.indexes, keys, {column.name for column in table.columns if column.optional}, how)
     return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
 
 
@@ -239,8 +247,10 @@ def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, 
     return tuple(expanded)
 
 
-def _required(column: Column) -> Column:
+def _required(column: Column, how: Sorting) -> Column:
     kind = "none" if column.default_kind == "null" else column.default_kind
+    if kind == "none" and column.on_update and how is not Sorting.MYSQL:
+        return replace(column, optional=False, default=zero_time(column.scale), default_kind="literal")
     return replace(column, optional=False, default_kind=kind)
 
 

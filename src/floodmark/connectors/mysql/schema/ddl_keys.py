@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from enum import Enum, auto
+from itertools import pairwise
 
+from floodmark.connectors.mysql.schema.charsets import max_bytes
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_references
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index
+from floodmark.connectors.mysql.schema.tokens import WORD
+from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, TEXTS
 
 _FUNCTIONAL = "functional_index"
 _STARTS = words("CONSTRAINT PRIMARY UNIQUE INDEX KEY FULLTEXT SPATIAL FOREIGN CHECK")
+_MOST_BYTES = 3072
+"""InnoDB's largest index."""
+_FEW_BYTES = 8
+_SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
+_SHAPES = GEOMETRIES - {"point"}
+_UNBOUNDED = frozenset({*TEXTS, *BLOBS})
 _OTHER_KINDS = ("FULLTEXT", "SPATIAL", "VECTOR")
+
+
+class Sorting(Enum):
+    """How a statement sorts a table's indexes: as one server does, by which may be NULL, or not at all."""
+
+    MYSQL = auto()
+    MARIADB = auto()
+    NULLS = auto()
+    NONE = auto()
 
 
 @dataclass(frozen=True)
@@ -22,7 +42,8 @@ class KeyDefinition:
         name: None if the server is to choose it.
         columns: the empty text stands for an expression.
         foreign: whether it is only what a foreign key needs.
-        if_not_exists: whether an index of this name makes it void.
+        hashed: whether it says ``USING HASH``, which is an order of its own to MariaDB.
+        if_not_exists: whether MariaDB leaves it out if there is an index of this name (:func:`without_void`).
     """
 
     name: str | None
@@ -30,7 +51,12 @@ class KeyDefinition:
     unique: bool = False
     partial: bool = False
     foreign: bool = False
+    hashed: bool = False
     if_not_exists: bool = False
+
+    def alike(self, other: KeyDefinition) -> bool:
+        """Tell whether both are primary keys, unique or plain."""
+        return self.unique == other.unique and (self.name == PRIMARY) == (other.name == PRIMARY)
 
 
 def sees_key(cursor: Cursor) -> bool:
@@ -49,8 +75,8 @@ def parse_key(cursor: Cursor) -> KeyDefinition | None:
             symbol = cursor.name()
     if cursor.accept("CHECK"):
         cursor.in_parentheses()
-        cursor.accept("NOT")
-        cursor.accept("ENFORCED")
+        if not cursor.accept("NOT", "ENFORCED"):
+            cursor.accept("ENFORCED")
         return None
     if cursor.accept("FOREIGN"):
         return _parse_foreign(cursor, symbol)
@@ -64,10 +90,12 @@ def parse_key(cursor: Cursor) -> KeyDefinition | None:
     if not unique and not cursor.accept_any(*_OTHER_KINDS) and not (cursor.sees("INDEX") or cursor.sees("KEY")):
         cursor.fail("a key")
     cursor.accept_any("INDEX", "KEY")
+    begin = cursor.at
     name, void = _parse_index_name(cursor)
     columns, partial = parse_parts(cursor)
     skip_index_options(cursor)
-    return KeyDefinition(name or symbol, columns, unique, partial, if_not_exists=void)
+    hashed = says_hash(cursor, begin)
+    return KeyDefinition(name or symbol, columns, unique, partial, hashed=hashed, if_not_exists=void)
 
 
 def _parse_foreign(cursor: Cursor, symbol: str | None) -> KeyDefinition:
@@ -124,55 +152,144 @@ def skip_index_options(cursor: Cursor) -> None:
                 cursor.accept("=")
                 cursor.take()
             elif value and cursor.is_name():
-                cursor.at += 3
+                cursor.skip(3)
             else:
                 return
 
 
-def arranged(columns: Sequence[Column], old: Iterable[Index], new: Iterable[KeyDefinition]) -> tuple[Index, ...]:
+def without_void(new: Iterable[KeyDefinition], old: Sequence[Index]) -> list[KeyDefinition]:
+    """Return the keys that MariaDB doesn't leave out because of their ``IF NOT EXISTS``.
+
+    It looks at the names of the indexes before the statement, also of those that the statement drops; a key without a
+    name goes by that of its first column.
+
+    Args:
+        old: the indexes before the statement.
+    """
+    kept: list[KeyDefinition] = []
+    for key in new:
+        name = _wanted_name(key)
+        if not key.if_not_exists or not (
+            _named(old, name) or any(other.alike(key) and _wanted_name(other) == name for other in kept)
+        ):
+            kept.append(key)
+    return kept
+
+
+def _wanted_name(key: KeyDefinition) -> str:
+    return (key.name or key.columns[0]).lower()
+
+
+def says_hash(cursor: Cursor, begin: int) -> bool:
+    """Tell whether MariaDB was told to hash an index.
+
+    Args:
+        begin: number of the token at which the index begins, which the cursor is behind.
+    """
+    said = pairwise((token.kind, token.value) for token in cursor.tokens[begin : cursor.at])
+    return cursor.server.mariadb and ((WORD, "USING"), (WORD, "HASH")) in said
+
+
+def sorting(cursor: Cursor, keys: Sequence[KeyDefinition], nulls: bool) -> Sorting:
+    """Return how the server sorts a table's indexes.
+
+    Args:
+        keys: those that the statement adds.
+        nulls: whether it changes nothing of a column but whether that may be NULL.
+    """
+    if not cursor.server.mariadb:
+        return Sorting.MYSQL
+    if keys:
+        return Sorting.MARIADB
+    return Sorting.NULLS if nulls else Sorting.NONE
+
+
+def arranged(
+    columns: Sequence[Column], old: Sequence[Index], new: Sequence[KeyDefinition], optional: Set[str], how: Sorting
+) -> tuple[Index, ...]:
     """Return a table's indexes with the names and in the order that the server gives them.
 
     Args:
         old: those that the table has already.
         new: those that a statement adds.
+        optional: columns that may be NULL until the statement makes them the primary key.
     """
     names = {column.name.lower(): column.name for column in columns}
-    indexes = list(old)
-    foreign = []
-    for key in new:
-        parts = tuple(names.get(part.lower(), "") for part in key.columns)
-        key = replace(key, columns=parts)
-        if key.if_not_exists and key.name is not None and _named(indexes, key.name):
-            continue
-        if key.foreign:
-            foreign.append(key)
-            continue
-        indexes.append(Index(key.name or _free_name(parts, indexes), parts, key.unique, key.partial))
-    for key in foreign:
-        if not any(index.columns[: len(key.columns)] == key.columns for index in indexes):
-            name = key.name
-            if name is None or _named(indexes, name):
-                name = _free_name(key.columns, indexes)
-            indexes.append(Index(name, key.columns))
+    keys = [replace(key, columns=tuple(names.get(part.lower(), "") for part in key.columns)) for key in new]
+    shapes = {column.name for column in columns if column.type in GEOMETRIES}
+    # What only a foreign key needs gives way to any other index that does, and to a later one of a foreign key.
+    indexes = [index for index in old if not (index.made and _covered(index.columns, keys))]
+    optional = optional - {column for index in indexes if index.primary for column in index.columns}
+    nullable = {index.name for index in indexes if not optional.isdisjoint(index.columns)}
+    hashed: set[str] = set()
+    for key in _with_functional_names([key for key in keys if not key.foreign], indexes):
+        name = key.name or _free_name(key.columns[0], indexes)
+        partial = key.partial or not shapes.isdisjoint(key.columns)
+        indexes.append(Index(name, key.columns, key.unique, partial))
+        if key.hashed:
+            hashed.add(name)
+        if name == PRIMARY:
+            optional = frozenset()
+        elif not optional.isdisjoint(key.columns):
+            nullable.add(name)
+    for number, key in enumerate(keys, 1):
+        later = (other for other in keys[number:] if other.foreign)
+        if key.foreign and not _covered(key.columns, [*indexes, *later]):
+            wanted = key.name if key.name is not None and not _named(indexes, key.name) else None
+            indexes.append(Index(wanted or _free_name(key.columns[0], indexes), key.columns, made=True))
+    hashed |= {index.name for index in indexes if index.unique and _hashed(index, columns)}
     required = {column.name for column in columns if not column.optional}
+    nullable |= {index.name for index in indexes if not required.issuperset(index.columns)}
     virtual = {column.name for column in columns if column.generated == "virtual"}
-    return tuple(sorted(indexes, key=lambda index: _rank(index, required, virtual)))
+
+    def rank(index: Index) -> tuple[bool, ...]:
+        last, null = index.name in hashed, index.name in nullable
+        if not index.unique or how is Sorting.NONE:
+            return (not index.unique,)
+        if how is Sorting.NULLS:
+            return (False, not index.primary, null or last)
+        if last:
+            return (False, not index.primary, True)
+        computed = how is Sorting.MYSQL and not virtual.isdisjoint(index.columns)
+        return (False, not index.primary, False, null, computed, index.partial)
+
+    return tuple(sorted(indexes, key=rank))
 
 
-def _rank(index: Index, required: Collection[str], virtual: Collection[str]) -> tuple[bool, ...]:
-    if not index.unique:
-        return (True,)
-    nullable = any(column not in required for column in index.columns)
-    generated = any(column in virtual for column in index.columns)
-    return (False, not index.primary, nullable, generated, index.partial)
+def _hashed(index: Index, columns: Sequence[Column]) -> bool:
+    """Tell whether the values are too long for an index, so that MariaDB hashes them and MySQL refuses."""
+    return sum(_size(column, index.partial) for column in columns if column.name in index.columns) > _MOST_BYTES
 
 
-def _named(indexes: Iterable[Index], name: str) -> bool:
-    return any(index.name.lower() == name.lower() for index in indexes)
+def _size(column: Column, partial: bool) -> int:
+    """Return how many bytes of an index a column takes at most, roughly if they are few."""
+    if column.type in _SHAPES or (column.type in _UNBOUNDED and not partial):
+        return _MOST_BYTES + 1
+    if column.type in _SIZED and not partial:
+        return (column.length or 1) * max_bytes(column.charset)
+    return _FEW_BYTES
 
 
-def _free_name(columns: tuple[str, ...], indexes: Sequence[Index]) -> str:
-    wanted = columns[0] or _FUNCTIONAL
+def _with_functional_names(new: Sequence[KeyDefinition], old: Iterable[Index]) -> Iterator[KeyDefinition]:
+    """Yield keys; those over expressions have names, which the server chooses before those of all others."""
+    taken: list[Index | KeyDefinition] = [*old, *(key for key in new if key.name is not None)]
+    for key in new:
+        if key.name is None and "" in key.columns:
+            key = replace(key, name=_free_name(_FUNCTIONAL, taken))
+            taken.append(key)
+        yield key
+
+
+def _covered(columns: tuple[str, ...], others: Iterable[Index | KeyDefinition]) -> bool:
+    """Tell whether one of these indexes begins with these columns."""
+    return any(other.columns[: len(columns)] == columns for other in others)
+
+
+def _named(indexes: Iterable[Index | KeyDefinition], name: str) -> bool:
+    return any(index.name is not None and index.name.lower() == name.lower() for index in indexes)
+
+
+def _free_name(wanted: str, indexes: Sequence[Index | KeyDefinition]) -> str:
     name, number = wanted, 2
     while _named(indexes, name) or name.upper() == PRIMARY:
         name, number = f"{wanted}_{number}", number + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from floodmark.connectors.mysql.schema.charsets import (
+    DEFAULT,
     binary_collation,
     charset_name,
     charset_of,
@@ -54,6 +55,7 @@ _OTHERS = frozenset(
 )
 _KNOWN = {*INTEGERS, *_APPROXIMATE, *CHARACTERS, *BLOBS, *TEMPORAL, *GEOMETRIES, *_OTHERS}
 AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
+_WITHOUT_LITERAL = {*TEXTS, *BLOBS, *GEOMETRIES, "json"}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
 
@@ -95,6 +97,11 @@ class ColumnType:
         """Whether its values have a character set."""
         return self.name in CHARACTERS
 
+    @property
+    def without_literal(self) -> bool:
+        """Whether MySQL gives it no default that is a literal."""
+        return self.name in _WITHOUT_LITERAL
+
     def settle(self, default: Charset, server: Server, session: Session) -> None:
         """Give the type the character set it ends up with, and the type that follows from it."""
         if not self.of_characters:
@@ -124,6 +131,10 @@ def choose_charset(
     charset: str | None, collation: str | None, default: Charset, server: Server, session: Session
 ) -> Charset:
     """Return what a declaration of a character set, a collation, both or none of them means."""
+    if charset == DEFAULT:
+        charset = default.charset
+    if collation == DEFAULT:
+        charset, collation = charset or default.charset, None
     if collation is None:
         if charset is None:
             return default
@@ -200,12 +211,9 @@ def _parse_long(cursor: Cursor) -> ColumnType:
     if cursor.accept("VARBINARY"):
         return ColumnType("mediumblob", "LONG VARBINARY")
     words = ["LONG"]
-    for start in ("VARCHAR", "VARCHARACTER", "CHAR", "CHARACTER"):
-        if cursor.accept(start):
-            words.append(start)
-            if start.startswith("CHAR"):
-                cursor.expect("VARYING")
-                words.append("VARYING")
+    for names in (("VARCHAR",), ("VARCHARACTER",), ("CHAR", "VARYING"), ("CHARACTER", "VARYING")):
+        if cursor.accept(*names):
+            words += names
             break
     return ColumnType("mediumtext", " ".join(words))
 
@@ -214,7 +222,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
     if found.name in ("enum", "set"):
         found.values = _parse_labels(cursor)
     elif cursor.accept("("):
-        found.length = cursor.number()
+        found.length = cursor.size()
         if cursor.accept(","):
             found.scale = cursor.number()
         cursor.expect(")")
@@ -225,8 +233,10 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
     elif found.name == "decimal":
         found.length = 10 if found.length is None or found.length == 0 else found.length
         found.scale = found.scale or 0
-    elif found.name == "bit" and found.length is None:
-        found.length = 1
+    elif found.name == "bit":
+        found.length = found.length or 1
+    elif found.name in ("text", "blob") and found.length == 0 and cursor.server.mariadb:
+        found.length = None
     elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:

@@ -2,68 +2,91 @@
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 import numpy as np
 
-from floodmark.connectors.mysql.schema.ddl_types import ColumnType, bits_text
-from floodmark.connectors.mysql.schema.tokens import BITS, STRING
-from floodmark.connectors.mysql.schema.type_names import INTEGERS
+from floodmark.connectors.mysql.schema.charsets import decoded
+from floodmark.connectors.mysql.schema.ddl_types import ColumnType
+from floodmark.connectors.mysql.schema.temporal_literals import date_time, time_of_day
+from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING
+from floodmark.connectors.mysql.schema.type_names import INTEGERS, TEMPORAL
 
-_ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20}
+_ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20, "float": 12, "double": 22}
+_FEWEST_DIGITS, _MOST_DIGITS = 15, 15
+"""Powers of ten from which on a number has an exponent."""
+_NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
 _BYTES = frozenset({"binary", "varbinary"})
-_PARTS = re.compile(r"\d+")
-_DATE_PARTS, _ALL_PARTS = 3, 6
 _CENTURY_TURNS = 70
 
 
-def default_text(type_: ColumnType, kind: str, value: str) -> str:
+def default_text(type_: ColumnType, kind: str, value: str, rounds: bool = False) -> str:
     """Return a literal as the server keeps it for a column.
 
     Args:
+        type_: with its character set.
         kind: kind of the token.
         value: its value, with its sign.
+        rounds: whether fractions of seconds are rounded rather than cut off.
 
     What cannot be read stays as it is: the server has accepted the statement.
     """
     try:
-        return _default_text(type_, kind, value)
+        return _default_text(type_, kind, value, rounds)
     except (InvalidOperation, ValueError, OverflowError, LookupError):
         return value
 
 
-def _default_text(type_: ColumnType, kind: str, value: str) -> str:
+def _default_text(type_: ColumnType, kind: str, value: str, rounds: bool) -> str:
     name = type_.name
     if name == "bit":
         return f"b'{_bit_number(kind, value):b}'"
     if kind == BITS and name in _BYTES:
         return _hexadecimal(name, bytes.fromhex(value))
+    if kind == BITS and name in _NUMERIC:
+        kind, value = NUMBER, str(int(value or "0", 16))
     if name in INTEGERS:
-        value = str(int(value or "0", 16)) if kind == BITS else value
-        number = str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP)))
-        if not type_.zerofill:
-            return number
-        return number.zfill(type_.length or _ZEROFILL_WIDTHS[name])
-    text = bits_text(value) if kind == BITS else value
+        return _filled(type_, str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP))))
+    text = decoded(bytes.fromhex(value), type_.charset or "latin1") if kind == BITS else value
     if name == "decimal":
-        return f"{Decimal(text.strip()).quantize(Decimal(1).scaleb(-(type_.scale or 0)), ROUND_HALF_UP):f}"
+        number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-(type_.scale or 0)), ROUND_HALF_UP)
+        return _filled(type_, f"{number or abs(number):f}")
     if name in ("float", "double"):
-        return _approximate(type_, text)
+        return _filled(type_, _approximate(type_, text))
+    if kind == NUMBER and name not in ("year", *TEMPORAL, "date"):
+        text = _number(text)
     if name in _BYTES:
         return _hexadecimal(name, text.encode())
     if name == "year":
         return _year(text, kind == STRING)
     if name in ("date", "datetime", "timestamp"):
-        return _date_time(name, text, type_.scale or 0)
+        return date_time(name, text, kind == STRING, type_.scale or 0, rounds)
     if name == "time":
-        return _time(text, type_.scale or 0)
+        return time_of_day(text, type_.scale or 0, rounds)
     if name == "enum":
         return _label(type_.values, text, kind)
     if name == "set":
         wanted = {item.lower() for item in text.split(",")}
         return ",".join(label for label in type_.values if label.lower() in wanted)
+    if name in ("char", "varchar"):
+        # MariaDB cuts a number with an exponent that there is no room for; other texts are refused.
+        text = text[: 1 if type_.length is None else type_.length]
     return text.rstrip(" ") if name == "char" else text
+
+
+def _filled(type_: ColumnType, number: str) -> str:
+    """Return a number with the zeros of ``ZEROFILL``."""
+    if not type_.zerofill:
+        return number
+    width = type_.length or _ZEROFILL_WIDTHS[type_.name]
+    return number.zfill(width + (1 if type_.name == "decimal" and type_.scale else 0))
+
+
+def _number(text: str) -> str:
+    """Return the text that a number turns into."""
+    if "e" in text.lower():
+        return _shortest(np.float64(text))
+    return f"{Decimal(text):f}"
 
 
 def _bit_number(kind: str, value: str) -> int:
@@ -71,66 +94,39 @@ def _bit_number(kind: str, value: str) -> int:
         return int(value or "0", 16)
     if kind == STRING:
         return int.from_bytes(value.encode("latin-1"), "big")
-    return int(Decimal(value))
+    return int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
 
 
 def _approximate(type_: ColumnType, text: str) -> str:
     if type_.scale is not None:
         return f"{Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP):f}"
     number = np.float32(text) if type_.name == "float" else np.float64(text)
-    shortest = np.format_float_positional(number, trim="-")
-    return "0" if shortest == "-0" else shortest
+    return _shortest(number)
+
+
+def _shortest(number: np.float32 | np.float64) -> str:
+    """Return the shortest text that means the number, in the servers' form."""
+    if number == 0:
+        return "0"
+    digits, _, exponent = np.format_float_scientific(number, trim="-", exp_digits=1).partition("e")
+    if -_FEWEST_DIGITS <= int(exponent) < _MOST_DIGITS:
+        return np.format_float_positional(number, trim="-")
+    return f"{digits}e{int(exponent)}"
 
 
 def _hexadecimal(name: str, content: bytes) -> str:
     # One server pads values of fixed width, the other doesn't.
-    return "0x" + (content.rstrip(b"\0") if name == "binary" else content).hex().upper()
+    content = content.rstrip(b"\0") if name == "binary" else content
+    return "0x" + content.hex().upper() if content else ""
 
 
 def _year(text: str, quoted: bool) -> str:
-    number = int(Decimal(text.strip()))
+    number = int(Decimal(text.strip()).quantize(Decimal(1), ROUND_HALF_UP))
     if number == 0 and not (quoted and len(text.strip()) < 4):
         return "0000"
     if number >= 100:
         return str(number)
     return str(number + (2000 if number < _CENTURY_TURNS else 1900))
-
-
-def _date_time(name: str, text: str, digits: int) -> str:
-    whole, _, fraction = text.strip().partition(".")
-    parts = _PARTS.findall(whole)
-    if len(parts) == 1:
-        parts = _split_digits(parts[0])
-    numbers = [int(part) for part in parts] + [0] * (_ALL_PARTS - len(parts))
-    if len(parts[0]) <= 2 and any(numbers):
-        numbers[0] += 2000 if numbers[0] < _CENTURY_TURNS else 1900
-    date = "{:04d}-{:02d}-{:02d}".format(*numbers[:_DATE_PARTS])
-    if name == "date":
-        return date
-    return date + " {:02d}:{:02d}:{:02d}".format(*numbers[_DATE_PARTS:_ALL_PARTS]) + _fraction(fraction, digits)
-
-
-def _split_digits(text: str) -> list[str]:
-    year = 4 if len(text) in (8, 14) else 2
-    return [text[:year], *re.findall("..", text[year:])] if len(text) > year else ["0"]
-
-
-def _time(text: str, digits: int) -> str:
-    whole, _, fraction = text.strip().partition(".")
-    sign = "-" if whole.startswith("-") else ""
-    whole = whole.lstrip("+-")
-    days, _, rest = whole.rpartition(" ")
-    parts = [int(part) for part in rest.split(":")]
-    if len(parts) == 1 and not days:
-        padded = rest.zfill(6)
-        parts = [int(padded[:-4]), int(padded[-4:-2]), int(padded[-2:])]
-    hours, minutes, seconds = [*parts, 0, 0][:3]
-    hours += 24 * int(days or 0)
-    return f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}{_fraction(fraction, digits)}"
-
-
-def _fraction(text: str, digits: int) -> str:
-    return "." + text[:digits].ljust(digits, "0") if digits else ""
 
 
 def _label(labels: tuple[str, ...], text: str, kind: str) -> str:

@@ -15,6 +15,9 @@ from floodmark.connectors.mysql.log.queries import (
 )
 from floodmark.connectors.mysql.schema.charsets import DEFAULT_COLLATIONS, python_codec
 
+_TIME_TRUNCATE_FRACTIONAL, _TIME_ROUND_FRACTIONAL = 1 << 32, 1 << 34
+"""Bits of ``sql_mode``."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -55,6 +58,8 @@ class Session:
         utf8mb4_collation: ``default_collation_for_utf8mb4``, what utf8mb4 without a collation gets.
         oracle: whether types have the names of ``sql_mode=ORACLE`` (MariaDB).
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
+        other_fractions: whether seconds are cut on MySQL and rounded on MariaDB, rather than the other way round:
+            ``TIME_TRUNCATE_FRACTIONAL`` and ``TIME_ROUND_FRACTIONAL``.
     """
 
     database: str = ""
@@ -65,6 +70,7 @@ class Session:
     collation: str | None = None
     utf8mb4_collation: str | None = None
     explicit_timestamps: bool = True
+    other_fractions: bool = False
 
 
 def session_of(query: Query, collations: Mapping[int, str], server: Server) -> Session:
@@ -86,6 +92,7 @@ def session_of(query: Query, collations: Mapping[int, str], server: Server) -> S
         collation=collations.get(query.server_collation or 0),
         utf8mb4_collation=collations.get(query.utf8mb4_collation or 0),
         explicit_timestamps=explicit,
+        other_fractions=bool(mode & (_TIME_ROUND_FRACTIONAL if server.mariadb else _TIME_TRUNCATE_FRACTIONAL)),
     )
 
 

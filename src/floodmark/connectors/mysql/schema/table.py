@@ -68,12 +68,15 @@ class Index:
         name: ``PRIMARY`` for the primary key.
         columns: its columns in its own order; an expression stands as the empty text.
         partial: whether it holds only the beginning of a column's values.
+        made: whether the server made it for a foreign key, and drops it when another one does for that. That is known
+            only of indexes whose statement was seen.
     """
 
     name: str
     columns: tuple[str, ...]
     unique: bool = False
     partial: bool = False
+    made: bool = False
 
     @property
     def primary(self) -> bool:
@@ -112,7 +115,10 @@ class Table:
         data = _compact(self)
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
-            data["indexes"] = [[index.name, index.unique + 2 * index.partial, *index.columns] for index in self.indexes]
+            data["indexes"] = [
+                [index.name, index.unique + 2 * index.partial + 4 * index.made, *index.columns]
+                for index in self.indexes
+            ]
         return data
 
     @classmethod
@@ -121,7 +127,7 @@ class Table:
         members = _tuples(data)
         members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
         members["indexes"] = tuple(
-            Index(name, tuple(columns), bool(flags & 1), bool(flags & 2))
+            Index(name, tuple(columns), bool(flags & 1), bool(flags & 2), bool(flags & 4))
             for name, flags, *columns in data.get("indexes", ())
         )
         return cls(**members)
@@ -150,3 +156,13 @@ def _compact(item: Column | Table) -> dict[str, Any]:
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_name(table: Table) -> str:
+    """Return a table's name as SQL has it."""
+    return f"{quote(table.database)}.{quote(table.name)}"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from floodmark.config.mysql import BinlogOptions
+from floodmark.config.model import nearest
+from floodmark.config.mysql import SYSTEM_DATABASES, BinlogOptions
 from floodmark.connectors.mysql.log.continuity import Accepted, KnownPlace, probe
 from floodmark.connectors.mysql.log.search import SEE_THEM, UNSEEN, listed_branches
 from floodmark.connectors.mysql.log.xa import branch_name
@@ -17,10 +18,13 @@ from floodmark.connectors.mysql.schema.table import Table
 from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, log_end
 from floodmark.connectors.mysql.server.connection import Connection, connect, connection, run
 from floodmark.connectors.mysql.server.filters import REPLICA_VERSION, filtered, variables
+from floodmark.connectors.mysql.server.preflight_losses import losses
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.errors import FloodmarkError
 from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_snapshotter
+from floodmark.snapshot.signal_table import CHECK, signal_table_finding
 
 OLDEST = {"mysql": 80000, "mariadb": 101100}
 SHORT_RETENTION_S = 86_400
@@ -77,6 +81,7 @@ def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str,
         ("checkpoint", lambda: _checkpoint(options, offset)),
         ("tables", lambda: _tables(conn, server, options)),
         ("converters", lambda: _converters(options)),
+        (CHECK, lambda: _signals(conn, options)),
     ]
     return [*findings, *results(checks, again)]
 
@@ -214,14 +219,27 @@ def _tables(conn: Connection, server: Server, options: BinlogOptions) -> list[Fi
     log_end(conn, server.flavor, server.version)
     tables = [table for table in read_schema(conn, server).tables.values() if _captured(table, options)]
     if not tables:
-        fix = "Correct table.include.list and database.include.list, unless the tables are yet to be created."
-        return [Finding("tables", "warning", "The filters match no table that the account can see.", fix)]
+        return [_no_tables(conn, options)]
     keyless = [f"{table.database}.{table.name}" for table in tables if not table.key]
     findings = [Finding("tables", "ok", f"{len(tables)} captured")]
     if keyless:
         text = f"Without a key: {name_list(keyless)}. Their events have no key, and incremental snapshots refuse them."
         findings.append(Finding("keys", "warning", text, "Add a primary key, or set message.key.columns."))
-    return findings + _versioned(conn, options)
+    return findings + _versioned(conn, options) + losses(conn, server, tables)
+
+
+def _no_tables(conn: Connection, options: BinlogOptions) -> Finding:
+    rest = "unless what they are to match is yet to be created"
+    visible = [str(name) for (name,) in run(conn, "SHOW DATABASES", "the databases")]
+    databases = [name for name in visible if name not in SYSTEM_DATABASES]
+    if any(options.captures_database(name) for name in databases):
+        fix = f"Correct table.include.list and table.exclude.list, {rest}."
+        return Finding("tables", "warning", "The filters match no table that the account can see.", fix)
+    seen = f"It sees {name_list(databases)}." if databases else "It sees none: GRANT SELECT on them to the account."
+    wanted = [pattern.pattern.replace("\\", "") for pattern in options.schema_include_list]
+    close = " ".join(filter(None, (nearest(word, databases) for word in wanted[:1])))
+    fix = f"Correct database.include.list and database.exclude.list, {rest}. {close or seen}"
+    return Finding("tables", "warning", "The filters match no database that the account can see.", fix)
 
 
 def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:
@@ -231,6 +249,25 @@ def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:
         return []
     text = f"System-versioned: {name_list(found)}. The binlog has their history rows too: deletes come as updates."
     return [Finding("history", "warning", text, "Leave them out by table.exclude.list, or drop their versioning.")]
+
+
+def _signals(conn: Connection, options: BinlogOptions) -> list[Finding]:
+    """Check the signal tables: that signals can come by them, and marks of windows can be written, if they are."""
+    names = options.signal_data_collection if "source" in options.signal_enabled_channels else ()
+    findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
+    if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
+        return findings
+    MysqlMarks(options).check(conn)
+    return [*findings, Finding(CHECK, "ok", f"marks go to {options.signal_data_collection[0]}")]
+
+
+def _columns(conn: Connection, table: str) -> list[str]:
+    database, _, name = table.partition(".")
+    query = (
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
+        f"WHERE TABLE_SCHEMA = {conn.escape(database)} AND TABLE_NAME = {conn.escape(name)} ORDER BY ORDINAL_POSITION"
+    )
+    return [str(column) for (column,) in run(conn, query, "the columns of the signal table")]
 
 
 def _captured(table: Table, options: BinlogOptions) -> bool:

@@ -14,9 +14,8 @@ from typing import Any, Self
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.schema.ddl_types import Charset
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.schema.table import Table, table_name
 from floodmark.connectors.mysql.server.connection import Connection, run
-from floodmark.connectors.mysql.snapshot.key_ranges import table_name
 from floodmark.errors import SourceStateError
 from floodmark.log import get_logger
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.schema.table import Column, Table, quote
 from floodmark.connectors.mysql.schema.type_names import BLOBS, INTEGERS
 
 Rows = list[tuple[Any, ...]]
@@ -20,16 +20,6 @@ _FLOATS = frozenset(("float", "double"))
 _BINARY = frozenset(("binary", "varbinary", *BLOBS))
 _NULL = 0xFB
 _LENGTH_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
-
-
-def quote(name: str) -> str:
-    """Return a name as SQL has it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def table_name(table: Table) -> str:
-    """Return a table's name as SQL has it."""
-    return f"{quote(table.database)}.{quote(table.name)}"
 
 
 def key_of(table: Table, surrogate: str | None = None) -> dict[str, Any] | None:

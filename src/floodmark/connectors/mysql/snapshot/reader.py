@@ -67,6 +67,7 @@ class BinlogWindowReader:
         self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: dict[str, Any]
     ) -> pa.RecordBatch | None:
         token, structure = chunk["token"], version.structure
+        version.admit(None)
         source = snapshot_block(
             self._flavor,
             self._options.topic_prefix,

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.rows.structure import TableStructure, flavor_of
-from floodmark.connectors.mysql.schema.table import Table
-from floodmark.connectors.mysql.snapshot.key_ranges import quote, table_name
+from floodmark.connectors.mysql.schema.table import Table, quote, table_name
 from floodmark.connectors.predicates.dialect import EXTRACTED, Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query

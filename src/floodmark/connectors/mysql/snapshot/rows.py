@@ -11,14 +11,13 @@ import numpy as np
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.base import ChunkOutcome
 from floodmark.connectors.mysql.schema.schema import TableId
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.schema.table import Table, table_name
 from floodmark.connectors.mysql.snapshot.key_ranges import (
     forced,
     key_of_row,
     null_condition,
     ordered,
     range_condition,
-    table_name,
 )
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.result_rows import TableChangedError, row_pieces

@@ -9,10 +9,11 @@ from floodmark.capture.segment import SegmentData
 from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.base import ChunkOutcome, ReadPoint, Window
 from floodmark.connectors.mysql.schema.session import Server
+from floodmark.connectors.mysql.schema.table import table_name
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
 from floodmark.connectors.mysql.snapshot.definitions import Definitions
-from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_of, table_name
+from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges, key_of
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.row_filters import row_filter, row_query

@@ -14,9 +14,9 @@ from floodmark.config.mysql import BinlogOptions
 from floodmark.connectors.mysql.schema.catalog import read_schema
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.schema.table import Table, quote, table_name
 from floodmark.connectors.mysql.server.connection import Connection, run, without_waiting
-from floodmark.connectors.mysql.snapshot.key_ranges import key_of, quote, table_name
+from floodmark.connectors.mysql.snapshot.key_ranges import key_of
 from floodmark.errors import ConfigError, LockTimeoutError, SourceStateError
 from floodmark.log import get_logger
 from floodmark.rows.column_plan import read_columns

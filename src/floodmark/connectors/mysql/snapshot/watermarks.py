@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.schema.table import quote
 from floodmark.connectors.mysql.server.connection import Connection, run
-from floodmark.connectors.mysql.snapshot.key_ranges import quote
 from floodmark.errors import SourceStateError
 from floodmark.snapshot.marks import EXACT, WRITING, Marks
 

@@ -33,7 +33,7 @@ def row_schema(options: PostgresOptions) -> pa.Schema:
                 "Set table.include.list to one table, or format to events.",
             )
         row = pa.struct(row_fields(keyless_relation(conn, tables[0], options), options))
-    return rows_schema(row)
+    return rows_schema(tables[0].full_name, row)
 
 
 def keyless_relation(conn: psycopg.Connection[TupleRow], table: Table, options: PostgresOptions) -> Relation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,23 @@ def stored_tables(conn: Conn, options: PostgresOptions) -> list[tuple[Table, Tab
     roots = {table.oid: table for table in tables} if options.publish_via_partition_root else {}
     pairs = [(table, roots.get(table.root, table)) for table in tables if table.kind == "r"]
     return [(table, published) for table, published in pairs if options.captures(published.schema, published.name)]
+
+
+def silent_tables(tables: Sequence[Table], via_root: bool) -> list[Table]:
+    """Return captured tables under whose names no changes come.
+
+    Args:
+        tables: those that the filters let through.
+        via_root: whether changes of partitions come as those of their roots.
+
+    Returns:
+        Roots of which no partition is captured or, with ``via_root``, partitions whose root isn't.
+    """
+    if via_root:
+        captured = {table.oid for table in tables}
+        return [table for table in tables if table.root not in captured]
+    heard = {table.root for table in tables if table.kind == "r"}
+    return [table for table in tables if table.root not in heard]
 
 
 def _all_tables(conn: Conn) -> list[Table]:

@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import (
     ConditionError,
     ConnectError,
@@ -112,11 +113,11 @@ def connect(options: PostgresOptions, replication: bool = False) -> psycopg.Conn
         # libpq has no code for what fails before the session begins. In a language that isn't known it is waited out.
         text = str(exc)
         made = NotReadyError if _NOT_READY.search(text) else LoginError if _REFUSED.search(text) else ConnectError
+        cause, cure = cause_of(text)
         raise made(
             f"Cannot connect to PostgreSQL at {options.hostname}:{options.port}, database '{options.dbname}', "
-            f"as '{options.user}': {_one_line(exc)}.",
-            "Check database.hostname, database.port, database.user, database.password, database.dbname, "
-            "database.sslmode and the server's pg_hba.conf.",
+            f"as '{options.user}': {cause}.",
+            cure,
         ) from None
     if not replication:
         for number, statement in enumerate(options.session_statements(), 1):

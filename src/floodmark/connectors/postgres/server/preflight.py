@@ -28,6 +28,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.findings import Check, Finding, name_list, results
 from floodmark.rows.conversions import load_converters
 from floodmark.snapshot.modes import make_query, make_snapshotter
+from floodmark.snapshot.signal_table import CHECK, signal_table_finding
 
 Conn = psycopg.Connection[TupleRow]
 FAILOVER_VERSION = 17
@@ -82,7 +83,7 @@ def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any
         ("converters", lambda: _converters(options)),
         ("snapshot", lambda: _snapshot(conn, options) if reads else []),
         ("publication", lambda: check_publication(conn, options, role)),
-        ("signal table", lambda: _marks(conn, options)),
+        (CHECK, lambda: _signals(conn, options)),
     ]
     return [*findings, *results(checks, again)]
 
@@ -222,12 +223,23 @@ def _converters(options: PostgresOptions) -> list[Finding]:
     return [Finding("converters", "ok", f"{name_list(options.converters)} can be loaded")]
 
 
-def _marks(conn: Conn, options: PostgresOptions) -> list[Finding]:
-    """Check that the marks of windows can be written, if incremental snapshots need them."""
-    if options.incremental_snapshot_read_points == "exact":
-        return []
+def _signals(conn: Conn, options: PostgresOptions) -> list[Finding]:
+    """Check the signal tables: that signals can come by them, and marks of windows can be written, if they are."""
+    names = options.signal_data_collection if "source" in options.signal_enabled_channels else ()
+    findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
+    if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
+        return findings
     table, _ = PostgresMarks(options).check(conn)
-    return [Finding("signal table", "ok", f"marks can be written to {table}")]
+    return [*findings, Finding(CHECK, "ok", f"marks can be written to {table}")]
+
+
+def _columns(conn: Conn, table: str) -> list[str]:
+    sql = f"""
+        SELECT a.attname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE n.nspname || '.' || c.relname = {literal(table)} AND c.relkind IN ('r', 'p') ORDER BY a.attnum
+    """
+    return [str(name) for (name,) in run(conn, sql, "the columns of the signal table")]
 
 
 def _retention(conn: Conn, version: int) -> list[Finding]:

@@ -11,7 +11,14 @@ from psycopg.rows import TupleRow
 
 from floodmark.config.model import matches
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.server.catalog import Table, captured_tables, literal, quote, structures
+from floodmark.connectors.postgres.server.catalog import (
+    Table,
+    captured_tables,
+    literal,
+    quote,
+    silent_tables,
+    structures,
+)
 from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.connectors.postgres.server.preflight_role import Role
 from floodmark.connectors.postgres.server.publication import FOR_ALL_TABLES_CURE, for_all_tables
@@ -90,9 +97,10 @@ def check_tables(conn: Conn, options: PostgresOptions, snapshot: bool) -> list[F
     captured = _captured(conn, options)
     emitting = _emitting(captured, options.publish_via_partition_root)
     if not emitting:
-        return [_no_tables(conn, options, captured)]
+        return _silent(options, captured, True) or [_no_tables(conn, options)]
     names = [item.name for item in emitting]
     findings = [Finding("tables", "ok", f"{len(names)} captured: {name_list(names)}")]
+    findings += _silent(options, captured, False)
     findings += _unmatched_filters(options, captured)
     excess = too_many_tables(len(captured), options)
     if excess:
@@ -112,15 +120,25 @@ def too_many_tables(count: int, options: PostgresOptions) -> str:
     return f"{count} tables are captured, but 'guardrail.collections.max' is {most}."
 
 
-def _no_tables(conn: Conn, options: PostgresOptions, captured: Sequence[_Captured]) -> Finding:
-    if captured:
-        names = name_list([item.name for item in captured])
-        if options.publish_via_partition_root:
-            text = f"Only partitions are captured ({names}); changes come as those of their root tables."
-            return Finding("tables", "error", text, "Let table.include.list match the root tables.")
-        text = f"Only partitioned tables are captured ({names}); changes come as those of their partitions."
-        fix = "Set publish.via.partition.root to true, or let table.include.list match the partitions."
-        return Finding("tables", "error", text, fix)
+def silent_tables_text(names: Sequence[str], via_root: bool) -> tuple[str, str]:
+    """Return what is wrong with captured tables under whose names no changes come, and the cure."""
+    if via_root:
+        text = f"Changes of {name_list(names)} come as those of their root tables, which the filters leave out."
+        return text, "Let table.include.list match the root tables."
+    text = f"Changes of {name_list(names)} come as those of their partitions, which the filters leave out."
+    return text, "Set publish.via.partition.root to true, or let table.include.list match the partitions."
+
+
+def _silent(options: PostgresOptions, captured: Sequence[_Captured], all_are: bool) -> list[Finding]:
+    via_root = options.publish_via_partition_root
+    silent = silent_tables([item.table for item in captured], via_root)
+    if not silent or not (all_are or options.table_include_list):
+        return []
+    text, fix = silent_tables_text([table.full_name for table in silent], via_root)
+    return [Finding("tables", "error" if all_are else "warning", text, fix)]
+
+
+def _no_tables(conn: Conn, options: PostgresOptions) -> Finding:
     existing = [str(row[0]) for row in run(conn, _ALL_TABLES, "the list of tables")]
     if not existing:
         return Finding("tables", "error", f"Database {options.dbname} has no tables.", "Create them first.")

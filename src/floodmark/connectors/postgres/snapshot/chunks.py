@@ -189,6 +189,7 @@ class PostgresChunkReader:
         """
         token, marker = chunk["token"], chunk.get("marker", "true")
         relation = version.structure
+        version.admit(None)
         after = version.encode(columns)
         source = snapshot_block(
             self._options.topic_prefix,

@@ -3,6 +3,9 @@
 All elements of a column are encoded together. Arrays of several dimensions become nested JSON arrays, although
 the schema, which knows no dimensions, says one: Debezium has values there that mean nothing. Bounds
 (``[0:1]={…}``) are left out.
+
+Typed rows hold lists of what the element's codec makes. There an array of several dimensions has no place, nor has one
+with an element that does not fit its type.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ import pyarrow.compute as pc
 from floodmark.connectors.postgres.types.tokens import Words, find_words, with_words
 from floodmark.events.connect_schema import field_schema
 from floodmark.events.json_text import Fragment, closed
-from floodmark.rows.arrays import Mask, as_mask, validity
-from floodmark.rows.codec import Codec, Settings, bare, unchanged
+from floodmark.rows.arrays import Mask, as_mask, valid, validity
+from floodmark.rows.codec import Codec, Settings, bare
 
 _BRACES = {ord("{"): ord("["), ord("}"): ord("]"), ord(";"): ord(",")}
 _INT_CODES = (23, 1082)
@@ -39,14 +42,23 @@ def array(element: Codec, oid: int, settings: Settings, optional: bool = True, d
         delimiter: what stands between elements (``pg_type.typdelim``).
     """
     punctuation = f"{{}}{delimiter}".encode()
+    kind = pa.list_(pa.field("element", element.arrow_type))
 
     def encode(text: pa.StringArray) -> Fragment:
-        found = find_words(text.fill_null("{}") if text.null_count else text, punctuation)
-        words, bounds = _without_bounds(found)
-        null = ~words.quoted & as_mask(pc.equal(words.text, "NULL"))
-        values = pc.if_else(pa.array(null), pa.scalar(None, pa.string()), words.text) if null.any() else words.text
+        words, bounds, values = _elements(text, punctuation)
         whole = with_words(words, closed(element.encode(values)), bounds, _BRACES)
         return bare(_with_nulls(whole, text))
+
+    def to_arrow(text: pa.StringArray) -> pa.ListArray:
+        words, bounds, values = _elements(text, punctuation)
+        items = element.to_arrow(values)
+        row = words.row()
+        held = valid(text) & ~_nested(words, bounds)
+        if items.null_count > values.null_count:
+            held[row[valid(values) & ~valid(items)]] = False
+        ends = np.cumsum(np.bincount(row, minlength=len(text)))
+        offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=pa.array(~held))
 
     items = field_schema(element.schema, optional or element.always_optional)
     return Codec(
@@ -54,10 +66,19 @@ def array(element: Codec, oid: int, settings: Settings, optional: bool = True, d
         encode,
         "[]",
         _placeholder(element, oid, settings),
-        pa.string(),
-        unchanged,
+        kind,
+        to_arrow,
         known=element.known,
     )
+
+
+def _elements(text: pa.StringArray, punctuation: bytes) -> tuple[Words, Mask, pa.StringArray]:
+    """Return the elements as words, a mask of the bytes that give bounds, and the elements' text with their nulls."""
+    found = find_words(text.fill_null("{}") if text.null_count else text, punctuation)
+    words, bounds = _without_bounds(found)
+    null = ~words.quoted & as_mask(pc.equal(words.text, "NULL"))
+    values = pc.if_else(pa.array(null), pa.scalar(None, pa.string()), words.text) if null.any() else words.text
+    return words, bounds, values
 
 
 def _without_bounds(words: Words) -> tuple[Words, Mask]:
@@ -70,6 +91,15 @@ def _without_bounds(words: Words) -> tuple[Words, Mask]:
     edges[words.start[leading]] += 1
     edges[words.end[leading]] -= 1
     return words.select(~leading), np.cumsum(edges[:-1]) > 0
+
+
+def _nested(words: Words, bounds: Mask) -> Mask:
+    """Return which arrays have more than one dimension: their second brace comes at once, shape (rows,)."""
+    begins = words.bounds[:-1]
+    skipped = np.concatenate([[0], np.cumsum(bounds)])
+    first = begins + skipped[words.bounds[1:]] - skipped[begins]
+    nested: Mask = words.data[first + 1] == ord("{")
+    return nested
 
 
 def _with_nulls(whole: pa.StringArray, like: pa.StringArray) -> pa.StringArray:

@@ -1,0 +1,63 @@
+"""Why a connection could not be opened: the one cause in what libpq says, and what to do about it.
+
+libpq tries each address of a host, and with ``sslmode=prefer`` each one with TLS and without, and tells all of that. A
+wrong password then looks like a missing line of ``pg_hba.conf``, since that is what the last attempt met.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANY = (
+    "Check database.hostname, database.port, database.user, database.password, database.dbname, database.sslmode and "
+    "the server's pg_hba.conf."
+)
+_LOGIN = "Correct database.user or database.password."
+_TLS = "Correct database.sslmode and the files beside it (database.sslrootcert, database.sslcert, database.sslkey)."
+
+# The first that any attempt met counts: it lies nearest to the goal.
+_CAUSES = [
+    (re.compile(pattern), cure)
+    for pattern, cure in (
+        (r"no password supplied", "Give database.password."),
+        (r"authentication failed for user|password authentication failed", _LOGIN),
+        (r'database ".*" does not exist|permission denied for database', "Correct database.dbname."),
+        (r'role ".*" does not exist|is not permitted to log in', "Correct database.user, or create the role: it needs "
+         "LOGIN and REPLICATION."),
+        (r"the database system is |too many (clients|connections)|remaining connection slots",
+         "Wait until the server is ready, or end connections that are not needed."),
+        (r"permission denied to start WAL sender|must be superuser or replication role",
+         "As a superuser: ALTER ROLE … REPLICATION (Amazon RDS: GRANT rds_replication TO …)."),
+        (r"no pg_hba.conf entry", "Allow the connection in the server's pg_hba.conf, or correct database.user, "
+         "database.dbname or database.sslmode."),
+        (r"certificate|does not support SSL|private key file", _TLS),
+        (r"failed to resolve host|could not translate host name", "Correct database.hostname."),
+        (r"Connection refused", "Correct database.hostname and database.port, and see that the server runs."),
+        (r"timeout expired|timed out|No route to host|unreachable", "Correct database.hostname and database.port, let "
+         "firewalls through, or raise connect.timeout.ms."),
+    )
+]  # fmt: skip
+_ATTEMPT = re.compile(
+    r"(- host: .*?, hostaddr: '[^']*': )?(connection failed: )?"
+    r"(connection to server (at|on socket) \"[^\"]*\"( \([^)]*\))?(, port \d+)? failed: )?(FATAL: +)?"
+)
+_CONTINUED = re.compile(r"\s|DETAIL:|HINT:")
+"""Lines that go on with the one before."""
+_QUESTION = "Is the server running"
+"""The cure asks for that."""
+
+
+def cause_of(text: str) -> tuple[str, str]:
+    """Return the cause in libpq's message, as one line without a full stop, and what to do about it."""
+    lines: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        if lines and _CONTINUED.match(line):
+            lines[-1] += "" if _QUESTION in line else f": {_CONTINUED.sub('', line, count=1).strip()}"
+        else:
+            lines.append(_ATTEMPT.sub("", line.strip(), count=1))
+    for pattern, cure in _CAUSES:
+        for line in lines:
+            if pattern.search(line):
+                return line.rstrip("."), cure
+    # Another cause, or a server that speaks another language.
+    return (lines[0].rstrip(".") if lines else "it gave no reason"), _ANY

@@ -1,0 +1,193 @@
+"""What a micro-batch of typed rows makes of a target table, one row a key: what a MERGE needs.
+
+A key's events are reduced by Spark. Only rows whose key changed while the log lacks some of their values are followed
+from key to key, in one task: such a value is the one that the row had under its old key, in the micro-batch or in the
+target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
+
+POSITION, DELETED = "_position", "_deleted"
+_HELD = "_held"
+
+
+def merged_rows(batch: DataFrame, key: Sequence[str], target: DataFrame | None = None) -> DataFrame:
+    """Return the rows that a target has after a micro-batch, and those that it has no longer.
+
+    The columns are the table's, then ``_position``, of the last change of the row, and ``_deleted``. A deleted row has
+    its key alone. What comes before a truncate is left out: whoever uses this empties the target then.
+
+    Args:
+        batch: a micro-batch of a stream with ``format=rows``, best persisted, since it is read more than once.
+        key: the columns of the table's key.
+        target: the target's rows before the micro-batch, for values that the log doesn't hold; None: those are null.
+    """
+    row = batch.schema["after"].dataType
+    assert isinstance(row, StructType)
+    columns = row.fieldNames()
+    events = _events(batch, key)
+    old = F.struct(*(F.col("before")[name].alias(name) for name in key))
+    lacking = events.where((F.col("op") == "c") & F.col("before").isNotNull() & (F.size("unavailable") > 0))
+    followed = lacking.select(F.explode(F.array("_at", old)).alias("_at")).distinct()
+    latest = _latest(events.join(followed, "_at", "left_anti"), columns).unionByName(
+        _followed(events.join(followed, "_at", "left_semi"), key, columns)
+    )
+    before: dict[str, Column] = {}
+    if target is not None:
+        known = F.struct(*(_named(name) for name in columns if name in target.columns)).alias("_row")
+        rows = target.select(F.struct(*map(_named, key)).alias("_of"), known)
+        latest = latest.join(rows, F.coalesce(_HELD, "_at") == F.col("_of"), "left")
+        before = {name: F.col("_row")[name] for name in columns if name in target.columns}
+    return latest.select(
+        *(_value(name, key, before.get(name)).alias(name) for name in columns),
+        F.col("position").alias(POSITION),
+        F.col(DELETED),
+    )
+
+
+def _events(batch: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Return the changes of rows after the last truncate, each with its key as ``_at``."""
+    emptied = batch.where(F.col("op") == "t").agg(F.max("position").alias("_emptied"))
+    row = F.when(F.col("op") == "d", F.col("before")).otherwise(F.col("after"))
+    return (
+        batch.where(F.col("op").isin("r", "c", "u", "d"))
+        .crossJoin(F.broadcast(emptied))
+        .where(F.col("_emptied").isNull() | (F.col("position") > F.col("_emptied")))
+        .select(
+            "op", "position", "unavailable", "before", "after", F.struct(*(row[n].alias(n) for n in key)).alias("_at")
+        )
+    )
+
+
+def _named(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`").alias(name)
+
+
+def _value(name: str, key: Sequence[str], before: Column | None) -> Column:
+    if name in key:
+        return F.col("_at")[name]
+    value = F.col("after")[name]
+    if before is None:
+        return value
+    return F.when(F.array_contains("unavailable", name) & F.col(_HELD).isNotNull(), before).otherwise(value)
+
+
+def _latest(events: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return the last state of each key, of which nothing was under another key."""
+    begins = F.when(F.col("op").isin("c", "d"), F.col("position"))
+    since = F.max(begins).over(Window.partitionBy("_at"))
+    rows = events.withColumn("_since", since).where(F.col("_since").isNull() | (F.col("position") >= F.col("_since")))
+    known = {name: F.when(~F.array_contains("unavailable", name), F.col("position")) for name in columns}
+    unknown = F.array_compact(F.array(*(F.when(F.max(place).isNull(), F.lit(n)) for n, place in known.items())))
+    return rows.groupBy("_at").agg(
+        (F.max_by("op", "position") == "d").alias(DELETED),
+        F.struct(*(F.max_by(F.col("after")[n], place).alias(n) for n, place in known.items())).alias("after"),
+        unknown.alias("unavailable"),
+        # A row that was made in the micro-batch is not the one that the target has under its key.
+        F.when(F.first("_since").isNull(), F.col("_at")).alias(_HELD),
+        F.max("position").alias("position"),
+    )
+
+
+def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Return the last state of each key, in one task."""
+    at, after = events.schema["_at"].dataType, events.schema["after"].dataType
+    schema = StructType(
+        [
+            StructField("_at", at),
+            StructField(DELETED, BooleanType()),
+            StructField("after", after),
+            StructField("unavailable", ArrayType(StringType())),
+            StructField(_HELD, at),
+            StructField("position", StringType()),
+        ]
+    )
+
+    def follow(batches: pa.Array) -> pa.Array:
+        return _follow(tuple(key), tuple(columns), batches)
+
+    every = events.agg(F.collect_list(F.struct(*events.columns)).alias("events"))
+    # The stubs want the function's type, which is found by its hints.
+    followed = arrow_udf(follow, ArrayType(schema))  # type: ignore[call-overload]
+    return every.select(F.inline(followed("events")))
+
+
+@dataclass
+class _State:
+    """A row: what is known of it, and the key under which the target has what is not."""
+
+    values: dict[str, Any]
+    unknown: set[str]
+    held: tuple[Any, ...] | None
+
+
+def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -> pa.Array:
+    """Return the last states of the keys of lists of events."""
+    event = batches.type.value_type
+    kind = event.field("_at").type
+    state = pa.struct(
+        [
+            ("_at", kind),
+            (DELETED, pa.bool_()),
+            ("after", event.field("after").type),
+            ("unavailable", event.field("unavailable").type),
+            (_HELD, kind),
+            ("position", pa.string()),
+        ]
+    )
+    return pa.array([_states(key, columns, events) for events in batches.to_pylist()], pa.list_(state))
+
+
+def _states(key: tuple[str, ...], columns: tuple[str, ...], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows: dict[tuple[Any, ...], _State | None] = {}
+    gone: dict[tuple[Any, ...], _State] = {}
+    ends: dict[tuple[Any, ...], str] = {}
+    for event in sorted(events, key=lambda one: str(one["position"])):
+        at = tuple(event["_at"][name] for name in key)
+        ends[at] = event["position"]
+        if event["op"] == "d":
+            gone[at] = rows.get(at) or _State({}, set(columns), at)
+            rows[at] = None
+            continue
+        source = _source(event, rows.get(at), gone, key, columns)
+        lacking = set(event["unavailable"])
+        values = {name: source.values.get(name) if name in lacking else event["after"][name] for name in columns}
+        rows[at] = _State(values, source.unknown & lacking, source.held)
+    return [
+        {
+            "_at": dict(zip(key, at, strict=True)),
+            DELETED: state is None,
+            "after": None if state is None else state.values,
+            "unavailable": [] if state is None else sorted(state.unknown),
+            _HELD: None if state is None or state.held is None else dict(zip(key, state.held, strict=True)),
+            "position": ends[at],
+        }
+        for at, state in rows.items()
+    ]
+
+
+def _source(
+    event: dict[str, Any],
+    known: _State | None,
+    gone: dict[tuple[Any, ...], _State],
+    key: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> _State:
+    """Return the row that an event's row was before."""
+    if event["op"] != "c":
+        return known or _State({}, set(columns), tuple(event["_at"][name] for name in key))
+    if event["before"] is None:
+        return _State({}, set(columns), None)
+    old = tuple(event["before"][name] for name in key)
+    return gone.get(old) or _State({}, set(columns), old)

@@ -1,0 +1,54 @@
+"""What ``load`` checks of options before anything is asked of the source: the version of Spark and what is installed.
+
+Mistakes that would end the query at its first micro-batch are found here, in one message. Nothing connects to anything,
+and nothing is imported that the options don't ask for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.find import require_driver
+from floodmark.errors import StateDirError
+
+_LOCAL = ("", "file")
+_REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
+"""Filesystems of PyArrow."""
+
+
+def preflight(options: CommonOptions) -> None:
+    """Check a stream's options against what is installed here.
+
+    Raises:
+        ConfigError: a driver, a converter, a snapshotter or a function is missing.
+        StateDirError: ``state.dir`` can't be a directory.
+    """
+    require_driver(options.connector)
+    _check_state_dir(options.state_dir)
+    if options.snapshot_mode == "custom":
+        from floodmark.snapshot.modes import make_snapshotter
+
+        make_snapshotter(options)
+    if options.converters:
+        from floodmark.rows.conversions import load_converters
+
+        load_converters(options)
+    if options.notification_enabled_channels:
+        from floodmark.snapshot.notification_channels import notification_channels
+
+        notification_channels(options)
+
+
+def _check_state_dir(uri: str) -> None:
+    """Refuse what is no directory, and a filesystem that PyArrow doesn't know; others may need the network."""
+    scheme, found, path = uri.partition("://")
+    if not found:
+        path, scheme = uri, ""
+    if scheme in _LOCAL and os.path.exists(path) and not os.path.isdir(path):
+        raise StateDirError(f"Option 'state.dir' is '{uri}', which is a file.", "Give a directory.")
+    if scheme not in (*_LOCAL, *_REMOTE):
+        raise StateDirError(
+            f"Option 'state.dir' is on the filesystem '{scheme}', which PyArrow does not open.",
+            f"Give a local path, or a URI that begins with {', '.join(f'{name}://' for name in _REMOTE)}.",
+        )

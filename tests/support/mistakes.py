@@ -1,0 +1,484 @@
+"""What users get wrong, and the message that each mistake gets: ``docs/mistakes.md``.
+
+Run ``python -m tests.support.mistakes docs/mistakes.md`` after a change of a message, and read what has changed as a
+user would: a message says what happened, where, what is allowed, and what is nearest to what was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import yaml
+
+import floodmark
+from floodmark.cli.environment import check_packages, check_places
+from floodmark.cli.main import app
+from floodmark.config.load import load_batch_options, load_options
+from floodmark.config.pipeline import load_pipeline
+from floodmark.connectors.postgres.server.refusals import cause_of
+from floodmark.errors import FloodmarkError
+from floodmark.findings import Finding
+from floodmark.snapshot.signal_table import signal_table_finding
+from floodmark.spark.preflight import preflight
+from floodmark.spark.versions import require_spark
+from tests.support.options import REQUIRED, REQUIRED_MYSQL
+
+POSTGRES = {**REQUIRED, "state.dir": "state"}
+MYSQL = {**REQUIRED_MYSQL, "state.dir": "state"}
+PIPELINE: dict[str, Any] = {"source": POSTGRES, "sink": {"type": "noop"}, "checkpoint": "checkpoint"}
+FILE = Path("pipeline.yaml")
+KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{}:{}"
+HISTORY = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
+
+INTRODUCTION = """# Mistakes and their messages
+
+What Floodmark says of what is easily written wrongly. On the command line a message follows `error:`; from Python it is
+the message of the error that `load()` raises ([Errors](index.md#errors)); `floodmark check` shows it in two columns,
+*finding* and *fix*. An unknown name is answered with the nearest one, if one is near.
+
+This page is generated, and a test compares it with what is said.
+"""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake.
+
+    Attributes:
+        written: what the user wrote, for the page.
+        make: does it; raises the error, or returns what was found.
+    """
+
+    written: str
+    make: Callable[[], object]
+
+    def message(self) -> str:
+        """Return what the user is told."""
+        try:
+            found = self.make()
+        except FloodmarkError as exc:
+            return " ".join(str(exc).split())
+        if isinstance(found, list):
+            found = next((item for item in found if item.status != "ok"), None)
+        if isinstance(found, Finding) and found.status != "ok":
+            return f"{found.finding} {found.fix}".strip()
+        raise AssertionError(f"{self.written} is no mistake: {found}")
+
+
+def option(*written: str, base: dict[str, str] = POSTGRES, without: Sequence[str] = ()) -> Mistake:
+    """Return options of a stream, each as ``name=value``, that are given beside those that must be."""
+    given = dict(item.split("=", 1) for item in written)
+    options = {name: value for name, value in base.items() if name not in without} | given
+    database = " (MySQL)" if base is MYSQL else ""
+    return Mistake(_shown(written) + database, lambda: load_options(options))
+
+
+def mysql(*written: str, without: Sequence[str] = ()) -> Mistake:
+    """Return the same for MySQL."""
+    return option(*written, base=MYSQL, without=without)
+
+
+def missing(name: str, base: dict[str, str] = POSTGRES) -> Mistake:
+    """Return an option that must be given and isn't."""
+    made = option(base=base, without=[name])
+    return Mistake(f"no `{name}`{made.written}", made.make)
+
+
+def loaded(*written: str, words: str = "") -> Mistake:
+    """Return options that are found wrong by ``load``."""
+    options = POSTGRES | dict(item.split("=", 1) for item in written)
+    return Mistake(_shown(written) + words, lambda: preflight(load_options(options)))
+
+
+def batch(*written: str) -> Mistake:
+    """Return options of a batch read."""
+    base = {name: value for name, value in POSTGRES.items() if name not in ("topic.prefix", "state.dir")}
+    options = base | dict(item.split("=", 1) for item in written)
+    return Mistake(_shown(written), lambda: load_batch_options(options))
+
+
+def text(written: str, content: str) -> Mistake:
+    """Return the text of a pipeline file."""
+
+    def make() -> object:
+        FILE.write_text(content, encoding="utf-8")
+        return load_pipeline(FILE, {})
+
+    return Mistake(written, make)
+
+
+def key(written: str, /, **changes: Any) -> Mistake:
+    """Return a pipeline file that is right but for some keys; those that are None are missing."""
+    content = {name: value for name, value in {**PIPELINE, **changes}.items() if value is not None}
+    return text(written, yaml.safe_dump(content))
+
+
+def command(*arguments: str) -> Mistake:
+    """Return a command, for a pipeline file that is right."""
+
+    def make() -> object:
+        FILE.write_text(yaml.safe_dump(PIPELINE), encoding="utf-8")
+        return app(arguments, standalone_mode=False)
+
+    return Mistake(f"`floodmark {' '.join(arguments)}`", make)
+
+
+def signal(kind: str, data: str) -> Mistake:
+    """Return a signal that is sent from Python."""
+    return Mistake(f"`{kind}`, data `{data}`", lambda: floodmark.signal(POSTGRES, kind, data, "ad-hoc"))
+
+
+def refused(written: str, said: str) -> Mistake:
+    """Return what libpq says of a connection."""
+
+    def make() -> object:
+        cause, cure = cause_of(said)
+        return Finding("connection", "error", f"Cannot connect to PostgreSQL at …: {cause}.", cure)
+
+    return Mistake(written, make)
+
+
+def _shown(written: Sequence[str]) -> str:
+    return ", ".join(f"`{item}`" for item in written)
+
+
+def _no_driver() -> None:
+    with mock.patch("floodmark.connectors.find.find_spec", return_value=None):
+        preflight(load_options(POSTGRES))
+
+
+def _packages(package: str) -> list[Finding]:
+    with mock.patch("floodmark.cli.environment.version", return_value="4.3.0"):
+        return check_packages({"spark.jars.packages": package})
+
+
+SECTIONS: list[tuple[str, list[Mistake]]] = [
+    (
+        "Which database",
+        [
+            missing("connector"),
+            option("connector=postgers"),
+            option("connector=postgresql"),
+            option("connector=oracle"),
+            option("connector=MySQL"),
+            option("connector.class=io.debezium.connector.oracle.OracleConnector", without=["connector"]),
+            option("connector.class=io.debezium.connector.postgres.PostgresConnector", without=["connector"]),
+            mysql("connector.class=io.debezium.connector.postgresql.PostgresConnector"),
+        ],
+    ),
+    (
+        "Options that are missing",
+        [
+            missing("database.hostname"),
+            missing("database.user"),
+            missing("database.dbname"),
+            missing("topic.prefix"),
+            missing("state.dir"),
+            missing("database.user", MYSQL),
+        ],
+    ),
+    (
+        "Options that are unknown",
+        [
+            option("slot.nam=x"),
+            option("table.include=public.orders"),
+            option("database.host=db"),
+            option("hartbeat.interval.ms=1000"),
+            option("snapshot.fetchsize=100"),
+            option("whatever=1"),
+            option("Slot.Name=a", "slot.name=b"),
+            option("column.truncate.to.5=a"),
+            option("isbn.type=x"),
+        ],
+    ),
+    (
+        "Names and values of Debezium 1.x",
+        [
+            option("database.server.name=shop"),
+            option("table.whitelist=public.orders"),
+            option("table.blacklist=public.audit"),
+            option("column.blacklist=public.users.password"),
+            option("schema.whitelist=public"),
+            mysql("database.whitelist=shop"),
+            mysql("database.history.kafka.topic=history"),
+            mysql("database.history=io.debezium.relational.history.KafkaDatabaseHistory"),
+            mysql("database.history.store.only.monitored.tables.ddl=true"),
+            option("toasted.value.placeholder=x"),
+            option("truncate.handling.mode=include"),
+            option("transaction.topic=tx"),
+            option("slot.drop_on_stop=true"),
+            mysql("snapshot.mode=schema_only"),
+            mysql("snapshot.mode=schema_only_recovery"),
+            option("snapshot.mode=never"),
+            option("snapshot.mode=exported"),
+            option("plugin.name=wal2json"),
+        ],
+    ),
+    (
+        "Options of another database",
+        [
+            mysql("slot.name=shop"),
+            mysql("database.dbname=shop"),
+            mysql("schema.include.list=shop"),
+            mysql("database.sslmode=require"),
+            mysql("publication.name=shop"),
+            option("database.include.list=shop"),
+            option("database.server.id=7"),
+            option("database.ssl.mode=required"),
+            option("gtid.source.includes=.*"),
+            option("database.whitelist=shop"),
+            option("include.schema.changes=true"),
+            option("log.mining.strategy=online_catalog"),
+            option("database.names=shop"),
+            option("collection.include.list=shop.orders"),
+        ],
+    ),
+    (
+        "Debezium's options that are refused",
+        [
+            option("transforms=unwrap"),
+            option("transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"),
+            option("predicates=isOrders"),
+            option("key.converter=io.confluent.connect.avro.AvroConverter"),
+            option("header.converter.schemas.enable=true"),
+            option("database.sslfactory=org.postgresql.ssl.NonValidatingFactory"),
+            option("post.processors=reselector"),
+            mysql("snapshot.locking.mode=custom"),
+        ],
+    ),
+    (
+        "Values",
+        [
+            option("database.port=5432x"),
+            option("database.port=0"),
+            option("database.port=70000"),
+            option("max.batch.rows=0"),
+            option("max.batch.rows=1e6"),
+            option("snapshot.max.threads=0"),
+            option("state.max.bytes=4GB"),
+            option("segment.bytes=1"),
+            option("heartbeat.interval.ms=-1"),
+            option("tombstones.on.delete=maybe"),
+            option("read.only="),
+            option("snapshot.mode=intial"),
+            option("snapshot.mode=recovery"),
+            option("format=row"),
+            option("decimal.handling.mode=decimal"),
+            option("time.precision.mode=millis"),
+            option("database.sslmode=on"),
+            mysql("database.ssl.mode=prefer"),
+            option("errors.tables=skip"),
+            option("skipped.operations=insert"),
+            option("signal.enabled.channels=table"),
+            option("notification.enabled.channels=slack"),
+            option("slot.name=My-Slot"),
+            option("topic.prefix=my shop"),
+            option("topic.heartbeat.name=a b"),
+            option("table.include.list=public.(orders"),
+            option("table.include.list=*"),
+            option("unavailable.value.placeholder=hex:abc"),
+            option("message.key.columns=orders"),
+            option("column.truncate.to.ten.chars=public.a.b"),
+            option("column.mask.hash.sha9.with.salt.x=public.a.b"),
+            option("replica.identity.autoset.values=public.a:ALL"),
+            option("slot.stream.params=orign=none"),
+            option("slot.stream.params=binary=true"),
+            option("signal.data.collection=signals"),
+            option("offset.mismatch.strategy=trust-slot"),
+            option("publication.autocreate.mode=filter"),
+            mysql("database.server.id=0"),
+            mysql("schema.history.internal=io.debezium.storage.redis.history.RedisSchemaHistory"),
+        ],
+    ),
+    (
+        "Options that don't go together",
+        [
+            option("table.include.list=public.a", "table.exclude.list=public.b"),
+            option("schema.include.list=a", "schema.exclude.list=b"),
+            mysql("database.include.list=a", "database.exclude.list=b"),
+            option("column.include.list=a", "column.exclude.list=b"),
+            mysql("gtid.source.includes=a", "gtid.source.excludes=b"),
+            option("message.prefix.include.list=a", "message.prefix.exclude.list=b"),
+            option("snapshot.mode=custom"),
+            option("snapshot.select.statement.overrides=public.orders"),
+            option("snapshot.select.statement.overrides.public.orders=SELECT 1"),
+            option("signal.enabled.channels=kafka"),
+            option("notification.enabled.channels=sink"),
+            option("incremental.snapshot.read.points=watermarks"),
+            option("incremental.snapshot.read.points=watermarks", "read.only=true"),
+            option("key.converter.schemas.enable=true"),
+            option("converters=isbn"),
+            option("topic.naming.strategy=io.debezium.schema.SchemaRegexTopicNamingStrategy"),
+            option("topic.regex=a"),
+            option("column.mask.hash.sha-256.with.salt.abc=public.a.b"),
+            mysql(f"schema.history.internal={HISTORY}"),
+        ],
+    ),
+    (
+        "Batch reads (spark.read)",
+        [
+            batch("topic.prefix=shop"),
+            batch("connector=mysql"),
+            batch("batch.wher=id > 5"),
+        ],
+    ),
+    (
+        "What load finds missing",
+        [
+            Mistake("Spark 4.1", lambda: require_spark("4.1.1")),
+            Mistake("`pip install floodmark`, `connector=postgres`", _no_driver),
+            loaded("state.dir=pipeline.yaml", words=", a file"),
+            loaded("state.dir=ftp://host/state"),
+            loaded("snapshot.mode=custom", "snapshot.mode.custom.name=mine"),
+            loaded("converters=isbn", "isbn.type=mine"),
+            loaded("notification.enabled.channels=nowhere:tell"),
+        ],
+    ),
+    (
+        "The pipeline file",
+        [
+            Mistake("a path that isn't there", lambda: load_pipeline(Path("nothing.yaml"), {})),
+            Mistake("a directory", lambda: load_pipeline(Path(), {})),
+            text("`source: [`", "source: ["),
+            text("a tab before a key", "source:\n\tconnector: postgres\n"),
+            text("an empty file", ""),
+            text("`- source`", "- source"),
+            key("no `source`", source=None),
+            key("no `sink`", sink=None),
+            key("no `checkpoint`", checkpoint=None),
+            key("`sorce: {…}`", sorce={}),
+            key("`sinks: {…}`", sinks={}),
+            key("`sink: parquet`", sink="parquet"),
+            key("`source: postgres`", source="postgres"),
+            key("`sink.type: delta`", sink={"type": "delta"}),
+            key("`sink.type: parqet`", sink={"type": "parqet", "path": "x"}),
+            key("`sink: {path: events}`", sink={"path": "events"}),
+            key("`sink: {type: parquet}`", sink={"type": "parquet"}),
+            key("`sink: {type: noop, path: events}`", sink={"type": "noop", "path": "events"}),
+            key("`sink: {type: kafka}`", sink={"type": "kafka"}),
+            key("`sink: {type: noop, pth: x}`", sink={"type": "noop", "pth": "x"}),
+            key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
+            key("`trigger: 10 seconds`", trigger="10 seconds"),
+            key("`trigger.processingTime: soon`", trigger={"processingTime": "soon"}),
+            key("`trigger.availablenow: true`", trigger={"availablenow": "true"}),
+            key("`trigger.availableNow: perhaps`", trigger={"availableNow": "perhaps"}),
+            key("`trigger: {once: true, availableNow: true}`", trigger={"once": "true", "availableNow": "true"}),
+            key("`spark.master: local`, as `master` in `spark`", spark={"master": "local"}),
+            key("`source.database.password: ${NOT_SET}`", source={**POSTGRES, "database.password": "${NOT_SET}"}),
+            key("a mapping in `source.table.include.list`", source={**POSTGRES, "table.include.list": [{"a": "b"}]}),
+            key(
+                "`format: rows` with `sink.type: kafka`",
+                source={**POSTGRES, "format": "rows"},
+                sink={"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
+            ),
+            text("`slot.name` twice", "source:\n  connector: postgres\n  slot.name: a\n  slot.name: b\n"),
+        ],
+    ),
+    (
+        "The command line",
+        [
+            command("run", "nothing.yaml"),
+            command("status", "pipeline.yaml"),
+            command("signal", "pipeline.yaml", "execute-snapshots", "--id", "ad-hoc"),
+            command("signal", "pipeline.yaml", "execute-snapshot"),
+            command("signal", "pipeline.yaml", "execute-snapshot", "--table", "(", "--id", "ad-hoc"),
+            command("signal", "pipeline.yaml", "execute-snapshot", "--table", "a", "--condition", "id"),
+            command("signal", "pipeline.yaml", "pause-snapshot", "--table", "public.orders"),
+            command("signal", "pipeline.yaml", "log", "--blocking"),
+            command("signal", "pipeline.yaml", "log", "--data", "{}", "--table", "a"),
+        ],
+    ),
+    (
+        "Signals",
+        [
+            signal("execute-snapshot", "public.orders"),
+            signal("execute-snapshot", '["public.orders"]'),
+            signal("execute-snapshot", '{"data-collections": "public.orders"}'),
+            signal("execute-snapshot", '{"data-collections": ["a"], "type": "incremantal"}'),
+            signal("execute-snapshot", '{"data-collection": ["a"]}'),
+            signal("log", "{}"),
+        ],
+    ),
+    (
+        "What floodmark check finds",
+        [
+            Mistake(
+                "`checkpoint: /data/shop`, `state.dir: /data/shop`",
+                lambda: check_places("/data/shop", "/data/shop", None),
+            ),
+            Mistake(
+                "`checkpoint: /data/shop/state/checkpoint`, `state.dir: /data/shop/state`",
+                lambda: check_places("/data/shop/state", "/data/shop/state/checkpoint", None),
+            ),
+            Mistake(
+                "`checkpoint: /data/events/_cp`, `sink.path: /data/events`",
+                lambda: check_places("/data/state", "/data/events/_cp", "/data/events"),
+            ),
+            Mistake(
+                f"`spark.jars.packages: {KAFKA.format('2.12', '3.5.1')}`",
+                lambda: _packages(KAFKA.format("2.12", "3.5.1")),
+            ),
+            Mistake(
+                f"`spark.jars.packages: {KAFKA.format('2.13', '4.1.0')}`",
+                lambda: _packages(KAFKA.format("2.13", "4.1.0")),
+            ),
+            Mistake("a signal table that is missing", lambda: signal_table_finding("public.signals", [])),
+            Mistake("a signal table of two columns", lambda: signal_table_finding("public.signals", ["id", "type"])),
+            Mistake(
+                "a signal table with its columns in another order",
+                lambda: signal_table_finding("public.signals", ["type", "data", "id"]),
+            ),
+            refused("the wrong password", 'connection failed: FATAL:  password authentication failed for user "cdc"'),
+            refused("no password", "connection failed: fe_sendauth: no password supplied"),
+            refused("the wrong database", 'connection failed: FATAL:  database "shp" does not exist'),
+            refused("the wrong role", 'connection failed: FATAL:  role "cdk" does not exist'),
+            refused(
+                "a role without REPLICATION",
+                "connection failed: FATAL:  permission denied to start WAL sender\n"
+                "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process.",
+            ),
+            refused("the wrong host", "failed to resolve host 'db': [Errno -2] Name or service not known"),
+            refused("the wrong port", "connection failed: Connection refused\n\tIs the server running?"),
+            refused("TLS that isn't there", "connection failed: server does not support SSL, but SSL was required"),
+            refused(
+                "a network that isn't let in",
+                'connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.5", user "cdc", database "shop", '
+                "SSL encryption",
+            ),
+        ],
+    ),
+]
+
+
+def messages() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each section with what was written and what is said of it, in another working directory."""
+    with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
+        FILE.write_text(yaml.safe_dump(PIPELINE), encoding="utf-8")
+        for title, mistakes in SECTIONS:
+            yield title, [(mistake.written, mistake.message()) for mistake in mistakes]
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [INTRODUCTION]
+    for title, found in messages():
+        rows = [f"| {_cell(written)} | {_cell(message)} |" for written, message in found]
+        parts.append("\n".join([f"## {title}\n", "| written | message |", "| --- | --- |", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _cell(content: str) -> str:
+    escaped = content.replace("|", "\\|")
+    # What stands in angle brackets would be HTML, and a star emphasis.
+    return escaped if "`" in escaped else escaped.replace("<", "&lt;").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render(), encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Literals of DEFAULT clauses: in the form in which the servers keep them, whatever form they were written in."""
+
+from __future__ import annotations
+
+import pytest
+
+from floodmark.connectors.mysql.log.queries import Query
+from floodmark.connectors.mysql.schema import ddl
+from floodmark.connectors.mysql.schema.described import described_column
+from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.mysql.schema.session import Server, Session, session_of
+from floodmark.connectors.mysql.schema.table import Column
+
+MYSQL, MARIADB = Server(), Server("mariadb", 101114)
+SESSION = Session("db")
+
+
+def column(definition: str, server: Server = MYSQL, session: Session = SESSION) -> Column:
+    applied = ddl.apply(Schema(), f"CREATE TABLE t (a {definition})", session, server)
+    (found,) = applied.schema.tables["db", "t"].columns
+    return found
+
+
+@pytest.mark.parametrize(
+    ("definition", "kept"),
+    [
+        ("DATE DEFAULT '2020/01/02'", "2020-01-02"),
+        ("DATE DEFAULT '2020.1.2'", "2020-01-02"),
+        ("DATE DEFAULT '2020@1@2'", "2020-01-02"),
+        ("DATE DEFAULT '20200102'", "2020-01-02"),
+        ("DATE DEFAULT '200102'", "2020-01-02"),
+        ("DATE DEFAULT 101", "2000-01-01"),
+        ("DATE DEFAULT '70-1-2'", "1970-01-02"),
+        ("DATE DEFAULT '1-1-1'", "0001-01-01"),
+        ("DATE DEFAULT '2020-00-00'", "2020-00-00"),
+        ("DATE DEFAULT DATE'2020/1/2'", "2020-01-02"),
+        ("DATE DEFAULT TIMESTAMP'2020-01-02 03:04:05'", "2020-01-02"),
+        ("DATETIME DEFAULT 20200102030405", "2020-01-02 03:04:05"),
+        ("DATETIME DEFAULT 200102030405", "2020-01-02 03:04:05"),
+        ("DATETIME DEFAULT '20200102030405'", "2020-01-02 03:04:05"),
+        ("DATETIME DEFAULT '20200102T030405'", "2020-01-02 03:04:05"),
+        ("DATETIME DEFAULT '2020-1-2T3:4:5'", "2020-01-02 03:04:05"),
+        ("DATETIME DEFAULT '2020-1-2 3:4'", "2020-01-02 03:04:00"),
+        ("DATETIME DEFAULT '2020/01/02 03-04-05'", "2020-01-02 03:04:05"),
+        ("DATETIME(3) DEFAULT TIMESTAMP'2020/01/02 03.04.05'", "2020-01-02 03:04:05.000"),
+        ("DATETIME(3) DEFAULT '20200102030405.1230'", "2020-01-02 03:04:05.123"),
+        ("TIMESTAMP(2) DEFAULT '2020/01/02 3:4:5'", "2020-01-02 03:04:05.00"),
+        ("TIME DEFAULT '10:11'", "10:11:00"),
+        ("TIME DEFAULT '1011'", "00:10:11"),
+        ("TIME DEFAULT '1 2:3:4'", "26:03:04"),
+        ("TIME DEFAULT -10203", "-01:02:03"),
+        ("TIME DEFAULT '-0'", "00:00:00"),
+        ("TIME DEFAULT '2020-01-02 03:04:05'", "03:04:05"),
+        ("TIME DEFAULT 20200102030405", "03:04:05"),
+        ("YEAR DEFAULT 2020.6", "2021"),
+    ],
+)
+def test_times_are_kept_in_one_form(definition: str, kept: str) -> None:
+    for server in (MYSQL, MARIADB):
+        assert column(definition, server).default == kept
+
+
+@pytest.mark.parametrize(
+    ("definition", "rounded", "cut"),
+    [
+        ("DATETIME DEFAULT '2020-12-31 23:59:59.5'", "2021-01-01 00:00:00", "2020-12-31 23:59:59"),
+        ("DATETIME(1) DEFAULT 20200102030405.67", "2020-01-02 03:04:05.7", "2020-01-02 03:04:05.6"),
+        ("DATETIME(3) DEFAULT '2020-01-02 03:04:05.9996'", "2020-01-02 03:04:06.000", "2020-01-02 03:04:05.999"),
+        (
+            "DATETIME(6) DEFAULT '2020-01-02 03:04:05.1234567'",
+            "2020-01-02 03:04:05.123457",
+            "2020-01-02 03:04:05.123456",
+        ),
+        ("DATE DEFAULT '2020-12-31 23:59:59.9'", "2021-01-01", "2020-12-31"),
+        ("TIME DEFAULT '10:11:12.5'", "10:11:13", "10:11:12"),
+        ("TIME DEFAULT '23:59:59.9'", "24:00:00", "23:59:59"),
+        ("TIME DEFAULT '-00:00:00.6'", "-00:00:01", "00:00:00"),
+    ],
+)
+def test_seconds_are_rounded_or_cut_as_server_and_session_say(definition: str, rounded: str, cut: str) -> None:
+    other = Session("db", other_fractions=True)
+    assert [column(definition, MYSQL).default, column(definition, MARIADB, other).default] == [rounded, rounded]
+    assert [column(definition, MYSQL, other).default, column(definition, MARIADB).default] == [cut, cut]
+
+
+@pytest.mark.parametrize(("server", "bit"), [(MYSQL, 32), (MARIADB, 34)])
+def test_the_session_says_what_becomes_of_fractions(server: Server, bit: int) -> None:
+    for mode, expected in ((1 << bit, True), (1 << 66 - bit, False)):
+        query = Query("?", b"", "db", thread=7, seconds=0, sql_mode=mode)
+        assert session_of(query, {}, server).other_fractions is expected
+
+
+@pytest.mark.parametrize("type_", ["TEXT", "BLOB", "TINYTEXT"])
+def test_an_empty_default_of_a_text_counts_on_mariadb_alone(type_: str) -> None:
+    found = [
+        column(f"{type_} DEFAULT ''"),
+        column(f"{type_} NOT NULL DEFAULT ''"),
+        column(f"{type_} DEFAULT ''", MARIADB),
+    ]
+    assert [(one.default_kind, one.default) for one in found] == [("null", None), ("none", None), ("literal", "")]
+
+
+@pytest.mark.parametrize(
+    ("definition", "kept"),
+    [
+        ("VARCHAR(9) DEFAULT 1e2", "100"),
+        ("VARCHAR(9) DEFAULT 007", "7"),
+        ("VARCHAR(9) DEFAULT -.5", "-0.5"),
+        ("VARCHAR(9) DEFAULT 5.50", "5.50"),
+        ("VARCHAR(9) DEFAULT 1e-20", "1e-20"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 0xc3a4", "\u00e4"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT _latin1 0xe4", "\u00e4"),
+        ("VARBINARY(9) DEFAULT _binary 0xe4", "0xE4"),
+        ("DECIMAL(5,2) DEFAULT 0x10", "16.00"),
+        ("YEAR DEFAULT 0x10", "2016"),
+        ("DECIMAL(6,2) ZEROFILL DEFAULT 1.5", "0001.50"),
+        ("DECIMAL(6,2) DEFAULT -0", "0.00"),
+        ("DOUBLE ZEROFILL DEFAULT 5", "0000000000000000000005"),
+        ("DOUBLE DEFAULT 100000000000000", "100000000000000"),
+        ("DOUBLE DEFAULT 1e15", "1e15"),
+        ("DOUBLE DEFAULT 0.000000000000001", "0.000000000000001"),
+        ("DOUBLE DEFAULT -1.5e-16", "-1.5e-16"),
+        ("BIT(4) DEFAULT 2.5", "b'11'"),
+    ],
+)
+def test_numbers_and_bytes_are_kept_as_what_they_mean(definition: str, kept: str) -> None:
+    assert column(definition).default == kept
+
+
+def test_the_schema_change_topic_tells_a_default_as_it_was_written() -> None:
+    found = column("DATE DEFAULT '2020/01/02'")
+    assert (found.default, found.written) == ("2020-01-02", "2020/01/02")
+    assert described_column(found, 1)["defaultValueExpression"] == "2020/01/02"
