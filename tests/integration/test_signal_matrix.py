@@ -316,7 +316,7 @@ def idle(scene: Scene) -> None:
 def initial(scene: Scene) -> None:
     scene.open("initial")
     scene.model.whole += ["COMPLETED"]
-    scene.model.read_whole(*TABLES, "signals")
+    scene.model.read_whole(*TABLES)
     assert scene.query.offset["snapshot"]["tables"][2][5], "nothing is left to be read"
 
 

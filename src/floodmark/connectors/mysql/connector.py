@@ -35,7 +35,7 @@ from floodmark.connectors.mysql.schema.catalog import read_collations, read_sche
 from floodmark.connectors.mysql.schema.follower import SchemaFollower
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, lag_bytes, log_end
+from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, end_with_gtids, lag_bytes, log_end
 from floodmark.connectors.mysql.server.connection import (
     Connection,
     close,
@@ -270,7 +270,7 @@ class BinlogConnector(Snapshots):
         server = self._described()
         before = read_schema(conn, server)
         for _ in range(SCHEMA_TRIES):
-            end = log_end(conn, server.flavor, server.version)
+            end = end_with_gtids(conn, server.flavor, server.version)
             after = read_schema(conn, server)
             if after == before:
                 return after, end

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from floodmark.connectors.mysql.position import FILE_HEADER_BYTES, Position
 from floodmark.connectors.mysql.server.connection import Connection, run
@@ -20,6 +21,8 @@ WAYS_OUT = (
 )
 NO_BINLOG = "Switch the binlog on (log_bin, server_id, binlog_format=ROW) and restart the server."
 CLIENT_PRIVILEGE = "GRANT REPLICATION CLIENT ON *.* to the account (MariaDB: BINLOG MONITOR)."
+REST_S = 2.0
+PAUSE_S = 0.0003
 _NAME = re.compile(r"(.+)\.(\d+)")
 
 
@@ -105,6 +108,37 @@ def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
         gtids = str(executed[0]).replace("\n", "") if executed and executed[0] else ""
     base, number = split_name(name)
     return LogEnd(base, number, int(offset), gtids, str(do or ""), str(ignore or ""))
+
+
+def end_with_gtids(conn: Connection, flavor: str, version: int) -> LogEnd:
+    """Return an end of the binlog with the GTIDs of just what lies before it.
+
+    ``log_end`` asks for them separately: MariaDB's may be of what comes behind the end, and MySQL's may lack what is
+    being committed. Where such a query goes on at another server, a transaction would be left out, or come again. On a
+    server of MySQL that commits without a pause nothing better is known than ``log_end``.
+    """
+    if flavor == "mariadb":
+        end = log_end(conn, flavor, version)
+        return replace(end, gtids=gtids_before(conn, end))
+    until = time.monotonic() + REST_S
+    while True:
+        before = log_end(conn, flavor, version)
+        if not before.gtids:
+            return before
+        # A transaction owns its GTID from before it is written to the log until after it is committed.
+        owned = run(conn, "SELECT @@GLOBAL.gtid_owned", "the running transactions")[0][0]
+        after = log_end(conn, flavor, version) if not owned else None
+        if after is not None and (after.file, after.offset) == (before.file, before.offset):
+            return after
+        if time.monotonic() > until:
+            return before
+        time.sleep(PAUSE_S)
+
+
+def gtids_before(conn: Connection, place: LogEnd) -> str:
+    """Return the GTIDs before a place in MariaDB's binlog."""
+    shown = run(conn, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", "the GTIDs of a place in the binlog")
+    return str(shown[0][0] or "")
 
 
 def binlogs(conn: Connection) -> dict[int, BinlogFile]:

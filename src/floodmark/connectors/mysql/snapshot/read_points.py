@@ -30,7 +30,7 @@ from floodmark.connectors.mysql.log.marks import refuse_an_earlier_end
 from floodmark.connectors.mysql.schema.catalog import read_schema
 from floodmark.connectors.mysql.schema.schema import Schema
 from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, log_end, split_name
+from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, gtids_before, log_end, split_name
 from floodmark.connectors.mysql.server.connection import (
     Connection,
     close,
@@ -296,8 +296,11 @@ class ReadPoints:
             before = self.end_of_log(control)
             if not self._owners(control):
                 self._start(conns)
-                if _same(self.end_of_log(control), before):
-                    return before
+                after = self.end_of_log(control)
+                if _same(after, before):
+                    # All of the log is committed by now. When the first end was read, GTIDs of what was just written to
+                    # it could still be missing: at another server those transactions would come again.
+                    return after
             if time.monotonic() > until:
                 return None
             time.sleep(PAUSE_S)
@@ -365,8 +368,7 @@ class ReadPoints:
             return self._with_gtids(control, self._own_place(conns[0]))
 
     def _with_gtids(self, control: Connection, place: LogEnd) -> LogEnd:
-        shown = run(control, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", DOING)[0][0]
-        return replace(place, gtids=str(shown or ""))
+        return replace(place, gtids=gtids_before(control, place))
 
     def _prepared(self, control: Connection) -> bool:
         """Return whether XA transactions are prepared, also those that are being committed."""
