@@ -106,7 +106,8 @@ def test_a_wait_between_micro_batches_costs_no_rows(source: Source, points: str)
         rows += query.step()
     query.stop()
     assert ids(rows) == list(range(1, 60001))
-    assert query.batches - before < 20
+    # Halved to the least, they would be thousands.
+    assert query.batches - before < 100
 
 
 def ids(rows: list[dict[str, Any]], table: str = "t") -> list[int]:
