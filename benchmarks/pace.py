@@ -7,12 +7,12 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale, database
+from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, Result, Scale
 from benchmarks.engine import QueryProcess, source_options
-from benchmarks.incremental import INCLUDE, SIGNALS, Asked, ask_for, floodmark_reads
-from benchmarks.latency import RATE, Writer, new_slot, postgres_session, read_lines
+from benchmarks.incremental import INCLUDE, Asked, ask_for, changing_table, floodmark_reads, new_result
+from benchmarks.latency import Writer, new_slot, postgres_session, read_lines
 from benchmarks.query import Spec
-from benchmarks.workload import create_tables, fill, slot_active
+from benchmarks.workload import slot_active
 from floodmark.embedded import EmbeddedPostgres
 
 CASES = {
@@ -28,22 +28,14 @@ AVAILABLE_NOW = "availableNow"
 def run(scale: Scale, postgres: int) -> Result:
     """Read the table once in each case."""
     rows = scale.incremental_rows
-    result = Result("pace", scale.name, f"PostgreSQL {postgres}")
-    result.notes.append(f"{rows:,} rows, {RATE} update transactions/s on them; latencies are those of the updates")
-    update = f"UPDATE t SET updated_at = clock_timestamp() WHERE id = 1 + (%s::bigint * 7919) %% {rows}"
-    with database(postgres, synchronous_commit="on") as (server, connection):
-        create_tables(connection, ["t"])
-        connection.execute(SIGNALS)
-        connection.execute("ALTER PUBLICATION bench SET TABLE t, signals")
-        fill(connection, "t", 1, rows)
-        connection.execute("VACUUM ANALYZE t")
-        with Writer(postgres_session(server, update)):
-            for name, (trigger, commit_s) in CASES.items():
-                with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_pace") as slot:
-                    options = _options(server, slot, Path(directory))
-                    asked = Asked(rows, partial(ask_for, connection, ["t"]), partial(slot_active, connection, slot))
-                    result.legs += floodmark_reads(options, asked, Path(directory), name, [""], trigger, commit_s)
-            result.legs.append(_available_now(server, connection, rows))
+    result = new_result("pace", scale, postgres)
+    with changing_table(rows, postgres) as (server, connection, update), Writer(postgres_session(server, update)):
+        for name, (trigger, commit_s) in CASES.items():
+            with tempfile.TemporaryDirectory() as directory, new_slot(connection, "floodmark_pace") as slot:
+                options = _options(server, slot, Path(directory))
+                asked = Asked(rows, partial(ask_for, connection, ["t"]), partial(slot_active, connection, slot))
+                result.legs += floodmark_reads(options, asked, Path(directory), name, [""], trigger, commit_s)
+        result.legs.append(_available_now(server, connection, rows))
     result.add_ratio("rows/s", "x no trigger", "no trigger")
     return result
 

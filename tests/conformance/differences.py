@@ -10,6 +10,9 @@ from typing import Any
 OTHER_KEYS = {"golden.public.id_index"}
 """Topics of tables whose replica identity is an index that lacks the primary key: the index is our key."""
 
+LEFT_OUT = {"golden.public.brief"}
+"""Topics of unlogged tables."""
+
 NEGATIVE_SCALE = "numeric_5_m2"
 
 INFINITE_DATES = {2147483647, -2147483648, "+5881580-07-11Z", "-5877641-06-23Z"}

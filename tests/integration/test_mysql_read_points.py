@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.mysql.schema.catalog import read_server
+from floodmark.connectors.mysql.server import binlogs
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
@@ -195,3 +197,27 @@ def test_extended_locks_last_as_long_as_the_read_point(binlog_server: MysqlServe
     finally:
         point.release()
     server.execute("INSERT INTO d.t VALUES (1)")
+
+
+@pytest.mark.parametrize(("rest_s", "times"), [(0.0, 300), (2.0, 10)])
+def test_an_end_of_the_log_has_the_gtids_of_just_what_lies_before_it(
+    mysql: MysqlServer, monkeypatch: pytest.MonkeyPatch, rest_s: float, times: int
+) -> None:
+    monkeypatch.setattr(binlogs, "REST_S", rest_s)
+    with transfers(mysql), mysql.connect() as conn:
+        server = read_server(conn)
+        ends = [binlogs.end_with_gtids(conn, server.flavor, server.version) for _ in range(times)]
+    with mysql.connect() as conn, conn.cursor() as cursor:
+        for end in ends:
+            assert end.gtids == gtids_in_log(cursor, end), end
+
+
+def gtids_in_log(cursor: Any, end: LogEnd) -> str:
+    """Return the GTIDs before a place, by the events of its file and what the file begins with."""
+    cursor.execute(f"SHOW BINLOG EVENTS IN '{end.name}'")
+    events = [row for row in cursor.fetchall() if int(row[1]) < end.offset]
+    before = next(row[5] for row in events if row[2] == "Previous_gtids").replace("\n", "")
+    later = ",".join(re.findall(r"'([^']*)'", "".join(row[5] for row in events if row[2] == "Gtid")))
+    # The server joins the sets, in the form in which it prints them.
+    cursor.execute("SELECT GTID_SUBTRACT(CONCAT(%s, ',', %s), '')", [before, later])
+    return str(cursor.fetchall()[0][0]).replace("\n", "")

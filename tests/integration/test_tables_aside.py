@@ -14,6 +14,7 @@ from floodmark.rows.table_version import EventVersions
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, read_rows, signal, told, until
 from tests.support.inprocess import InProcess
+from tests.support.undecodable import refused_tables
 
 TOLD = {"notification_enabled_channels": "sink", "notification_sink_topic_name": "told"}
 FAILS = "1 / (id - 700) > -1000"
@@ -143,16 +144,7 @@ def test_a_failure_can_end_the_query(shop: Source) -> None:
 @pytest.fixture
 def undecodable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of tables whose rows can't be made into events."""
-    names: set[str] = set()
-    made = EventVersions.__call__
-
-    def make(self: EventVersions, relation: Any) -> Any:
-        if relation.table in names:
-            raise ValueError("nobody knows this type")
-        return made(self, relation)
-
-    monkeypatch.setattr(EventVersions, "__call__", make)
-    return names
+    return refused_tables(monkeypatch, EventVersions)
 
 
 def test_a_table_that_cannot_be_decoded_is_set_aside(shop: Source, undecodable: set[str]) -> None:

@@ -13,13 +13,12 @@ import pytest
 
 import floodmark
 from floodmark.errors import NoTableLeftError, SchemaChangeError
-from floodmark.rows.structure import Structure
-from floodmark.rows.table_version import TableVersion
-from floodmark.rows.typed_rows import RowVersions
+from floodmark.rows.typed_tables import RowVersions
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge
 from tests.support.mysql import MysqlServer
+from tests.support.undecodable import refused_tables
 
 DATABASE = "typed_rows"
 
@@ -299,16 +298,7 @@ def test_altered_tables_of_the_binlog(shop: MysqlServer, tmp_path: Path) -> None
 @pytest.fixture
 def undecodable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of tables whose rows can't be decoded."""
-    names: set[str] = set()
-    made = RowVersions.__call__
-
-    def make(self: RowVersions, structure: Structure) -> TableVersion:
-        if structure.table in names:
-            raise ValueError("nobody knows this type")
-        return made(self, structure)
-
-    monkeypatch.setattr(RowVersions, "__call__", make)
-    return names
+    return refused_tables(monkeypatch, RowVersions)
 
 
 def test_a_query_without_a_table_that_it_can_decode_ends(source: Source, undecodable: set[str]) -> None:

@@ -1,26 +1,21 @@
-"""Runs a command while the machine has several times the work that it can do.
+"""Runs tests while the machine has several times the work that it can do.
 
-``python -m tests.support.overload FACTOR COMMAND …`` keeps ``FACTOR - 1`` processes a core busy beside the command, so
-that what runs beside them gets its share of a machine that is ``FACTOR`` times overloaded. Limits on time in tests are
-multiplied by twice that (:mod:`.patience`). It ends with the command's exit code.
+``python -m tests.support.overload FACTOR COMMAND …`` runs a command of pytest in which ``--numprocesses auto`` stands
+for ``FACTOR`` test processes a core: each with its servers and its Spark, so that they compete for memory, disks and
+locks as well as for processors. Limits on time in tests are multiplied by twice that (:mod:`.patience`). At the end it
+says how much work the machine had (Linux's load average: processes that run, or would) and exits with the command's
+exit code.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
 
 from tests.support.patience import VARIABLE
 
-
-def burn(parent: int) -> None:
-    """Compute until the process that asked for it has ended."""
-    number = 1
-    while os.getppid() == parent:
-        for _ in range(100_000):
-            number = number * 1103515245 % 2147483647
+SAMPLE_S = 15
 
 
 def main(arguments: list[str]) -> int:
@@ -28,16 +23,23 @@ def main(arguments: list[str]) -> int:
     if len(arguments) < 2 or not arguments[0].isdigit() or int(arguments[0]) < 1:
         print("usage: python -m tests.support.overload FACTOR COMMAND [ARGUMENT …]", file=sys.stderr)
         return 2
-    count = (int(arguments[0]) - 1) * (os.cpu_count() or 1)
-    burning = [multiprocessing.Process(target=burn, args=(os.getpid(),), daemon=True) for _ in range(count)]
-    for process in burning:
-        process.start()
-    try:
-        patient = {**os.environ, VARIABLE: str(2 * int(arguments[0]))}
-        return subprocess.run(arguments[1:], check=False, env=patient).returncode
-    finally:
-        for process in burning:
-            process.kill()
+    factor, cores = int(arguments[0]), os.cpu_count() or 1
+    environment = {VARIABLE: str(2 * factor), "PYTEST_XDIST_AUTO_NUM_WORKERS": str(factor * cores)}
+    loads = []
+    with subprocess.Popen(arguments[1:], env={**os.environ, **environment}) as process:
+        while True:
+            try:
+                code = process.wait(SAMPLE_S)
+                break
+            except subprocess.TimeoutExpired:
+                loads.append(os.getloadavg()[0] / cores)
+    if loads:
+        loads.sort()
+        print(
+            f"work for each of {cores} cores: {sum(loads) / len(loads):.1f} times what it can do on average, "
+            f"{loads[len(loads) // 10]:.1f} or more for nine tenths of the time"
+        )
+    return code
 
 
 if __name__ == "__main__":

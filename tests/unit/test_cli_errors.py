@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.errors import DecodeError, FloodmarkError, SlotBusyError
+from floodmark.cli.run import run
+from floodmark.config.pipeline import Pipeline
+from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog
+from tests.support.options import REQUIRED
 from tests.support.patience import within
 
 PLAN_FAILED = """[STREAM_FAILED] Query [id = 1416b2eb, runId = fba78d07] terminated with exception: \
@@ -148,3 +151,11 @@ def test_command_prints_one_line(tmp_path: Path, text: str, expected: str) -> No
         assert done.returncode == 1
         assert done.stdout == ""
         assert done.stderr == expected + "\n"
+
+
+def test_run_refuses_directories_that_hold_one_another(tmp_path: Path) -> None:
+    source = {**REQUIRED, "state.dir": str(tmp_path)}
+    sink = {"type": "noop"}
+    pipeline = Pipeline.model_validate({"source": source, "sink": sink, "checkpoint": str(tmp_path / "checkpoint")})
+    with pytest.raises(ConfigError, match=r"The checkpoint .* is inside state\.dir .* side by side"):
+        run(pipeline)

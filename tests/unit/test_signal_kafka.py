@@ -142,6 +142,32 @@ def make(consumer: Consumer, clock: Clock) -> Make:
     return channel
 
 
+def test_reading_begins_again_if_the_groups_offset_is_refused(make: Make, consumer: Consumer, clock: Clock) -> None:
+    channel = make(interval_s=5)
+    consumer.arrived = [Record(0, code=KafkaError.NOT_COORDINATOR)]
+    channel.poll()
+    channel.poll()
+    assert consumer.assigned == [OFFSET_STORED]
+    clock.now += 5
+    channel.poll()
+    assert consumer.assigned == [OFFSET_STORED, OFFSET_STORED]
+    consumer.arrived = [Record(4, code=END), Record(0, code=KafkaError.NOT_COORDINATOR)]
+    for _ in range(3):
+        clock.now += 5
+        channel.poll()
+    assert len(consumer.assigned) == 2
+
+
+def test_reading_begins_again_behind_what_was_taken(make: Make, consumer: Consumer, clock: Clock) -> None:
+    channel = make(interval_s=5)
+    channel.acknowledge(["kafka:shop-signal:0:6"])
+    consumer.arrived = [Record(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART)]
+    channel.poll()
+    clock.now += 5
+    channel.poll()
+    assert consumer.assigned == [7, 7]
+
+
 def record(offset: int, name: str | None = None) -> Record:
     content = {"type": "log", "data": {"message": "x"}} | ({"id": name} if name else {})
     return Record(offset, json.dumps(content).encode())

@@ -18,6 +18,7 @@ from floodmark.config.pipeline import Pipeline
 from floodmark.connectors.find import connector_module
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.findings import Finding
+from floodmark.rows.typed_tables import row_types
 from floodmark.spark.readers import output_schema
 
 _SERVER = ("connection", "server version", "system catalogs")
@@ -64,16 +65,18 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
     except FloodmarkError as exc:
         return [Finding("connector", "error", exc.what, exc.cure)]
     answers = all(item.status != "error" for item in found if item.check in _SERVER)
-    return [*found, *_typed_rows(options)] if options.format == "rows" and answers else found
+    return [*found, *_typed_rows(options)] if options.format != "events" and answers else found
 
 
 def _typed_rows(options: CommonOptions) -> list[Finding]:
-    """Ask for the columns, as ``load`` does: it refuses filters that don't match exactly one table."""
+    """Ask for the columns, as ``load`` does: it refuses filters that match no table, or too many."""
     try:
         columns = output_schema(options)
     except FloodmarkError as exc:
         return [Finding("typed rows", "error", exc.what, exc.cure)]
-    return [Finding("typed rows", "ok", f"{len(columns)} columns of one table")]
+    tables = row_types(options, columns)
+    count = sum(len(row) for row in tables.values())
+    return [Finding("typed rows", "ok", f"{count} columns of {len(tables)} table{'s' if len(tables) > 1 else ''}")]
 
 
 def _table(findings: Sequence[Finding]) -> Table:

@@ -11,10 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
+from floodmark.cli.environment import check_places
 from floodmark.cli.progress import QueryProgress
 from floodmark.cli.stopping import BatchEnd, StopRequest
 from floodmark.cli.views import LiveView, LogView, View
 from floodmark.config.pipeline import Pipeline
+from floodmark.errors import ConfigError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipeline import spark_properties, start_query
 from floodmark.spark.session import spark_session
@@ -29,8 +31,11 @@ def run(pipeline: Pipeline, verbose: bool = False) -> None:
     """Run a pipeline.
 
     Raises:
+        ConfigError: its directories hold one another.
         FloodmarkError: Spark does not start, or the query fails.
     """
+    for found in check_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path):
+        raise ConfigError(found.finding, found.fix)
     stop = StopRequest()
     stop.install()
     with _view(pipeline) as view:

@@ -38,18 +38,19 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     connector: str = option(
         "connector", ..., "Which database to capture. May be left out if `connector.class` is given.", "connector.class"
     )
-    format: Literal["events", "rows"] = option(
+    format: Literal["events", "rows", "tables"] = option(
         "format",
         "events",
-        "`events`: Debezium's events as JSON text. `rows`: typed columns of one table.",
+        "`events`: Debezium's events as JSON text. `rows`: typed columns of one table. `tables`: the same of all "
+        "captured tables, each in a column of its own.",
         OWN,
     )
     schema_changes: Literal["fail", "ignore_with_warning"] = option(
         "schema.changes",
         "fail",
-        "With `format=rows`, when the table gets, loses or changes a column while the query runs: `fail` ends the "
-        "query with an error, and its next start has the table's columns of then. `ignore_with_warning` goes on with "
-        "the query's columns.",
+        "With `format=rows` or `tables`, when a table gets, loses or changes a column while the query runs, or a table "
+        "is added: `fail` ends the query with an error, and its next start has the columns of then. "
+        "`ignore_with_warning` goes on with the query's columns.",
         OWN,
     )
     table_include_list: Patterns = option(

@@ -106,7 +106,7 @@ class Pipeline(_Section):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if self.options.format == "rows" and self.sink.type == "kafka":
+        if self.options.format != "events" and self.sink.type == "kafka":
             raise ValueError("The sink 'kafka' needs the source's option 'format' to be 'events'.")
         return self
 

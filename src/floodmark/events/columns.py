@@ -55,11 +55,10 @@ def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.R
     if not groups:
         return None
     order = np.concatenate([group.order for group in groups])
-    sort = None if (order[1:] >= order[:-1]).all() else np.argsort(order, kind="stable")
     rows = len(order)
-    owner = np.repeat(np.arange(len(groups), dtype=np.int32), [len(group.order) for group in groups])
-    if sort is not None:
-        owner = owner[sort]
+    group_of = np.repeat(np.arange(len(groups), dtype=np.int32), [len(group.order) for group in groups])
+    sort = None if (order[1:] >= order[:-1]).all() else np.argsort(order, kind="stable")
+    owner = group_of if sort is None else group_of[sort]
     arrays = []
     for field in schema:
         if all(field.name in group.constants for group in groups):
@@ -69,15 +68,25 @@ def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.R
             else:
                 arrays.append(pa.array(values, field.type).take(pa.array(owner)))
             continue
-        parts = [_column(group, field) for group in groups]
-        column = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        arrays.append(column if sort is None else column.take(pa.array(sort)))
+        parts = {number: part for number, group in enumerate(groups) if (part := _column(group, field)) is not None}
+        if not parts:
+            arrays.append(pa.nulls(rows, field.type))
+            continue
+        column = pa.concat_arrays(parts.values())
+        if len(parts) < len(groups):
+            # Typed rows have a column for each table: nulls for each group that lacks it would cost their square.
+            held = np.isin(group_of, list(parts))
+            places = np.cumsum(held) - 1
+            if sort is not None:
+                held, places = held[sort], places[sort]
+            column = column.take(pa.array(places, mask=~held))
+        elif sort is not None:
+            column = column.take(pa.array(sort))
+        arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(group: EventGroup, field: pa.Field) -> pa.Array:
-    rows = len(group.order)
+def _column(group: EventGroup, field: pa.Field) -> pa.Array | None:
     if field.name in group.constants:
-        return pa.repeat(pa.scalar(group.constants[field.name], field.type), rows)
-    column = group.columns.get(field.name)
-    return pa.nulls(rows, field.type) if column is None else column
+        return pa.repeat(pa.scalar(group.constants[field.name], field.type), len(group.order))
+    return group.columns.get(field.name)

@@ -203,7 +203,7 @@ def _transform(structure: Structure, column: int, options: CommonOptions) -> Tra
     if matches(options.column_propagate_source_type, name) or matches(
         options.datatype_propagate_source_type, f"{structure.schema}.{structure.table}.{kind.name}"
     ):
-        return Told(_parameters(own, kind))
+        return Told(_parameters(own, kind, structure.comment(column, options)))
     return None
 
 
@@ -222,11 +222,12 @@ def _first(rules: Sequence[LengthRule], name: str) -> LengthRule | None:
     return next((rule for rule in rules if matches(rule.columns, name)), None)
 
 
-def _parameters(column: str, kind: SourceType) -> tuple[tuple[str, str], ...]:
+def _parameters(column: str, kind: SourceType, comment: str) -> tuple[tuple[str, str], ...]:
     prefix = "__debezium.source.column"
     numbers = (("length", kind.length), ("scale", kind.scale))
     return (
         (f"{prefix}.type", kind.name.upper()),
         *((f"{prefix}.{name}", str(number)) for name, number in numbers if number >= 0),
+        *(((f"{prefix}.comment", comment),) if comment else ()),
         (f"{prefix}.name", column),
     )

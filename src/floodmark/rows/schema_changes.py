@@ -76,5 +76,19 @@ def heed(options: CommonOptions, table: str, changes: tuple[str, ...], when: str
 
 
 @lru_cache(maxsize=256)
+def leave_out(table: str) -> None:
+    """Warn, once a process, that changes are left out of a table that was gone when the query was made.
+
+    Args:
+        table: ``schema.table``.
+    """
+    log.warning(
+        "a_table_is_left_out",
+        table=table,
+        reason="it was dropped or renamed before the DataFrame was loaded, and the log still has changes of it",
+    )
+
+
+@lru_cache(maxsize=256)
 def _warn(table: str, changes: tuple[str, ...], when: str) -> None:
     log.warning("schema_change_is_ignored", table=table, changes=list(changes), when=when)

@@ -73,8 +73,9 @@ class Shapes:
             alike = relation.look()
             if alike is None or not options.captures(relation.schema, relation.table):
                 continue
-            # A schema holds the topic's name, so with schemas no two tables look alike.
-            own = (relation.schema, relation.table) if options.schemas_enable else ()
+            # A schema holds the topic's name, and a table's own column its own rows.
+            apart = options.schemas_enable or options.format == "tables"
+            own = (relation.schema, relation.table) if apart else ()
             plan = plan_look(relation, options) if shaping else None
             look = (alike, own, plan)
             if look not in known:

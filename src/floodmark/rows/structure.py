@@ -83,6 +83,9 @@ class Structure(Protocol):
     def source_type(self, column: int) -> SourceType:
         """Return what JDBC says of a column's type."""
 
+    def comment(self, column: int, options: CommonOptions) -> str:
+        """Return a column's comment if schemas are to have it, else an empty text."""
+
     def default(self, column: int, codec: Codec) -> pa.Array | None:
         """Return a column's default as one raw value; None if it has none.
 

@@ -1,9 +1,9 @@
-"""Typed rows instead of events: ``format=rows``."""
+"""Typed rows instead of events: ``format=rows``, and ``format=tables`` in :mod:`.typed_tables`."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.config.common import CommonOptions
-from floodmark.errors import DecodeError
+from floodmark.errors import ConfigError, DecodeError
 from floodmark.rows.arrays import Mask, valid
 from floodmark.rows.raw_column import RawColumn
 from floodmark.rows.schema_changes import differences, heed, holds
@@ -34,6 +34,34 @@ FIXED = [
     ("unavailable", NAMES),
     ("unrepresentable", NAMES),
 ]
+
+
+def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
+    """Refuse filters that match no table, or more than the format shows.
+
+    Args:
+        options: the source's options.
+        tables: the names of the captured tables; several may have the same.
+
+    Raises:
+        ConfigError: that is so.
+    """
+    counts = Counter(name.casefold() for name in tables)
+    same = [name for name in tables if counts[name.casefold()] > 1]
+    if options.format == "tables" and same:
+        raise ConfigError(
+            f"Option 'format' is 'tables', and Spark takes the names of these tables for one: {', '.join(same[:5])}.",
+            "Capture one of them by table.include.list, and the others in queries of their own.",
+        )
+    if not tables or (len(tables) > 1 and options.format == "rows"):
+        wanted = "exactly one captured table" if options.format == "rows" else "captured tables"
+        found = ", ".join(tables[:5]) or "none"
+        raise ConfigError(
+            f"Option 'format' is '{options.format}', which needs {wanted}; the filters match {len(tables)} ({found}).",
+            "Set table.include.list to one table, or format to tables (a column for each table) or events."
+            if tables
+            else "Correct table.include.list, or create the table before.",
+        )
 
 
 def rows_schema(table: str, row: pa.StructType) -> pa.Schema:
@@ -151,16 +179,19 @@ class RowVersion(TableVersion):
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
-        """Return the columns ``before`` and ``after``, what the latter lacks (of a delete the former), and the key."""
+        """Return the columns of the rows, what the new ones lack (of a delete the old ones), and the key."""
         del operation, source, transaction
         row = before if after is None else after
         return {
-            "before": self._structure(before, rows),
-            "after": self._structure(after, rows),
+            **self._sides(self._structure(before, rows), self._structure(after, rows)),
             "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-2],
             "unrepresentable": pa.repeat(NOTHING, rows) if row is None else row[-1],
             "key": pa.repeat(self._key_names, rows),
         }
+
+    def _sides(self, before: pa.StructArray, after: pa.StructArray) -> dict[str, pa.Array]:
+        """Return the columns that hold old and new rows."""
+        return {"before": before, "after": after}
 
     def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
         if values is None:
@@ -215,16 +246,3 @@ class RowVersion(TableVersion):
         if values.type != field.type:
             values = pc.cast(values, field.type)
         return values, lost
-
-
-@dataclass(frozen=True)
-class RowVersions:
-    """Makes the table versions of ``format=rows``."""
-
-    options: CommonOptions
-    schema: pa.Schema
-    settled: str = ""
-
-    def __call__(self, structure: Structure) -> TableVersion:
-        """Return the version for a structure."""
-        return RowVersion(structure, self.options, self.schema.field("after").type, self.settled)

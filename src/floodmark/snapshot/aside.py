@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
@@ -59,14 +59,17 @@ class TablesAside:
         """Start from what an offset says."""
         self._tables = {table.oid: table for table in tables}
 
-    def prove_any_left(self) -> None:
-        """Refuse to go on if the query's only table is left out, or its first snapshot is.
+    def prove_any_left(self, tables: Collection[str]) -> None:
+        """Refuse to go on if all of the query's tables are left out, or their first snapshots are.
+
+        Args:
+            tables: their names; without any the query has one table, whatever its name.
 
         Raises:
-            NoTableLeftError: it is.
+            NoTableLeftError: they are.
         """
         failures = {table.name: table.error for table in self._tables.values() if table.what in ("log", "initial")}
-        if failures:
+        if failures and failures.keys() >= set(tables):
             raise no_table_left(failures)
 
     def failed(self, table: AsideTable, tries: int) -> bool:

@@ -143,6 +143,8 @@ class SnapshotEngine:
         for index, table in enumerate(state.tables):
             if not table.outcome and not table.pending and index not in partly:
                 table.outcome = "SUCCEEDED"
+                if not table.all_units:
+                    self._tell(self._notifications.in_progress(table.name, names))
                 self._tell(self._notifications.table_completed(table.name, names, table.read))
 
     def usable(self, state: SnapshotState) -> bool:

@@ -76,6 +76,7 @@ class KafkaChannel:
         self._secrets = kafka_secrets(settings)
         self._waiting: dict[int, Signal] = {}
         self._assigned = False
+        self._begin = OFFSET_STORED
         self._caught_up = False
         self._away = False
         self._partitions = 0
@@ -137,16 +138,19 @@ class KafkaChannel:
         return int(offset) if offset.isdecimal() and f"{prefix}:{offset}" == self._receipt(int(offset)) else None
 
     def _assign(self, taken: int | None) -> None:
-        """Begin to read, once, behind what was taken; if nothing was, at the group's offset, else at the beginning."""
+        """Begin to read behind what was taken; if nothing was, at the group's offset, else at the beginning."""
         if not self._assigned:
-            self._consumer.assign([self._at(OFFSET_STORED if taken is None else taken + 1)])
+            if taken is not None:
+                self._begin = taken + 1
+            self._consumer.assign([self._at(self._begin)])
             self._assigned = True
 
     def _at(self, offset: int) -> TopicPartition:
         return TopicPartition(self._topic, PARTITION, offset)
 
     def _look(self, due: bool) -> None:
-        self._assign(None)
+        if due:
+            self._assign(None)
         if due and self._caught_up and not self._partitions:
             self._begin_counting()
         if due or not self._caught_up:
@@ -173,6 +177,9 @@ class KafkaChannel:
                 self._read_up_to = message.offset()
             else:
                 self._tell(error)
+                # Whatever it is, reading may not have begun: the client asks for the group's offset just once, and
+                # gives up if the coordinator moves meanwhile.
+                self._assigned = self._read_up_to is not None
 
     def _receive(self, message: Message) -> None:
         self._away = False

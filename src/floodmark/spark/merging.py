@@ -17,8 +17,32 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
+from floodmark.rows.typed_rows import FIXED
+
 POSITION, DELETED = "_position", "_deleted"
 _HELD = "_held"
+
+
+def changed_tables(batch: DataFrame) -> list[str]:
+    """Return the tables that a micro-batch of a stream with ``format=tables`` has rows of, as ``schema.table``.
+
+    Args:
+        batch: the micro-batch, best persisted, since it is read for this.
+    """
+    names = [name for name in batch.columns if "." in name]
+    found = batch.agg(*(F.max(_quoted(name).isNotNull()).alias(name) for name in names)).first()
+    return [] if found is None else [name for name in names if found[name]]
+
+
+def table_rows(batch: DataFrame, table: str) -> DataFrame:
+    """Return the rows of one table, with the columns that a stream with ``format=rows`` has.
+
+    Args:
+        batch: a stream with ``format=tables``, or a micro-batch of it.
+        table: one of its tables.
+    """
+    fixed = [name for name, _ in FIXED]
+    return batch.select(*fixed, F.inline(_quoted(table)))
 
 
 def merged_rows(batch: DataFrame, key: Sequence[str], target: DataFrame | None = None) -> DataFrame:
@@ -69,9 +93,13 @@ def _events(batch: DataFrame, key: Sequence[str]) -> DataFrame:
     )
 
 
-def _named(name: str) -> Column:
+def _quoted(name: str) -> Column:
     quoted = name.replace("`", "``")
-    return F.col(f"`{quoted}`").alias(name)
+    return F.col(f"`{quoted}`")
+
+
+def _named(name: str) -> Column:
+    return _quoted(name).alias(name)
 
 
 def _value(name: str, key: Sequence[str], before: Column | None) -> Column:

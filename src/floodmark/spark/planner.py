@@ -154,8 +154,8 @@ class Planner:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
-        if self._options.format == "rows" and not end.reads_tables:
-            self._aside.prove_any_left()
+        if self._options.format != "events" and not end.reads_tables:
+            self._aside.prove_any_left(self._row_schema.tables)
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
@@ -356,12 +356,12 @@ class Planner:
         if self._options.format == "events":
             return tasks
         settled = self._row_schema.settled()
-        first = end.snapshot is not None and not end.snapshot.blocking
+        only = self._options.format == "rows" and end.snapshot is not None and not end.snapshot.blocking
         for task in tasks:
             if isinstance(task, LogPartition):
                 task.settled = settled
             elif isinstance(task, ChunkPartition | WindowPartition):
-                task.required = first
+                task.required = only
         return tasks
 
     def commit(self, end: Offset) -> None:

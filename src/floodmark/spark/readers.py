@@ -67,7 +67,7 @@ def output_schema(options: CommonOptions) -> pa.Schema:
 def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
-    from floodmark.rows.typed_rows import RowVersions
+    from floodmark.rows.typed_tables import RowVersions
 
     return RowVersions(options, schema, settled)
 
@@ -84,6 +84,15 @@ def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
 def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a task of a streaming query."""
     keep_modules()
+    batches = _read_partition(options, schema, partition)
+    if options.format != "tables" or isinstance(partition, GapPartition):
+        return batches
+    from floodmark.rows.typed_tables import without_unknown
+
+    return map(without_unknown, batches)
+
+
+def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if isinstance(partition, LogPartition):
         return read_log(options, schema, partition)
     if isinstance(partition, WindowPartition):

@@ -1,20 +1,21 @@
-"""Whether the table of a query of typed rows still has the columns that the query was made with."""
+"""Whether the tables of a query of typed rows still have the columns that the query was made with."""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import pyarrow as pa
 
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.base import Connector
-from floodmark.rows.schema_changes import differences, heed
-from floodmark.rows.typed_rows import TABLE
+from floodmark.rows.typed_tables import prove_same, row_types
 from floodmark.spark.readers import output_schema
 
 
 class RowSchema:
-    """Finds the place in the log from which on the table must have the query's columns.
+    """Finds the place in the log from which on the tables must have the query's columns.
 
-    The log up to there may hold rows of earlier versions of the table: of those, the query's columns are the latest
+    The log up to there may hold rows of earlier versions of a table: of those, the query's columns are the latest
     form. What comes behind and differs is a change that the query's rows don't show.
 
     Args:
@@ -29,23 +30,23 @@ class RowSchema:
         self._connector = connector
         self._settled: str | None = None
 
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The names of the query's tables; of ``format=rows`` none is known."""
+        return frozenset() if self._options.format == "rows" else frozenset(row_types(self._options, self._schema))
+
     def settled(self) -> str:
-        """Return a position up to which all versions of the table lead to the query's columns.
+        """Return a position up to which all versions of the tables lead to the query's columns.
 
         Raises:
-            SchemaChangeError: the table has other columns by now, and ``schema.changes`` is ``fail``.
+            SchemaChangeError: a table has other columns by now, or is new, and ``schema.changes`` is ``fail``.
         """
         if self._settled is None:
             self._settled = self._settle()
         return self._settled
 
     def _settle(self) -> str:
-        # In this order: what alters the table after it was looked at lies behind the position.
+        # In this order: what alters a table after it was looked at lies behind the position.
         position = self._connector.current_position()
-        now = output_schema(self._options)
-        found = differences(
-            {field.name: field.type for field in now.field("after").type}, self._schema.field("after").type
-        )
-        if found:
-            heed(self._options, now.metadata[TABLE].decode(), found, "since the DataFrame was loaded")
+        prove_same(self._options, self._schema, output_schema(self._options))
         return position

@@ -149,6 +149,70 @@ TOLD_STATEMENTS = (
     "UPDATE p SET id = 102 WHERE id = 101",
 )
 
+ARRAY_TYPES = (
+    "varchar(7)[]",
+    "varchar[]",
+    "char(3)[]",
+    "text[]",
+    "numeric(6,2)[]",
+    "numeric(8)[]",
+    "numeric[]",
+    "int4[]",
+    "int8[]",
+    "int2[]",
+    "bool[]",
+    "float4[]",
+    "float8[]",
+    "date[]",
+    "time(3)[]",
+    "timestamp(3)[]",
+    "timestamptz[]",
+    "timestamptz(0)[]",
+    "uuid[]",
+    "bytea[]",
+    "jsonb[]",
+    "mood[]",
+)
+ARRAY_NAMES = tuple(f"a{number}" for number in range(len(ARRAY_TYPES)))
+ARRAYS_TOLD_SETUP = (
+    MOOD,
+    "CREATE DOMAIN few AS varchar(9)[]",
+    "CREATE TABLE arrays (id integer PRIMARY KEY, "
+    + ", ".join(f"{name} {kind}" for name, kind in zip(ARRAY_NAMES, ARRAY_TYPES, strict=True))
+    + ", a_domain few, a_default varchar(5)[] DEFAULT '{x}')",
+    "INSERT INTO arrays (id, a0, a4) VALUES (1, '{ab}', '{1.5}')",
+)
+ARRAYS_TOLD_STATEMENTS = (
+    "INSERT INTO arrays (id, a0, a4) VALUES (2, '{ab}', '{1.5}')",
+    "ALTER TABLE arrays ALTER a0 TYPE varchar(9)[], ADD later numeric(5,1)[]",
+    "INSERT INTO arrays (id, a0, later) VALUES (3, '{ab}', '{1.5}')",
+)
+COMMENTS_SETUP = (
+    "CREATE TABLE noted (id integer PRIMARY KEY, a varchar(5), b integer DEFAULT 4, c text[])",
+    "CREATE TABLE plain (id integer PRIMARY KEY, a text)",
+    "COMMENT ON TABLE noted IS 'its comment'",
+    "COMMENT ON COLUMN noted.id IS 'the key'",
+    "COMMENT ON COLUMN noted.a IS 'it has \"marks\" and é'",
+    "COMMENT ON COLUMN noted.c IS ''",
+    "INSERT INTO noted VALUES (1, 'a', 1, '{x}')",
+    "INSERT INTO plain VALUES (1, 'a')",
+)
+COMMENTS_STATEMENTS = (
+    "INSERT INTO noted VALUES (2, 'a', 1, '{x}')",
+    "UPDATE noted SET id = 3 WHERE id = 2",
+    "INSERT INTO plain VALUES (2, 'a')",
+)
+UNLOGGED_SETUP = (
+    "CREATE UNLOGGED TABLE brief (id integer PRIMARY KEY, a text)",
+    "CREATE TABLE kept (id integer PRIMARY KEY, a text)",
+    "INSERT INTO brief VALUES (1, 'a'), (2, 'b')",
+    "INSERT INTO kept VALUES (1, 'a')",
+)
+UNLOGGED_STATEMENTS = (
+    "INSERT INTO brief VALUES (3, 'c')",
+    "INSERT INTO kept VALUES (2, 'b')",
+)
+
 IDENTITY_SETUP = (
     "CREATE TABLE one (id integer PRIMARY KEY, a text, b integer NOT NULL)",
     "CREATE TABLE two (id integer PRIMARY KEY, a text, b integer NOT NULL)",
@@ -199,6 +263,21 @@ CASES = (
         {"datatype.propagate.source.type": r".*\.VARCHAR,public\.scalars\.FLOAT4,.*\.mood"},
         schemas=True,
     ),
+    Case(
+        "propagate_arrays",
+        ARRAYS_TOLD_SETUP,
+        ARRAYS_TOLD_STATEMENTS,
+        {"column.propagate.source.type": ".*"},
+        schemas=True,
+    ),
+    Case(
+        "propagate_comments",
+        COMMENTS_SETUP,
+        COMMENTS_STATEMENTS,
+        {"include.schema.comments": "true", "column.propagate.source.type": r".*\.(id|a|c)"},
+        schemas=True,
+    ),
+    Case("unlogged", UNLOGGED_SETUP, UNLOGGED_STATEMENTS),
     Case("key_large", LARGE_KEY_SETUP, LARGE_KEY_STATEMENTS),
     Case(
         "identity_autoset",

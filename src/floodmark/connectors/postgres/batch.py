@@ -19,7 +19,7 @@ from floodmark.connectors.conditions import Condition
 from floodmark.connectors.postgres.conditions import SqlCondition, to_sql
 from floodmark.connectors.postgres.holder import HeldSnapshot, announce_reader
 from floodmark.connectors.postgres.rows.relation import Relation
-from floodmark.connectors.postgres.rows.table_rows import keyless_relation, row_fields
+from floodmark.connectors.postgres.rows.table_rows import keyless_relations, row_fields
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, quote
 from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect, connection, run, server_version
 from floodmark.connectors.postgres.snapshot import chunks
@@ -42,13 +42,13 @@ def table_schema(options: PostgresBatchOptions) -> pa.Schema:
         ConfigError: the filters match no table, or more than one.
     """
     with connection(options) as conn:
-        return pa.schema(row_fields(keyless_relation(conn, _table(conn, options), options), options))
+        return pa.schema(row_fields(keyless_relations(conn, [_table(conn, options)], options)[0], options))
 
 
 def sql_conditions(options: PostgresBatchOptions, conditions: Sequence[Condition | None]) -> list[SqlCondition | None]:
     """Return what the server can decide of conditions, in their order; None for what it can't."""
     with connection(options) as conn:
-        relation = keyless_relation(conn, _table(conn, options), options)
+        relation = keyless_relations(conn, [_table(conn, options)], options)[0]
         utf8 = conn.info.parameter_status("server_encoding") == "UTF8"
     return [None if one is None else to_sql(one, relation, options, utf8) for one in conditions]
 
@@ -141,7 +141,7 @@ def _chunks(
     if not chunks.import_snapshot(conn, token):
         raise SourceStateError("The snapshot of a batch read was lost while its tasks were planned.", AGAIN)
     table = _table(conn, options)
-    relation = _selected(keyless_relation(conn, table, options), schema, options)
+    relation = _selected(keyless_relations(conn, [table], options)[0], schema, options)
     if options.batch_where:
         _check_where(conn, table, options.batch_where)
         # The line break ends a comment.

@@ -60,6 +60,17 @@ NAME_CHANGES = (
     "UPDATE `Mixed` SET `Id` = 2",
 )
 
+NOTED = (
+    "CREATE TABLE noted (id int PRIMARY KEY COMMENT 'the key', a varchar(5) COMMENT 'it has \"marks\" and é', "
+    "b int DEFAULT 4, c decimal(6,2) COMMENT '') COMMENT 'its comment'",
+    "INSERT INTO noted VALUES (1, 'a', 1, 1.5)",
+)
+NOTED_CHANGES = (
+    "INSERT INTO noted VALUES (2, 'a', 1, 1.5)",
+    "ALTER TABLE noted ADD d int COMMENT 'later'",
+    "INSERT INTO noted VALUES (3, 'a', 1, 1.5, 7)",
+)
+
 
 def columns(name: str, options: dict[str, str], schemas: bool = False) -> tuple[Case, ...]:
     return both(name, COLUMNS, CHANGES, options, schemas)
@@ -76,6 +87,17 @@ CASES: tuple[Case, ...] = (
     *columns("propagate_columns", {"column.propagate.source.type": r".*\.cols\..*"}, schemas=True),
     *columns(
         "propagate_types", {"datatype.propagate.source.type": r".*\.(VARCHAR|INT UNSIGNED|DECIMAL)"}, schemas=True
+    ),
+    *both(
+        "propagate_comments",
+        NOTED,
+        NOTED_CHANGES,
+        {
+            "include.schema.changes": "true",
+            "include.schema.comments": "true",
+            "column.propagate.source.type": r".*\.(id|a|c|d)",
+        },
+        schemas=True,
     ),
     *both("defaults", DEFAULTS, DEFAULT_CHANGES, schemas=True),
     *both(

@@ -146,6 +146,20 @@ OUTSIDE_LATER = (
     "DROP DATABASE not_captured",
 )
 
+PARTITIONED = (
+    "CREATE TABLE parts (id int PRIMARY KEY, v int) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (10), "
+    "PARTITION b VALUES LESS THAN MAXVALUE)",
+    "CREATE TABLE hashed (id int PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 3",
+    "INSERT INTO parts VALUES (1, 1), (20, 2)",
+)
+PARTITIONED_LATER = (
+    "INSERT INTO parts VALUES (2, 1)",
+    "CREATE TABLE later (id int PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 2",
+    "INSERT INTO later VALUES (1)",
+    "ALTER TABLE parts ADD w int",
+    "INSERT INTO parts VALUES (3, 1, 1)",
+)
+
 CASES: tuple[Case, ...] = (
     *both("ddl_altered", SETUP, ALTERED, CHANGES),
     *both("ddl_altered_schemas", SETUP, ALTERED, schemas=True),
@@ -164,6 +178,7 @@ CASES: tuple[Case, ...] = (
             "schema.history.internal.store.only.captured.tables.ddl": "true",
         },
     ),
+    *both("ddl_partitioned", PARTITIONED, PARTITIONED_LATER, CHANGES),
     *both("ddl_generated", GENERATED, GENERATED_LATER, CHANGES),
     *both("ddl_invisible", INVISIBLE, INVISIBLE_LATER, CHANGES),
     *both(

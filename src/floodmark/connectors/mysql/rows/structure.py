@@ -85,11 +85,14 @@ class TableStructure:
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""
         assert isinstance(options, BinlogOptions)
-        one = self.columns[column]
-        codec = codec_for(one, options)
-        if options.tells_comments and one.comment:
-            return replace(codec, schema={**codec.schema, "doc": one.comment})
-        return codec
+        codec = codec_for(self.columns[column], options)
+        comment = self.comment(column, options)
+        return replace(codec, schema={**codec.schema, "doc": comment}) if comment else codec
+
+    def comment(self, column: int, options: CommonOptions) -> str:
+        """Return a column's comment if schemas are to have it, else an empty text."""
+        assert isinstance(options, BinlogOptions)
+        return (self.columns[column].comment or "") if options.tells_comments else ""
 
     def source_type(self, column: int) -> SourceType:
         """Return what JDBC says of a column's type."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from floodmark.connectors.mysql.position import FILE_HEADER_BYTES, Position
 from floodmark.connectors.mysql.server.connection import Connection, run
 from floodmark.errors import LogGoneError, SourceStateError
+from floodmark.log import get_logger
+
+log = get_logger(__name__)
 
 STATUS_VERSION = 80200
 """From this version on MySQL calls it SHOW BINARY LOG STATUS; the old name is gone in 8.4."""
@@ -114,8 +117,8 @@ def end_with_gtids(conn: Connection, flavor: str, version: int) -> LogEnd:
     """Return an end of the binlog with the GTIDs of just what lies before it.
 
     ``log_end`` asks for them separately: MariaDB's may be of what comes behind the end, and MySQL's may lack what is
-    being committed. Where such a query goes on at another server, a transaction would be left out, or come again. On a
-    server of MySQL that commits without a pause nothing better is known than ``log_end``.
+    being committed. Where such a query goes on at another server, a transaction would be left out, or come again. A
+    server of MySQL that commits without a pause is asked to begin a new file, which begins with its GTIDs.
     """
     if flavor == "mariadb":
         end = log_end(conn, flavor, version)
@@ -131,8 +134,29 @@ def end_with_gtids(conn: Connection, flavor: str, version: int) -> LogEnd:
         if after is not None and (after.file, after.offset) == (before.file, before.offset):
             return after
         if time.monotonic() > until:
-            return before
+            break
         time.sleep(PAUSE_S)
+    try:
+        return _begin_of_new_file(conn, flavor, version)
+    except SourceStateError as exc:
+        log.warning(
+            "gtids_may_lack_a_transaction",
+            reason=f"transactions end all the time, and no new binlog file could be begun: {exc}",
+            effect="if the query goes on at another server, a transaction of now may come again there",
+            cure="GRANT RELOAD ON *.* to the account and start with a new checkpoint",
+        )
+        return before
+
+
+def _begin_of_new_file(conn: Connection, flavor: str, version: int) -> LogEnd:
+    """Let MySQL begin a new binlog file; return where its events begin."""
+    run(conn, "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS", "beginning a new binlog file")
+    end = log_end(conn, flavor, version)
+    doing = "the begin of the binlog file"
+    for _, _, kind, _, offset, info in run(conn, f"SHOW BINLOG EVENTS IN '{end.name}' LIMIT 2", doing):
+        if kind == "Previous_gtids":
+            return replace(end, offset=int(offset), gtids=str(info).replace("\n", ""))
+    raise SourceStateError(f"The binlog file {end.name} does not begin with the GTIDs before it.")
 
 
 def gtids_before(conn: Connection, place: LogEnd) -> str:

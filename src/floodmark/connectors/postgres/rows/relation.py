@@ -105,6 +105,11 @@ class Relation:
         one = self.columns[column]
         return source_type(one.type_oid, one.modifier, self.types)
 
+    def comment(self, column: int, options: CommonOptions) -> str:
+        """Return an empty text: Debezium has no comments of PostgreSQL's columns."""
+        del column, options
+        return ""
+
     def default(self, column: int, codec: Codec) -> pa.Array | None:
         """Return a column's default as the server would print it; None if it has none."""
         one = self.columns[column]

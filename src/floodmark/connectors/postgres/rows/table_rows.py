@@ -1,6 +1,9 @@
-"""Typed rows instead of events: ``format=rows``."""
+"""The columns of typed rows."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psycopg
 import pyarrow as pa
@@ -12,34 +15,40 @@ from floodmark.connectors.postgres.server.catalog import Table, stored_tables, s
 from floodmark.connectors.postgres.server.connection import connection
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.types.type_info import type_from_list
-from floodmark.errors import ConfigError
 from floodmark.rows.column_plan import shown_codec
-from floodmark.rows.typed_rows import rows_schema
+from floodmark.rows.typed_rows import prove_shown
+from floodmark.rows.typed_tables import typed_schema
 
 
 def row_schema(options: PostgresOptions) -> pa.Schema:
-    """Return the columns of ``format=rows``, from the captured table as it is now.
+    """Return the columns of ``format=rows`` or ``tables``, from the captured tables as they are now.
 
     Raises:
-        ConfigError: the filters match no table, or more than one.
+        ConfigError: the filters match no table, or more than one where one is wanted.
     """
     with connection(options) as conn:
         tables = list(dict.fromkeys(published for _, published in stored_tables(conn, options)))
-        if len(tables) != 1:
-            found = ", ".join(table.full_name for table in tables[:5]) or "none"
-            raise ConfigError(
-                f"Option 'format' is 'rows', which needs exactly one captured table; the filters match {len(tables)} "
-                f"({found}).",
-                "Set table.include.list to one table, or format to events.",
-            )
-        row = pa.struct(row_fields(keyless_relation(conn, tables[0], options), options))
-    return rows_schema(tables[0].full_name, row)
+        prove_shown(options, [table.full_name for table in tables])
+        relations = keyless_relations(conn, tables, options)
+    rows = {
+        table.full_name: pa.struct(row_fields(relation, options))
+        for table, relation in zip(tables, relations, strict=True)
+    }
+    return typed_schema(options, rows)
 
 
-def keyless_relation(conn: psycopg.Connection[TupleRow], table: Table, options: PostgresOptions) -> Relation:
-    """Return a table's captured columns as they are now, without key and identity: rows have neither."""
-    listed = chunks.describe_tables(conn, [table.oid], options.publication_name)[table.oid]
-    known = structures(conn, {table.oid: {int(column[1]) for column in listed}})[table.oid]
+def keyless_relations(
+    conn: psycopg.Connection[TupleRow], tables: Sequence[Table], options: PostgresOptions
+) -> list[Relation]:
+    """Return the captured columns of tables as they are now, without key and identity: rows have neither."""
+    listed = chunks.describe_tables(conn, [table.oid for table in tables], options.publication_name)
+    known = structures(conn, {oid: {int(column[1]) for column in columns} for oid, columns in listed.items()})
+    return [_relation(table, listed[table.oid], known[table.oid], options) for table in tables]
+
+
+def _relation(
+    table: Table, listed: Sequence[tuple[Any, ...]], known: Mapping[str, Any], options: PostgresOptions
+) -> Relation:
     types = {int(number): type_from_list(info) for number, info in known["types"].items()}
     columns = tuple(
         Column(name, kind, modifier, False, not required)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import psycopg
 
-from floodmark.connectors.postgres.types.registry import below_domains
+from floodmark.connectors.postgres.types.registry import ELEMENTS, below_domains
 from floodmark.connectors.postgres.types.type_info import TypeInfo
 from floodmark.rows.structure import SourceType
 
@@ -29,7 +29,7 @@ _MICROS = 6
 
 
 def source_type(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> SourceType:
-    """Return what JDBC says of a column's type; the name of an array's begins with ``_``.
+    """Return what JDBC says of a column's type; an array's has a ``_`` before its name, and its elements' length.
 
     Args:
         type_oid: the type.
@@ -39,7 +39,8 @@ def source_type(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> 
     base, below = below_domains(type_oid, modifier, types)
     info = types.get(base)
     text = base in TEXTS or (info is not None and info.kind == "e")
-    return SourceType(_name(type_oid, types), _length(base, below), _scale(base, below), text)
+    one = ELEMENTS.get(base, base)
+    return SourceType(_name(type_oid, types), _length(one, below), _scale(one, below), text)
 
 
 def _name(type_oid: int, types: Mapping[int, TypeInfo]) -> str:
