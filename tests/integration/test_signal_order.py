@@ -50,8 +50,9 @@ class Sender:
         }
 
     def send(self, channel: str, kind: str) -> int:
-        """Send a signal; return the time just before, in milliseconds."""
-        before = time.time_ns() // 1_000_000
+        """Send a signal; return a time before it, in milliseconds, which is after the signal that was sent before."""
+        # A file system's clock may be behind this one.
+        before = time.time_ns() // 1_000_000 - round(GAP_S * 500)
         content = {"id": f"{kind} by {channel}", "type": kind, "data": {}}
         if channel == "source":
             signal(self._source, kind)

@@ -122,7 +122,15 @@ class MysqlServer:
         self._process: subprocess.Popen[bytes] | None = None
         directory = shlex.quote(str(self.directory))
         self._guard = Guard(f"cd {directory} && {{ kill -9 $(cat pid); rm -rf {directory}; }}")
-        own = {"port": str(self.port), "server_id": str(self.port), "socket": str(self.directory / "socket")}
+        # A server that starts removes what another one keeps in a directory for temporary files that both use.
+        temporary = self.directory / "tmp"
+        temporary.mkdir()
+        own = {
+            "port": str(self.port),
+            "server_id": str(self.port),
+            "socket": str(self.directory / "socket"),
+            "tmpdir": str(temporary),
+        }
         self.settings = {**SETTINGS, **OWN_SETTINGS[flavor], **own, **settings}
 
     def __enter__(self) -> MysqlServer:
