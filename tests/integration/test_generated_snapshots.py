@@ -25,6 +25,7 @@ from floodmark.embedded import EmbeddedPostgres
 from floodmark.snapshot import reconcile
 from floodmark.snapshot.reconcile import Reconciled, Touches
 from floodmark.spark import planner
+from floodmark.spark.captured import CapturedLog
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower
@@ -93,8 +94,14 @@ class Laboratory:
         while not ended or self._running(self.query.offset):
             rows = self.query.step()
             ended = ended or any(row["table"] == "signals" and '"type":"log"' in row["value"] for row in rows)
-            follower.apply(rows, sessions)
+            self._apply(follower, rows, sessions, self.query.offset)
         follower.check(sessions)
+
+    @staticmethod
+    def _apply(follower: Follower, rows: list[dict[str, Any]], sessions: Sessions, end: dict[str, Any]) -> None:
+        follower.apply(rows, sessions)
+        # Of a second lane no signal tells. It may begin late: a read point waits for what commits meanwhile.
+        follower.begun = follower.begun or bool((end["lane"] or {}).get("position"))
 
     def ask(self, table: str) -> None:
         """Ask for a snapshot of a table; a second lane begins by itself, since the table is new."""
@@ -121,9 +128,7 @@ class Laboratory:
             if crash == "read, not delivered":
                 self._die()
                 rows = self._read(end)
-            follower.apply(rows, sessions)
-            # Of a second lane no signal tells.
-            follower.begun = follower.begun or bool((end["lane"] or {}).get("position"))
+            self._apply(follower, rows, sessions, end)
             self.query.offset = end
             if crash == "delivered":
                 self._die()
@@ -257,6 +262,17 @@ def test_convergence_and_no_time_travel_by_a_second_lane(
     lanes: Laboratory, kind: KeyKind, present: list[int], script: list[Step], crashes: dict[int, str]
 ) -> None:
     lanes.run(kind, present, script, crashes)
+
+
+def test_a_second_lane_that_begins_after_all_changes(lanes: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
+    reach, late = CapturedLog.reach_fresh_point, itertools.count()
+
+    def reached(log: CapturedLog, after: str, rows: int | None) -> tuple[str, Any]:
+        return (log.wait_briefly(after, rows, 0.0), None) if next(late) < 40 else reach(log, after, rows)
+
+    monkeypatch.setattr(CapturedLog, "reach_fresh_point", reached)
+    lanes.run(KINDS[0], [0, 1], [(0, "update", 0, 0)], {1: "planned, not kept"})
+    assert next(late) > 40
 
 
 def where_the_log_ends(commits: CommitLog, visible: Any, doubtful: Any, after: int, upto: int) -> int:
