@@ -38,32 +38,52 @@ def statements(name: str) -> list[str]:
 
 def comparable(table: Table, server: Server) -> Table:
     """Return a structure without what information_schema doesn't tell, or tells in its own words."""
-    columns = tuple(_comparable_column(column, server) for column in table.columns)
+    columns = tuple(
+        _comparable_column(
+            column, server, untold=not server.mariadb and (column.name in table.key or _is_large(column))
+        )
+        for column in table.columns
+    )
     # It gives lengths to parts of indexes that are no keys, too, such as 32 to those over geometries.
-    plain = (replace(index, partial=index.partial and index.unique, made=False) for index in table.indexes)
-    indexes = tuple(sorted(plain, key=_order))
-    return replace(table, columns=columns, indexes=indexes)
+    plain = (replace(index, lengths=index.lengths if index.unique else (), made=False) for index in table.indexes)
+    # Their order matters for the key alone, which is compared, too.
+    indexes = tuple(sorted(plain, key=lambda index: index.name.lower()))
+    key = table.key
+    candidates = sorted(index.columns for index in indexes if _may_be_key(index, table))
+    if server.mariadb and not table.primary and key in candidates:
+        # Which of them comes first depends on what MariaDB made of the table before (docs/limits.md).
+        key = candidates[0]
+    return replace(table, columns=columns, indexes=indexes, key=key)
 
 
-def _order(index: Index) -> tuple[bool, bool, str]:
-    """Sort what may be the key before the rest, of which the order doesn't matter."""
-    candidate = index.unique and "" not in index.columns
-    return not index.primary, not candidate, "" if candidate else index.name
+def _may_be_key(index: Index, table: Table) -> bool:
+    required = {column.name for column in table.columns if not column.optional}
+    return index.unique and required.issuperset(index.columns)
 
 
-def _comparable_column(column: Column, server: Server) -> Column:
-    length, default = column.length, column.default
+def _is_large(column: Column) -> bool:
+    return column.type.endswith(("text", "blob")) or column.type in ("json", "geometry")
+
+
+def _comparable_column(column: Column, server: Server, untold: bool) -> Column:
+    """Return a column without what information_schema doesn't tell.
+
+    Args:
+        untold: whether it may leave out an expression that is the default.
+    """
+    length, default, kind = column.length, column.default, column.default_kind
     flag = column.type == "tinyint" and length == 1 and not column.unsigned
     usual = (column.type, length) in (("char", 1), ("binary", 1), ("vector", 2048))
     if usual or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
+        kind = "none" if untold else kind
     if column.type == "float" and column.default_kind == "literal" and column.scale is None:
         # It is printed with fewer digits than it has.
         default = f"{float(column.default or 0):.5e}"
     scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
-    return replace(column, length=length, scale=scale, default=default, declared=None, written=None)
+    return replace(column, length=length, scale=scale, default=default, default_kind=kind, declared=None, written=None)
 
 
 class Follower:

@@ -32,6 +32,7 @@ TEXTS = (
     "(concat('p', 'q'))",
 )
 DATES = ("'2020-01-02'", "'2020/1/2'", "20200102", "'20200102'", "'20-1-2'", "'2020-01-02 10:11:12'", "'2020.01.02'")
+WITH_OFFSETS = ("'2020-01-02 03:04:05+05:00'", "'2020-1-2 23:04:05.678-05:30'", "'2020-12-31 23:30:00-00:30'")
 MOMENTS = (
     *(
         "'2020-01-02 03:04:05'",
@@ -41,8 +42,9 @@ MOMENTS = (
         "'2020-01-02T03:04:05'",
     ),
     *("CURRENT_TIMESTAMP", "NOW()", "LOCALTIME", "20200102030405.6"),
+    *WITH_OFFSETS,
 )
-HOURS = ("'10:11:12'", "'10:11:12.5'", "'1 2:3:4'", "101112", "'-1:2:3'", "'5'", "'23:59:59.96'")
+HOURS = ("'10:11:12'", "'10:11:12.5'", "'1 2:3:4'", "101112", "'-1:2:3'", "'5'", "'23:59:59.96'", *WITH_OFFSETS)
 LABELS = ("'x'", "'Y'", "'y'", "'z '")
 SIZED: dict[str, tuple[str, ...]] = {
     "TINYINT": NUMBERS,
@@ -64,7 +66,7 @@ SIZED: dict[str, tuple[str, ...]] = {
     "BIT": ("0", "b'1'", "TRUE"),
     "BIT(9)": ("5", "b'101'", "0x1f", "2.5"),
     "YEAR": ("2020", "'99'", "0", "'0'", "70"),
-    "DATE": DATES,
+    "DATE": (*DATES, *WITH_OFFSETS),
     "DATETIME": MOMENTS,
     "TIMESTAMP": MOMENTS,
     "TIME": HOURS,
@@ -210,7 +212,10 @@ class RandomDdl:
 
     def _parts(self, columns: Sequence[str]) -> str:
         chosen = self._chance.sample(list(columns), min(len(columns), self._chance.choice((1, 1, 1, 2, 3))))
-        parts = [part + self._chance.choice(("", "", "", " DESC", " ASC")) for part in chosen]
+        lengths = ("(1)", "(3)", "(8)", "(300)") if self._one_in(4) else ("",)
+        parts = [
+            part + self._chance.choice(lengths) + self._chance.choice(("", "", "", " DESC", " ASC")) for part in chosen
+        ]
         if not self._mariadb and self._one_in(6):
             parts[self._chance.randrange(len(parts))] = f"(({chosen[0]}) IS NULL)"
         return f"({', '.join(parts)})"

@@ -224,3 +224,36 @@ def test_a_default_is_converted_to_bytes_with_its_column() -> None:
 def test_a_number_that_is_too_long_for_its_column_is_cut_on_mariadb() -> None:
     texts = ("CREATE TABLE t (a CHAR)", "ALTER TABLE t ALTER a SET DEFAULT 1e2")
     assert table(*texts, server=MARIADB).columns[0].default == "1"
+
+
+@pytest.mark.parametrize(
+    ("before", "charset", "defined", "type_"),
+    [
+        ("INT", "utf8mb4", "MEDIUMTEXT", "tinytext"),
+        ("VARCHAR(63)", "utf8mb4", "TEXT", "tinytext"),
+        ("VARCHAR(64)", "utf8mb4", "TEXT CHARSET latin1", "text"),
+        ("VARCHAR(300)", "latin2", "TINYTEXT", "text"),
+        ("VARCHAR(20000)", "utf8mb4", "BLOB", "blob"),
+        ("TEXT", "utf8mb4", "TEXT", "mediumtext"),
+        ("TEXT CHARSET utf8mb4", "utf8mb4", "TEXT", "text"),
+        ("MEDIUMBLOB", "latin2", "TEXT", "mediumtext"),
+        ("TINYTEXT", "utf8mb4", "BLOB", "tinyblob"),
+        ("JSON", "latin2", "TEXT", "longtext"),
+        ("SET('a','b')", "latin2", "TEXT", "tinytext"),
+        ("INT", "utf8mb4", "TEXT(70000)", "mediumtext"),
+    ],
+)
+def test_a_text_that_is_defined_while_the_table_is_converted_has_room_for_what_was_there(
+    before: str, charset: str, defined: str, type_: str
+) -> None:
+    created = f"CREATE TABLE t (a {before}) CHARSET latin1"
+    altered = f"ALTER TABLE t CONVERT TO CHARACTER SET {charset}, MODIFY a {defined}"
+    assert table(created, altered).columns[0].type == type_
+    named = defined.split()[0].split("(")[0].lower()
+    expected = named if "(" not in defined else type_
+    assert table(created, altered, server=MARIADB).columns[0].type == expected
+
+
+def test_the_default_collation_is_that_of_the_character_set_chosen_before() -> None:
+    found = table("CREATE TABLE t (a INT) COLLATE utf8mb4_bin COLLATE DEFAULT", server=MARIADB)
+    assert (found.charset, found.collation) == ("utf8mb4", "utf8mb4_general_ci")

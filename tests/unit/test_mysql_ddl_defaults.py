@@ -131,3 +131,39 @@ def test_the_schema_change_topic_tells_a_default_as_it_was_written() -> None:
     found = column("DATE DEFAULT '2020/01/02'")
     assert (found.default, found.written) == ("2020-01-02", "2020/01/02")
     assert described_column(found, 1)["defaultValueExpression"] == "2020/01/02"
+
+
+@pytest.mark.parametrize(
+    ("definition", "kept"),
+    [
+        ("DATETIME DEFAULT '2020-01-02 03:04:05+05:00'", "2020-01-02 00:04:05"),
+        ("DATETIME(2) DEFAULT '20/1/2 03:04:05.678-05:30'", "2020-01-02 10:34:05.68"),
+        ("DATE DEFAULT '2020-01-02 23:04:05-05:00'", "2020-01-03"),
+        ("TIME DEFAULT '2020-01-02 23:04:05.6-05:30'", "06:34:06"),
+        ("DATETIME DEFAULT '2020-01-02 23:04:05.6-05:30'", "2020-01-02 23:04:06"),
+        ("DATETIME DEFAULT '2020-01-02+05:00'", "2020-01-02 05:00:00"),
+        ("VARCHAR(40) DEFAULT '2020-01-02 03:04:05+05:00'", "2020-01-02 03:04:05+05:00"),
+    ],
+)
+def test_a_time_with_an_offset_is_kept_in_the_time_zone_of_the_session(definition: str, kept: str) -> None:
+    assert column(definition, session=Session("db", time_zone="+02:00")).default == kept
+
+
+@pytest.mark.parametrize(
+    ("session", "server", "kept"),
+    [
+        ("SYSTEM", "UTC", "2020-07-01 22:04:05"),
+        ("SYSTEM", "CEST?", "2020-07-02 03:04:05+05:00"),
+        ("Europe/Berlin", "UTC", "2020-07-02 00:04:05"),
+        ("-05:30", "UTC", "2020-07-01 16:34:05"),
+        ("../etc/passwd", "UTC", "2020-07-02 03:04:05+05:00"),
+    ],
+)
+def test_time_zones_of_sessions(session: str, server: str, kept: str) -> None:
+    text = "DATETIME DEFAULT '2020-07-02 03:04:05+05:00'"
+    assert column(text, Server(time_zone=server), Session("db", time_zone=session)).default == kept
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0"])
+def test_zero_has_no_sign_in_texts(text: str) -> None:
+    assert column(f"VARCHAR(9) DEFAULT {text}").default == text[1:]

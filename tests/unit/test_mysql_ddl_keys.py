@@ -252,3 +252,43 @@ def test_a_table_like_another_has_its_indexes_sorted() -> None:
     )
     assert table(*texts[:2], server=MARIADB).key == ("a",)
     assert table(*texts, server=MARIADB).key == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("texts", "lengths"),
+    [
+        (("CREATE TABLE t (a CHAR(5), b TEXT, UNIQUE u (a(3), b(8)))",), (3, 8)),
+        (("CREATE TABLE t (a CHAR(5), UNIQUE u (a(5)))",), ()),
+        (("CREATE TABLE t (a CHAR, UNIQUE u (a(1)))",), ()),
+        (("CREATE TABLE t (a CHAR(5), UNIQUE u (a(3)))", "ALTER TABLE t MODIFY a CHAR(9)"), (3,)),
+        (("CREATE TABLE t (a CHAR(5), UNIQUE u (a(3)))", "ALTER TABLE t MODIFY a CHAR(2)"), ()),
+        (("CREATE TABLE t (a CHAR(5), UNIQUE u (a(3)))", "ALTER TABLE t MODIFY a DATE"), ()),
+        (("CREATE TABLE t (a CHAR(5), b CHAR(5), UNIQUE u (a(3), b(2)))", "ALTER TABLE t DROP a"), (2,)),
+        (("CREATE TABLE t (a CHAR(5), b INT, UNIQUE u (a, b))", "ALTER TABLE t DROP a, ADD a TEXT"), (5, 0)),
+    ],
+)
+def test_how_much_of_a_value_an_index_holds(texts: tuple[str, ...], lengths: tuple[int, ...]) -> None:
+    (index,) = table(*texts).indexes
+    assert index.lengths == lengths
+
+
+def test_an_index_of_beginnings_comes_behind_one_of_whole_values() -> None:
+    created = "CREATE TABLE t (a CHAR(5) NOT NULL, b CHAR(5) NOT NULL, UNIQUE (a(3)), UNIQUE (b))"
+    assert table(created).key == ("b",)
+
+
+def test_an_index_that_replaces_the_same_one_keeps_its_place() -> None:
+    found = table(
+        "CREATE TABLE t (a INT, b INT, UNIQUE u (a), UNIQUE v (b))",
+        "CREATE OR REPLACE UNIQUE INDEX u ON t (a)",
+        server=MARIADB,
+    )
+    assert list(indexes(found)) == ["u", "v"]
+
+
+def test_a_primary_column_that_is_there_already_cannot_be_null() -> None:
+    found = table(
+        "CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t ADD COLUMN IF NOT EXISTS b INT NULL KEY", server=MARIADB
+    )
+    assert [column.optional for column in found.columns] == [False, False]
+    assert found.key == ("a",)

@@ -78,6 +78,7 @@ class Query:
         flags: the session's ``flags2``; None if they aren't said.
         tentative: whether it says only that an ALTER TABLE begins, or failed (MariaDB).
         databases: those with tables that it may change; None if they aren't said (MariaDB, or too many).
+        time_zone: the session's, as ``SET time_zone`` takes it; None if the statement doesn't depend on it.
     """
 
     sql: str
@@ -93,6 +94,7 @@ class Query:
     flags: int | None = None
     tentative: bool = False
     databases: frozenset[str] | None = None
+    time_zone: str | None = None
 
     @property
     def starts(self) -> bool:
@@ -126,6 +128,11 @@ class _Variables:
     def number(self, key: int, at: int = 0, size: int | None = None) -> int | None:
         value = self.values.get(key)
         return None if value is None else int.from_bytes(value[at : None if size is None else at + size], "little")
+
+    def text(self, key: int) -> str | None:
+        """Return a value that is a text behind its length."""
+        value = self.values.get(key)
+        return None if value is None else value[1:].decode("latin-1")
 
 
 def parse_query(event: bytes) -> Query:
@@ -163,6 +170,7 @@ def parse_query(event: bytes) -> Query:
         variables.number(_FLAGS2),
         bool((variables.number(_ALTER_PHASE, 0, 1) or 0) & (_ALTER_STARTS | _ALTER_FAILS)),
         _updated_databases(variables.values.get(_UPDATED_DBS)),
+        variables.text(_TIME_ZONE),
     )
 
 

@@ -13,6 +13,7 @@ from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, par
 from floodmark.connectors.mysql.schema.schema import Schema, TableId
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Column, Index, Table, effective_key
+from floodmark.connectors.mysql.schema.temporal_literals import USUAL
 from floodmark.connectors.mysql.server.connection import Connection, run
 from floodmark.errors import SourceStateError
 
@@ -36,7 +37,8 @@ _INDEXES = """
 
 def read_server(connection: Connection) -> Server:
     """Return what the grammar has to know of the server."""
-    ((version, folding),) = _rows(connection, "SELECT VERSION(), @@lower_case_table_names")
+    asked = "SELECT VERSION(), @@lower_case_table_names, @@system_time_zone"
+    ((version, folding, time_zone),) = _rows(connection, asked)
     collations = _rows(
         connection, "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
     )
@@ -46,7 +48,8 @@ def read_server(connection: Connection) -> Server:
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")]
     major, minor, patch = [*numbers, 0, 0][:3]
     flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
-    return Server(flavor, major * 10000 + minor * 100 + patch, {**dict(collations), **dict(pairs)}, bool(folding))
+    number = major * 10000 + minor * 100 + patch
+    return Server(flavor, number, {**dict(collations), **dict(pairs)}, bool(folding), str(time_zone))
 
 
 def read_collations(connection: Connection) -> dict[int, str]:
@@ -169,11 +172,13 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
             default = bytes.fromhex(default[2:]).decode(errors="replace")
         if default.upper().startswith("CURRENT_TIMESTAMP"):
             return default.upper(), "expression"
+        if type_.name == "binary" and default == "0x":
+            default = ""
         return default, "expression" if "DEFAULT_GENERATED" in extra else "literal"
     definition = ColumnDefinition("", type_)
     parse_default(Cursor(default, Session(), server), definition)
     if definition.default_kind == "literal":
-        return definition.literal(), "literal"
+        return definition.literal(USUAL), "literal"
     return definition.default, definition.default_kind
 
 
@@ -185,8 +190,8 @@ def _indexes(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, tuple[Index, ...]
     found: dict[TableId, list[Index]] = defaultdict(list)
     for (database, table, name), members in parts.items():
         columns = tuple(column or "" for _, column, _ in members)
-        partial = any(length is not None for _, _, length in members)
-        found[database, table].append(Index(name, columns, not int(members[0][0]), partial))
+        lengths = tuple(int(length or 0) for _, _, length in members)
+        found[database, table].append(Index(name, columns, not int(members[0][0]), lengths if any(lengths) else ()))
     return {table: tuple(indexes) for table, indexes in found.items()}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.temporal_literals import Clock, time_zone
 from floodmark.connectors.mysql.schema.tokens import END, NAME, NUMBER, SIGN, STRING, WORD, Token, tokenize
 from floodmark.errors import DdlError
 
@@ -33,9 +34,10 @@ class Cursor:
         self.at = 0
 
     @property
-    def rounds_seconds(self) -> bool:
-        """Whether fractions of seconds that a type has no room for are rounded, rather than cut off."""
-        return self.session.other_fractions == self.server.mariadb
+    def clock(self) -> Clock:
+        """What becomes of times in literals."""
+        zone = time_zone(self.session.time_zone or "SYSTEM", self.server.time_zone)
+        return Clock(self.session.other_fractions == self.server.mariadb, zone)
 
     @property
     def next(self) -> Token:

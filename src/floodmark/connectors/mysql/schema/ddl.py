@@ -7,6 +7,7 @@ from dataclasses import replace
 from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_alter import alter_table, skip_wait
+from floodmark.connectors.mysql.schema.ddl_clauses import as_it_was
 from floodmark.connectors.mysql.schema.ddl_create import (
     create_sequence,
     create_table,
@@ -117,14 +118,14 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -
     cursor.expect("ON")
     table = draft.find(cursor.table_name())
     skip_wait(cursor)
-    columns, partial = parse_parts(cursor)
+    columns, lengths = parse_parts(cursor)
     skip_index_options(cursor)
     if table is not None:
-        key = KeyDefinition(name, columns, unique, partial, hashed=says_hash(cursor, begin), if_not_exists=only_new)
+        key = KeyDefinition(name, columns, unique, lengths, hashed=says_hash(cursor, begin), if_not_exists=only_new)
         keys = without_void([key], table.indexes)
-        if replacing:
-            table = replace(table, indexes=_without_index(table, name))
-        draft.put(finished(_settled(table, cursor), keys, sorting(cursor, keys, False)))
+        kept = _without_index(table, name) if replacing else table.indexes
+        changed = finished(_settled(replace(table, indexes=kept), cursor), keys, sorting(cursor, keys))
+        draft.put(as_it_was(changed, table, cursor) if replacing else changed)
         draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 
@@ -174,7 +175,7 @@ def _drop_index(cursor: Cursor, draft: Draft) -> None:
     table = draft.find(cursor.table_name())
     if table is not None:
         table = replace(table, indexes=_without_index(table, name))
-        draft.put(finished(_settled(table, cursor), [], sorting(cursor, [], False)))
+        draft.put(finished(_settled(table, cursor), [], sorting(cursor, [])))
         draft.changed("ALTER", (table.database, table.name), quiet=True)
 
 

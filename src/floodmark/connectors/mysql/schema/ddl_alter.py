@@ -19,11 +19,12 @@ from floodmark.connectors.mysql.schema.ddl_create import (
 )
 from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
 from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
-from floodmark.connectors.mysql.schema.ddl_keys import parse_key, sees_key
+from floodmark.connectors.mysql.schema.ddl_keys import is_hashed, parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.schema import Draft
 from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Table
+from floodmark.connectors.mysql.schema.temporal_literals import Clock
 
 _OF_PARTITIONS = words(
     "ANALYZE CHECK OPTIMIZE REBUILD REPAIR REORGANIZE COALESCE TRUNCATE EXCHANGE REMOVE DISCARD IMPORT PARTITION "
@@ -147,7 +148,9 @@ def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
     elif cursor.accept("CONSTRAINT"):
         cursor.accept("IF", "EXISTS")
         name = cursor.name().lower()
-        if table is not None and any(index.unique and index.name.lower() == name for index in table.indexes):
+        named = [] if table is None else [index for index in table.indexes if index.name.lower() == name]
+        # MariaDB doesn't find those that it hashes.
+        if table is not None and any(index.unique and not is_hashed(index, table.columns) for index in named):
             clauses.dropped_keys.add(name)
     else:
         cursor.accept("COLUMN")
@@ -180,13 +183,13 @@ def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     name = cursor.column_name().lower()
-    mariadb, rounds = cursor.server.mariadb, cursor.rounds_seconds
+    mariadb, clock = cursor.server.mariadb, cursor.clock
     if cursor.accept("DROP", "DEFAULT"):
         clauses.edited.append((name, lambda column: _without_default(column, mariadb)))
     elif cursor.accept("SET", "DEFAULT"):
         definition = ColumnDefinition(name, ColumnType("int", "INT"))
         parse_default(cursor, definition, altered=True)
-        clauses.edited.append((name, lambda column: _with_default(column, definition, mariadb, rounds)))
+        clauses.edited.append((name, lambda column: _with_default(column, definition, mariadb, clock)))
     elif cursor.accept("SET", "INVISIBLE"):
         clauses.edited.append((name, lambda column: replace(column, invisible=True)))
     elif cursor.accept("SET", "VISIBLE"):
@@ -233,12 +236,8 @@ def _without_default(column: Column, mariadb: bool) -> Column:
     return replace(column, default=None, default_kind=kind, written=None, on_update=_still_updated(column, mariadb))
 
 
-def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, rounds: bool) -> Column:
-    """Return a column with another default.
-
-    Args:
-        rounds: whether fractions of seconds are rounded.
-    """
+def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, clock: Clock) -> Column:
+    """Return a column with another default."""
     if column.generated is not None or column.auto_increment:
         # MariaDB takes no notice.
         return column
@@ -253,7 +252,7 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, r
             charset=column.charset,
             values=column.values,
         )
-        kept = default_text(type_, definition.literal_kind, text, rounds)
+        kept = default_text(type_, definition.literal_kind, text, clock)
         text, written = kept, written if written != kept else None
     updated = _still_updated(column, mariadb)
     return replace(column, default=text, default_kind=kind, written=written, on_update=updated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.schema.charsets import encoded, max_bytes
@@ -10,7 +10,7 @@ from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_create import TableOptions, finished
 from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
 from floodmark.connectors.mysql.schema.ddl_keys import KeyDefinition, sorting, without_void
-from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset, ColumnType
+from floodmark.connectors.mysql.schema.ddl_types import AS_BINARY, Charset, ColumnType, sized_like
 from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.table import Column, Index, Table
@@ -76,12 +76,14 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     if clauses != Clauses(renamed_to=clauses.renamed_to):
         for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
             place.column = column
-    columns = [_column(place, clauses, converted or charset, cursor) for place in places]
+    before = {column.name.lower(): column for column in table.columns}
+    columns = [_column(place, before.get(place.was), clauses, converted or charset, cursor) for place in places]
     names: dict[str, str] = {}
     for place in places:
         # A new column takes the place that one of the same name had in an index.
         names.setdefault(place.was, place.name)
-    kept = (_altered_index(index, clauses, names) for index in table.indexes)
+    replaced = {} if cursor.server.mariadb else _replaced(table, clauses, places)
+    kept = (_altered_index(index, clauses, names, replaced) for index in table.indexes)
     changed = replace(
         table,
         columns=tuple(columns),
@@ -91,13 +93,12 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         comment=table.comment if options.comment is None else options.comment or None,
     )
     keys = without_void(clauses.keys, table.indexes)
-    before = {column.name.lower(): column for column in table.columns}
     nulls = any(
         isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
         for place, column in zip(places, columns, strict=True)
     )
     result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
-    return _as_it_was(result, table, cursor)
+    return as_it_was(result, table, cursor)
 
 
 def _only_null(before: Column, after: Column) -> bool:
@@ -106,7 +107,7 @@ def _only_null(before: Column, after: Column) -> bool:
     return before.optional != after.optional and all(getattr(before, one) == getattr(after, one) for one in kept)
 
 
-def _as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
+def as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
     """Return the table with the old order of its indexes if it got none but those that it had."""
     same = changed.columns == table.columns and set(changed.indexes) == set(table.indexes)
     if not same or (cursor.server.mariadb and table.key != table.primary):
@@ -115,12 +116,14 @@ def _as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
     return replace(changed, indexes=table.indexes, key=table.key)
 
 
-def _column(place: _Place, clauses: Clauses, charset: Charset, cursor: Cursor) -> Column:
+def _column(place: _Place, before: Column | None, clauses: Clauses, charset: Charset, cursor: Cursor) -> Column:
     if isinstance(place.column, Column):
         return place.column
     type_ = place.column.type
     if clauses.conversion is not None and "binary" not in (type_.charset, type_.collation):
         type_.charset = type_.collation = None
+    if clauses.conversion is not None and before is not None and not cursor.server.mariadb:
+        type_.name = sized_like(type_, before, charset)
     return _edited(place.column.column(charset, cursor), place.name, clauses)
 
 
@@ -184,16 +187,42 @@ def _is_generated_key(column: Column | ColumnDefinition) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _altered_index(index: Index, clauses: Clauses, names: Mapping[str, str]) -> Index | None:
+def _replaced(table: Table, clauses: Clauses, places: Sequence[_Place]) -> dict[str, int]:
+    """Return how much MySQL's indexes that held all of a column hold of what comes in its place, if that is a text.
+
+    New columns take the places of dropped ones of the same names.
+    """
+    new = {place.was for place in places if place.was in clauses.dropped}
+    found = {}
+    for column in table.columns:
+        name = column.name.lower()
+        if name in new and column.type in ("char", "varchar", "binary", "varbinary"):
+            found[name] = column.length or 1
+        elif column.type == "set":
+            found[name] = _set_bytes(len(column.values)) // max_bytes(column.charset)
+    return found
+
+
+def _set_bytes(labels: int) -> int:
+    """Return how many bytes a set of so many labels takes."""
+    size = (labels + 7) // 8
+    return size if size <= 4 else 8
+
+
+def _altered_index(
+    index: Index, clauses: Clauses, names: Mapping[str, str], replaced: Mapping[str, int]
+) -> Index | None:
     key = index.name.lower()
     if key in clauses.dropped_keys:
         return None
-    found = (names.get(column.lower()) if column else "" for column in index.columns)
+    found = [names.get(column.lower()) if column else "" for column in index.columns]
     columns = tuple(column for column in found if column is not None)
     if not columns:
         return None
+    before = zip(index.columns, found, index.lengths or [0] * len(found), strict=True)
+    lengths = tuple(length or replaced.get(was.lower(), 0) for was, column, length in before if column is not None)
     name = clauses.renamed_keys.get(key)
-    return replace(index, name=name or index.name, columns=columns, made=index.made and name is None)
+    return replace(index, name=name or index.name, columns=columns, lengths=lengths, made=index.made and name is None)
 
 
 def _converted(column: Column, charset: Charset) -> Column:

@@ -51,12 +51,12 @@ def _parse_attribute(cursor: Cursor, definition: ColumnDefinition) -> bool:
         definition.auto_increment, definition.unique, definition.optional = True, True, False
     elif cursor.accept("PRIMARY"):
         cursor.accept("KEY")
-        definition.primary = True
+        _set_primary(definition, cursor)
     elif cursor.accept("UNIQUE"):
         cursor.accept("KEY")
         definition.unique = True
     elif cursor.accept("KEY"):
-        definition.primary = True
+        _set_primary(definition, cursor)
     elif cursor.accept("COMMENT"):
         definition.comment = cursor.string() or None
     elif cursor.accept("COLLATE"):
@@ -73,6 +73,13 @@ def _parse_attribute(cursor: Cursor, definition: ColumnDefinition) -> bool:
     else:
         return _parse_generated(cursor, definition) or _parse_rest(cursor, definition)
     return True
+
+
+def _set_primary(definition: ColumnDefinition, cursor: Cursor) -> None:
+    definition.primary = True
+    if cursor.server.mariadb:
+        # It stays so if the key is left out, since IF NOT EXISTS is said and there is a primary key.
+        definition.optional = False
 
 
 def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, collation_name
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, charset_name, charset_of, collation_name
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_column
 from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps, zero_time
@@ -117,7 +117,7 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
             sequence=options.sequence,
         ),
         elements.keys,
-        sorting(cursor, elements.keys, False),
+        sorting(cursor, elements.keys),
         elements.periods,
     )
     draft.put(table)
@@ -189,7 +189,11 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
         options.charset = charset_name(cursor.string())
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
-        options.collation = collation_name(cursor.string())
+        collation = collation_name(cursor.string())
+        if collation == DEFAULT and options.charset is None and options.collation is not None:
+            # The default of the character set that an option before it has chosen.
+            options.charset = charset_of(options.collation)
+        options.collation = collation
     elif cursor.accept("COMMENT"):
         cursor.accept("=")
         options.comment = cursor.string()

@@ -9,6 +9,7 @@ from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.schema.temporal_literals import Clock
 from floodmark.connectors.mysql.schema.tokens import STRING
 
 _ZERO_TIME = "0000-00-00 00:00:00"
@@ -63,7 +64,7 @@ class ColumnDefinition:
             # Only '' gets here, which it forgets with a warning.
             default, kind = None, "none"
         if kind == "literal" and default is not None:
-            default = self.literal(cursor.rounds_seconds)
+            default = self.literal(cursor.clock)
             written = self.written if self.written != default else None
         if kind == "null":
             default = None
@@ -100,13 +101,9 @@ class ColumnDefinition:
             return False
         return self.type.name == "timestamp" and not cursor.session.explicit_timestamps and self.optional is None
 
-    def literal(self, rounds: bool = False) -> str:
-        """Return the literal default as the server keeps it.
-
-        Args:
-            rounds: whether fractions of seconds are rounded.
-        """
-        return default_text(self.type, self.literal_kind, self.default or "", rounds)
+    def literal(self, clock: Clock) -> str:
+        """Return the literal default as the server keeps it."""
+        return default_text(self.type, self.literal_kind, self.default or "", clock)
 
     def set_literal(self, kind: str, value: str, written: str) -> None:
         """Take a literal as the default.

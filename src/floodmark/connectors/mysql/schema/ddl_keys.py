@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from floodmark.connectors.mysql.schema.charsets import max_bytes
 from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_references
-from floodmark.connectors.mysql.schema.table import PRIMARY, Column, Index
+from floodmark.connectors.mysql.schema.table import PRIMARY, SOME, Column, Index
 from floodmark.connectors.mysql.schema.tokens import WORD
 from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, TEXTS
 
@@ -20,6 +20,8 @@ _MOST_BYTES = 3072
 """InnoDB's largest index."""
 _FEW_BYTES = 8
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
+_SHAPE_LENGTH = 32
+_SHORT, _SHORT_BYTES = (TEXTS[0], BLOBS[0]), 255
 _SHAPES = GEOMETRIES - {"point"}
 _UNBOUNDED = frozenset({*TEXTS, *BLOBS})
 _OTHER_KINDS = ("FULLTEXT", "SPATIAL", "VECTOR")
@@ -41,6 +43,7 @@ class KeyDefinition:
     Attributes:
         name: None if the server is to choose it.
         columns: the empty text stands for an expression.
+        lengths: as those of an :class:`Index`.
         foreign: whether it is only what a foreign key needs.
         hashed: whether it says ``USING HASH``, which is an order of its own to MariaDB.
         if_not_exists: whether MariaDB leaves it out if there is an index of this name (:func:`without_void`).
@@ -49,7 +52,7 @@ class KeyDefinition:
     name: str | None
     columns: tuple[str, ...]
     unique: bool = False
-    partial: bool = False
+    lengths: tuple[int, ...] = ()
     foreign: bool = False
     hashed: bool = False
     if_not_exists: bool = False
@@ -83,19 +86,19 @@ def parse_key(cursor: Cursor) -> KeyDefinition | None:
     if cursor.accept("PRIMARY"):
         cursor.accept("KEY")
         _, void = _parse_index_name(cursor)
-        columns, partial = parse_parts(cursor)
+        columns, lengths = parse_parts(cursor)
         skip_index_options(cursor)
-        return KeyDefinition(PRIMARY, columns, True, partial, if_not_exists=void)
+        return KeyDefinition(PRIMARY, columns, True, lengths, if_not_exists=void)
     unique = cursor.accept("UNIQUE")
     if not unique and not cursor.accept_any(*_OTHER_KINDS) and not (cursor.sees("INDEX") or cursor.sees("KEY")):
         cursor.fail("a key")
     cursor.accept_any("INDEX", "KEY")
     begin = cursor.at
     name, void = _parse_index_name(cursor)
-    columns, partial = parse_parts(cursor)
+    columns, lengths = parse_parts(cursor)
     skip_index_options(cursor)
     hashed = says_hash(cursor, begin)
-    return KeyDefinition(name or symbol, columns, unique, partial, hashed=hashed, if_not_exists=void)
+    return KeyDefinition(name or symbol, columns, unique, lengths, hashed=hashed, if_not_exists=void)
 
 
 def _parse_foreign(cursor: Cursor, symbol: str | None) -> KeyDefinition:
@@ -116,25 +119,32 @@ def _parse_index_name(cursor: Cursor) -> tuple[str | None, bool]:
     return name, void
 
 
-def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], bool]:
-    """Return the columns of a key and whether it holds only the beginning of one of them."""
+def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the columns of a key and their lengths, as those of an :class:`Index`."""
     cursor.expect("(")
-    columns, partial = [], False
+    columns, lengths = [], []
     while True:
         if cursor.sees("("):
             cursor.in_parentheses()
             columns.append("")
+            lengths.append(0)
         else:
             columns.append(cursor.name())
-            if cursor.sees("("):
-                cursor.in_parentheses()
-                partial = True
+            lengths.append(_parse_length(cursor))
         cursor.accept("WITHOUT", "OVERLAPS")
         cursor.accept_any("ASC", "DESC")
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return tuple(columns), partial
+    return tuple(columns), tuple(lengths)
+
+
+def _parse_length(cursor: Cursor) -> int:
+    if not cursor.accept("("):
+        return 0
+    length = cursor.number()
+    cursor.expect(")")
+    return length
 
 
 def skip_index_options(cursor: Cursor) -> None:
@@ -190,7 +200,7 @@ def says_hash(cursor: Cursor, begin: int) -> bool:
     return cursor.server.mariadb and ((WORD, "USING"), (WORD, "HASH")) in said
 
 
-def sorting(cursor: Cursor, keys: Sequence[KeyDefinition], nulls: bool) -> Sorting:
+def sorting(cursor: Cursor, keys: Sequence[KeyDefinition], nulls: bool = False) -> Sorting:
     """Return how the server sorts a table's indexes.
 
     Args:
@@ -216,7 +226,6 @@ def arranged(
     """
     names = {column.name.lower(): column.name for column in columns}
     keys = [replace(key, columns=tuple(names.get(part.lower(), "") for part in key.columns)) for key in new]
-    shapes = {column.name for column in columns if column.type in GEOMETRIES}
     # What only a foreign key needs gives way to any other index that does, and to a later one of a foreign key.
     indexes = [index for index in old if not (index.made and _covered(index.columns, keys))]
     optional = optional - {column for index in indexes if index.primary for column in index.columns}
@@ -224,8 +233,7 @@ def arranged(
     hashed: set[str] = set()
     for key in _with_functional_names([key for key in keys if not key.foreign], indexes):
         name = key.name or _free_name(key.columns[0], indexes)
-        partial = key.partial or not shapes.isdisjoint(key.columns)
-        indexes.append(Index(name, key.columns, key.unique, partial))
+        indexes.append(Index(name, key.columns, key.unique, key.lengths))
         if key.hashed:
             hashed.add(name)
         if name == PRIMARY:
@@ -237,7 +245,9 @@ def arranged(
         if key.foreign and not _covered(key.columns, [*indexes, *later]):
             wanted = key.name if key.name is not None and not _named(indexes, key.name) else None
             indexes.append(Index(wanted or _free_name(key.columns[0], indexes), key.columns, made=True))
-    hashed |= {index.name for index in indexes if index.unique and _hashed(index, columns)}
+    defined = {column.name: column for column in columns}
+    indexes = [replace(index, lengths=_kept_lengths(index, defined)) for index in indexes]
+    hashed |= {index.name for index in indexes if index.unique and is_hashed(index, columns)}
     required = {column.name for column in columns if not column.optional}
     nullable |= {index.name for index in indexes if not required.issuperset(index.columns)}
     virtual = {column.name for column in columns if column.generated == "virtual"}
@@ -256,18 +266,37 @@ def arranged(
     return tuple(sorted(indexes, key=rank))
 
 
-def _hashed(index: Index, columns: Sequence[Column]) -> bool:
+def _kept_lengths(index: Index, columns: Mapping[str, Column]) -> tuple[int, ...]:
+    """Return how much an index holds of its columns as they are now: all of a column that is no longer than that."""
+    # A key may have got more columns than the statement says.
+    wanted = zip_longest(index.columns, index.lengths[: len(index.columns)], fillvalue=0)
+    lengths = tuple(_kept_length(columns[str(name)], length) if name else 0 for name, length in wanted)
+    return lengths if any(lengths) else ()
+
+
+def _kept_length(column: Column, length: int) -> int:
+    if column.type in GEOMETRIES:
+        return _SHAPE_LENGTH
+    if column.type in _SHORT:
+        return min(length, _SHORT_BYTES // max_bytes(column.charset))
+    if column.type in _UNBOUNDED:
+        return length
+    return length if column.type in _SIZED and length < (column.length or 1) else 0
+
+
+def is_hashed(index: Index, columns: Sequence[Column]) -> bool:
     """Tell whether the values are too long for an index, so that MariaDB hashes them and MySQL refuses."""
-    return sum(_size(column, index.partial) for column in columns if column.name in index.columns) > _MOST_BYTES
+    lengths = dict(zip_longest(index.columns, index.lengths, fillvalue=0))
+    return sum(_size(column, lengths[column.name]) for column in columns if column.name in lengths) > _MOST_BYTES
 
 
-def _size(column: Column, partial: bool) -> int:
+def _size(column: Column, length: int) -> int:
     """Return how many bytes of an index a column takes at most, roughly if they are few."""
-    if column.type in _SHAPES or (column.type in _UNBOUNDED and not partial):
+    if column.type in _SHAPES or (column.type in _UNBOUNDED and not length):
         return _MOST_BYTES + 1
-    if column.type in _SIZED and not partial:
-        return (column.length or 1) * max_bytes(column.charset)
-    return _FEW_BYTES
+    if length == SOME or column.type not in (*_SIZED, *_UNBOUNDED):
+        return _FEW_BYTES
+    return (length or column.length or 1) * max_bytes(column.charset)
 
 
 def _with_functional_names(new: Sequence[KeyDefinition], old: Iterable[Index]) -> Iterator[KeyDefinition]:

@@ -14,6 +14,7 @@ from floodmark.connectors.mysql.schema.charsets import (
 )
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.schema.tokens import BITS, WORD
 from floodmark.connectors.mysql.schema.type_names import BLOBS, CHARACTERS, GEOMETRIES, INTEGERS, TEMPORAL, TEXTS
 
@@ -58,6 +59,7 @@ AS_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, 
 _WITHOUT_LITERAL = {*TEXTS, *BLOBS, *GEOMETRIES, "json"}
 _FLOAT_DIGITS = 24
 _ROW_BYTES = 65535
+_FEW_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,39 @@ class ColumnType:
         for name, short, sizes in (("text", ("char", "varchar"), TEXTS), ("blob", ("binary", "varbinary"), BLOBS)):
             if self.name == name or (self.name in short and size > _ROW_BYTES):
                 self.name = sizes[sum(size > limit for limit in _SIZES)]
+
+
+def sized_like(type_: ColumnType, before: Column, charset: Charset) -> str:
+    """Return the name of a text or blob type without a length, if the statement converts the table, too.
+
+    MySQL forgets which of them it is, and chooses the one that has room for what the column held.
+
+    Args:
+        before: the column as it was.
+        charset: to which the table is converted.
+    """
+    sizes = next((sizes for sizes in (TEXTS, BLOBS) if type_.name in sizes), None)
+    if sizes is None or type_.length is not None:
+        return type_.name
+    size = _most_characters(before) * (max_bytes(charset.charset) if sizes is TEXTS else 1)
+    return sizes[sum(size > limit for limit in _SIZES)]
+
+
+def _most_characters(column: Column) -> int:
+    """Return how many characters the text of a column's values may have, roughly if they are few."""
+    if column.type in GEOMETRIES or column.type == "json":
+        return 1 << 32
+    for sizes in (TEXTS, BLOBS):
+        if column.type in sizes:
+            limits = (*_SIZES, (1 << 32) - 1)
+            return limits[sizes.index(column.type)] // max_bytes(column.charset)
+    if column.type in ("char", "varchar", "binary", "varbinary", "bit"):
+        return column.length or 1
+    if column.type == "enum":
+        return max(map(len, column.values))
+    if column.type == "set":
+        return len(",".join(column.values))
+    return _FEW_CHARACTERS
 
 
 def choose_charset(

@@ -8,7 +8,7 @@ import numpy as np
 
 from floodmark.connectors.mysql.schema.charsets import decoded
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType
-from floodmark.connectors.mysql.schema.temporal_literals import date_time, time_of_day
+from floodmark.connectors.mysql.schema.temporal_literals import USUAL, Clock, date_time, time_of_day
 from floodmark.connectors.mysql.schema.tokens import BITS, NUMBER, STRING
 from floodmark.connectors.mysql.schema.type_names import INTEGERS, TEMPORAL
 
@@ -20,24 +20,24 @@ _BYTES = frozenset({"binary", "varbinary"})
 _CENTURY_TURNS = 70
 
 
-def default_text(type_: ColumnType, kind: str, value: str, rounds: bool = False) -> str:
+def default_text(type_: ColumnType, kind: str, value: str, clock: Clock = USUAL) -> str:
     """Return a literal as the server keeps it for a column.
 
     Args:
         type_: with its character set.
         kind: kind of the token.
         value: its value, with its sign.
-        rounds: whether fractions of seconds are rounded rather than cut off.
+        clock: what becomes of times.
 
     What cannot be read stays as it is: the server has accepted the statement.
     """
     try:
-        return _default_text(type_, kind, value, rounds)
+        return _default_text(type_, kind, value, clock)
     except (InvalidOperation, ValueError, OverflowError, LookupError):
         return value
 
 
-def _default_text(type_: ColumnType, kind: str, value: str, rounds: bool) -> str:
+def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str:
     name = type_.name
     if name == "bit":
         return f"b'{_bit_number(kind, value):b}'"
@@ -60,9 +60,9 @@ def _default_text(type_: ColumnType, kind: str, value: str, rounds: bool) -> str
     if name == "year":
         return _year(text, kind == STRING)
     if name in ("date", "datetime", "timestamp"):
-        return date_time(name, text, kind == STRING, type_.scale or 0, rounds)
+        return date_time(name, text, kind == STRING, type_.scale or 0, clock)
     if name == "time":
-        return time_of_day(text, type_.scale or 0, rounds)
+        return time_of_day(text, type_.scale or 0, clock)
     if name == "enum":
         return _label(type_.values, text, kind)
     if name == "set":
@@ -86,7 +86,8 @@ def _number(text: str) -> str:
     """Return the text that a number turns into."""
     if "e" in text.lower():
         return _shortest(np.float64(text))
-    return f"{Decimal(text):f}"
+    number = Decimal(text)
+    return f"{number or abs(number):f}"
 
 
 def _bit_number(kind: str, value: str) -> int:

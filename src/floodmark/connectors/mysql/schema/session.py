@@ -28,12 +28,14 @@ class Server:
         version: 90700 for 9.7.0, 101114 for 10.11.14.
         collations: the default collation of each character set.
         fold_names: whether names of databases and tables are kept in lower case (``lower_case_table_names`` > 0).
+        time_zone: the abbreviation that its operating system has for its time zone (``system_time_zone``).
     """
 
     flavor: str = "mysql"
     version: int = 90700
     collations: Mapping[str, str] = field(default_factory=dict)
     fold_names: bool = False
+    time_zone: str = "UTC"
 
     @property
     def mariadb(self) -> bool:
@@ -60,6 +62,7 @@ class Session:
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
         other_fractions: whether seconds are cut on MySQL and rounded on MariaDB, rather than the other way round:
             ``TIME_TRUNCATE_FRACTIONAL`` and ``TIME_ROUND_FRACTIONAL``.
+        time_zone: the time zone, if the statement depends on it.
     """
 
     database: str = ""
@@ -71,6 +74,7 @@ class Session:
     utf8mb4_collation: str | None = None
     explicit_timestamps: bool = True
     other_fractions: bool = False
+    time_zone: str | None = None
 
 
 def session_of(query: Query, collations: Mapping[int, str], server: Server) -> Session:
@@ -93,6 +97,7 @@ def session_of(query: Query, collations: Mapping[int, str], server: Server) -> S
         utf8mb4_collation=collations.get(query.utf8mb4_collation or 0),
         explicit_timestamps=explicit,
         other_fractions=bool(mode & (_TIME_ROUND_FRACTIONAL if server.mariadb else _TIME_TRUNCATE_FRACTIONAL)),
+        time_zone=query.time_zone,
     )
 
 

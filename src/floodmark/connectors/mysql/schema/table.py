@@ -8,6 +8,7 @@ from typing import Any
 
 PRIMARY = "PRIMARY"
 """The name that the server gives to every primary key."""
+SOME = -1
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Index:
     Attributes:
         name: ``PRIMARY`` for the primary key.
         columns: its columns in its own order; an expression stands as the empty text.
-        partial: whether it holds only the beginning of a column's values.
+        lengths: of each column, how many characters it holds of a value (bytes of a binary one), or 0: all of it; empty
+            if that is so of all columns. :data:`SOME` if that isn't known.
         made: whether the server made it for a foreign key, and drops it when another one does for that. That is known
             only of indexes whose statement was seen.
     """
@@ -75,8 +77,13 @@ class Index:
     name: str
     columns: tuple[str, ...]
     unique: bool = False
-    partial: bool = False
+    lengths: tuple[int, ...] = ()
     made: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether it holds only the beginning of a column's values."""
+        return any(self.lengths)
 
     @property
     def primary(self) -> bool:
@@ -116,7 +123,10 @@ class Table:
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
             data["indexes"] = [
-                [index.name, index.unique + 2 * index.partial + 4 * index.made, *index.columns]
+                [
+                    *(index.name, index.unique + 2 * index.partial + 4 * index.made, *index.columns),
+                    *([list(index.lengths)] if index.partial else []),
+                ]
                 for index in self.indexes
             ]
         return data
@@ -126,11 +136,19 @@ class Table:
         """Return the table that :meth:`to_json` made ``data`` of."""
         members = _tuples(data)
         members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
-        members["indexes"] = tuple(
-            Index(name, tuple(columns), bool(flags & 1), bool(flags & 2), bool(flags & 4))
-            for name, flags, *columns in data.get("indexes", ())
-        )
+        members["indexes"] = tuple(_index(*index) for index in data.get("indexes", ()))
         return cls(**members)
+
+
+def _index(name: str, flags: int, *parts: Any) -> Index:
+    columns = tuple(part for part in parts if isinstance(part, str))
+    (*_, lengths) = parts
+    if not flags & 2:
+        lengths = ()
+    elif not isinstance(lengths, list):
+        # Earlier states of this version have none.
+        lengths = [SOME] * len(columns)
+    return Index(name, columns, bool(flags & 1), tuple(lengths), bool(flags & 4))
 
 
 def effective_key(columns: Sequence[Column], indexes: Sequence[Index]) -> tuple[str, ...]:

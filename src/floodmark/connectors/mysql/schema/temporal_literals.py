@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _CENTURY_TURNS = 70
 _PARTS = 6
@@ -15,27 +18,103 @@ _BETWEEN = re.compile(r"[\W_]+|T(?=\d)")
 _DIGITS = re.compile(r"\d*")
 _TIME = re.compile(r"(-|\+)?\s*(?:(\d+)\s+(?=\d+:))?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d*))?.*", re.DOTALL)
 _SECOND = 10**6
+_OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
+_WITH_OFFSET = re.compile(r"(.*\d:\d+:\d+(?:\.\d*)?)([+-])(\d\d):(\d\d)", re.DOTALL)
 
 
-def date_time(type_: str, text: str, quoted: bool, digits: int, rounds: bool) -> str:
+@dataclass(frozen=True)
+class Clock:
+    """What a server makes of times in a session's literals.
+
+    Attributes:
+        rounds: whether fractions of seconds that a type has no room for are rounded, rather than cut off.
+        zone: the session's time zone, to which MySQL takes times that have an offset; None if it isn't known.
+    """
+
+    rounds: bool = False
+    zone: tzinfo | None = None
+
+
+USUAL = Clock()
+"""That of a session that cuts off, whose time zone isn't known."""
+
+
+def time_zone(name: str, system: str) -> tzinfo | None:
+    """Return a session's time zone; None if nothing here knows it.
+
+    Args:
+        name: as ``SET time_zone`` takes it.
+        system: what the server's operating system calls its own, for ``SYSTEM``.
+    """
+    name = system if name.upper() == "SYSTEM" else name
+    found = _OFFSET.fullmatch(name)
+    if found is not None:
+        return _fixed(*found.groups())
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _fixed(sign: str, hours: str, minutes: str) -> timezone:
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _without_offset(text: str) -> tuple[str, timedelta | None]:
+    """Return a date and time without the offset that it may have (MySQL 8.0.19 and later), and that.
+
+    Source: MySQL's documentation, "Date and Time Literals".
+    """
+    found = _WITH_OFFSET.fullmatch(text)
+    if found is None:
+        return text, None
+    return found[1], _fixed(*found.groups()[1:]).utcoffset(None)
+
+
+def _numbers(parts: Sequence[str]) -> list[int]:
+    """Return year, month and so on."""
+    numbers = [int(part) for part in parts] + [0] * (_PARTS - len(parts))
+    if len(parts[0]) == 2 and any(numbers):
+        numbers[0] += 2000 if numbers[0] < _CENTURY_TURNS else 1900
+    return numbers
+
+
+def _local(numbers: Sequence[int], offset: timedelta, zone: tzinfo | None) -> list[int]:
+    """Return what a date and time with an offset is in a time zone.
+
+    Raises:
+        ValueError: the time zone isn't known.
+    """
+    if zone is None:
+        raise ValueError(offset)
+    return _parts_of(datetime(*numbers, tzinfo=timezone(offset)).astimezone(zone))  # type: ignore[arg-type, misc]
+
+
+def _parts_of(moment: datetime) -> list[int]:
+    return [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
+
+
+def date_time(type_: str, text: str, quoted: bool, digits: int, clock: Clock) -> str:
     """Return a ``date``, ``datetime`` or ``timestamp`` as the server keeps it.
 
     Args:
         quoted: whether it stands in quotes, rather than as a number.
         digits: those of a second's fraction that are kept.
-        rounds: whether the fraction is rounded rather than cut off.
+        clock: the session's.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or it can't be told what it is in the session's time zone.
     """
-    parts, fraction = _parts(text.strip(), quoted)
-    numbers = [int(part) for part in parts] + [0] * (_PARTS - len(parts))
-    if len(parts[0]) == 2 and any(numbers):
-        numbers[0] += 2000 if numbers[0] < _CENTURY_TURNS else 1900
-    micros, kept = _kept(fraction, digits, rounds)
+    text, offset = _without_offset(text.strip())
+    parts, fraction = _parts(text, quoted)
+    numbers = _numbers(parts)
+    micros, kept = _kept(fraction, digits, clock.rounds)
     if micros >= _SECOND:
-        later = datetime(*numbers) + timedelta(seconds=1)  # type: ignore[arg-type]
-        numbers = [later.year, later.month, later.day, later.hour, later.minute, later.second]
+        # MySQL forgets the offset here.
+        numbers = _parts_of(datetime(*numbers) + timedelta(seconds=1))  # type: ignore[arg-type]
+    elif offset is not None:
+        numbers = _local(numbers, offset, clock.zone)
     date = "{:04d}-{:02d}-{:02d}".format(*numbers[:3])
     return date if type_ == "date" else date + " {:02d}:{:02d}:{:02d}".format(*numbers[3:]) + kept
 
@@ -67,22 +146,27 @@ def _parts(text: str, quoted: bool) -> tuple[list[str], str]:
     return parts, fraction
 
 
-def time_of_day(text: str, digits: int, rounds: bool) -> str:
+def time_of_day(text: str, digits: int, clock: Clock) -> str:
     """Return a ``time`` as the server keeps it; the arguments are those of :func:`date_time`."""
     text = text.strip()
     if re.match(r"\d+-\d+-\d+\D", text):
-        # The time of a date and time.
-        text = text.partition(" ")[2]
+        text, offset = _without_offset(text)
+        if offset is None:
+            # The time of a date and time.
+            text = text.partition(" ")[2]
+        else:
+            date, digits_behind = _parts(text, True)
+            text = "{}:{}:{}.".format(*_local(_numbers(date), offset, clock.zone)[3:]) + digits_behind
     found = _TIME.fullmatch(text)
     if found is None:
         raise ValueError(text)
-    sign, days, *clock, fraction = found.groups()
-    if clock[1] is None and days is None:
+    sign, days, *parts, fraction = found.groups()
+    if parts[1] is None and days is None:
         # Longer ones are a date and time, too.
-        together = clock[0].zfill(_PARTS) if len(clock[0]) < _LONG_NUMBER else clock[0][-_PARTS:]
-        clock = [together[:-4], together[-4:-2], together[-2:]]
-    hours, minutes, seconds = (int(part or 0) for part in clock)
-    micros, kept = _kept(fraction or "", digits, rounds)
+        together = parts[0].zfill(_PARTS) if len(parts[0]) < _LONG_NUMBER else parts[0][-_PARTS:]
+        parts = [together[:-4], together[-4:-2], together[-2:]]
+    hours, minutes, seconds = (int(part or 0) for part in parts)
+    micros, kept = _kept(fraction or "", digits, clock.rounds)
     whole = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds + (micros >= _SECOND)
     minutes, seconds = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
