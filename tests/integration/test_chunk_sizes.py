@@ -147,7 +147,8 @@ def test_the_work_grows_as_the_number_of_tables(source: Source, statements: list
     )
     few, _, small = planned(source, 10, statements)
     many, batches, large = planned(source, 100, statements)
-    assert many <= 10 * few, (few, many)
+    # On a busy machine micro-batches get smaller, and each takes some statements.
+    assert many <= 10 * few + 20 * batches, (few, many, batches)
     assert many <= 100 * 20 + batches * 40, (many, batches)
     assert large <= 12 * small, (small, large)
     assert large <= 100 * 1500, large

@@ -38,12 +38,7 @@ def statements(name: str) -> list[str]:
 
 def comparable(table: Table, server: Server) -> Table:
     """Return a structure without what information_schema doesn't tell, or tells in its own words."""
-    columns = tuple(
-        _comparable_column(
-            column, server, untold=not server.mariadb and (column.name in table.key or _is_large(column))
-        )
-        for column in table.columns
-    )
+    columns = tuple(_comparable_column(column, server) for column in table.columns)
     # It gives lengths to parts of indexes that are no keys, too, such as 32 to those over geometries.
     plain = (replace(index, lengths=index.lengths if index.unique else (), made=False) for index in table.indexes)
     # Their order matters for the key alone, which is compared, too.
@@ -61,16 +56,7 @@ def _may_be_key(index: Index, table: Table) -> bool:
     return index.unique and required.issuperset(index.columns)
 
 
-def _is_large(column: Column) -> bool:
-    return column.type.endswith(("text", "blob")) or column.type in ("json", "geometry")
-
-
-def _comparable_column(column: Column, server: Server, untold: bool) -> Column:
-    """Return a column without what information_schema doesn't tell.
-
-    Args:
-        untold: whether it may leave out an expression that is the default.
-    """
+def _comparable_column(column: Column, server: Server) -> Column:
     length, default, kind = column.length, column.default, column.default_kind
     flag = column.type == "tinyint" and length == 1 and not column.unsigned
     usual = (column.type, length) in (("char", 1), ("binary", 1), ("vector", 2048))
@@ -78,7 +64,8 @@ def _comparable_column(column: Column, server: Server, untold: bool) -> Column:
         length = None
     if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
         default = None
-        kind = "none" if untold else kind
+        # MySQL leaves out some, such as those of columns that are or were in the primary key.
+        kind = kind if server.mariadb else "none"
     if column.type == "float" and column.default_kind == "literal" and column.scale is None:
         # It is printed with fewer digits than it has.
         default = f"{float(column.default or 0):.5e}"

@@ -265,7 +265,9 @@ class RandomDdl:
         return f"MODIFY{present} {self._some_column(table)} {self._definition()}{self._place(table)}"
 
     def _change(self, table: Table) -> str:
-        old, new = self._some_column(table), self._name(self._chance.choice(NAMES))
+        # MariaDB takes changes of columns that aren't there for those of columns that the statement adds.
+        old = self._name(self._chance.choice(table.columns).name) if self._mariadb else self._some_column(table)
+        new = self._name(self._chance.choice(NAMES))
         if self._one_in(2):
             return f"RENAME COLUMN {old} TO {new}"
         return f"CHANGE {old} {new} {self._definition()}{self._place(table)}"

@@ -51,6 +51,7 @@ def column(definition: str, server: Server = MYSQL, session: Session = SESSION) 
         ("TIME DEFAULT -10203", "-01:02:03"),
         ("TIME DEFAULT '-0'", "00:00:00"),
         ("TIME DEFAULT '2020-01-02 03:04:05'", "03:04:05"),
+        ("TIME DEFAULT '2020/1/2 3:4:5'", "03:04:05"),
         ("TIME DEFAULT 20200102030405", "03:04:05"),
         ("YEAR DEFAULT 2020.6", "2021"),
     ],
@@ -167,3 +168,8 @@ def test_time_zones_of_sessions(session: str, server: str, kept: str) -> None:
 @pytest.mark.parametrize("text", ["-0", "-0.0"])
 def test_zero_has_no_sign_in_texts(text: str) -> None:
     assert column(f"VARCHAR(9) DEFAULT {text}").default == text[1:]
+
+
+def test_a_letter_between_date_and_time_is_for_mariadb_where_a_time_is_meant() -> None:
+    assert column("TIME DEFAULT '2020-01-02T03:04:05'", MARIADB).default == "03:04:05"
+    assert column("TIME DEFAULT '2020-01-02T03:04:05'", MYSQL).default == "00:20:20"

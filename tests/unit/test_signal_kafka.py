@@ -325,6 +325,33 @@ def test_several_partitions_are_warned_of_once(make: Make, consumer: Consumer, r
     assert events(reports) == ["signal_topic_has_several_partitions"]
 
 
+def test_partitions_are_not_counted_again_by_who_sees_the_count_end(
+    make: Make, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    class Ending:
+        """A thread that ends at the moment in which it is looked at."""
+
+        def __init__(self, target: Callable[[], None], **_: Any) -> None:
+            self._target = target
+
+        def start(self) -> None:
+            started.append(self)
+
+        def is_alive(self) -> bool:
+            self._target()
+            return False
+
+    channel = make()
+    monkeypatch.setattr("floodmark.snapshot.signal_kafka.Thread", Ending)
+    consumer.partitions = 3
+    consumer.arrived.append(Record(0, code=END))
+    for _ in range(5):
+        channel.poll()
+    assert len(started) == 1
+
+
 def test_it_is_closed_once(make: Make, consumer: Consumer) -> None:
     channel = make()
     channel.close()

@@ -151,7 +151,7 @@ class KafkaChannel:
     def _look(self, due: bool) -> None:
         if due:
             self._assign(None)
-        if due and self._caught_up and not self._partitions:
+        if due and self._caught_up:
             self._begin_counting()
         if due or not self._caught_up:
             self._take(due and not self._away)
@@ -228,7 +228,9 @@ class KafkaChannel:
 
     def _begin_counting(self) -> None:
         # In the background, since the answer waits behind the reading that the broker holds open.
-        if self._counting is None or not self._counting.is_alive():
+        running = self._counting is not None and self._counting.is_alive()
+        # In this order: the number is known before the thread ends.
+        if not running and not self._partitions:
             self._counting = Thread(target=self._count_partitions, daemon=True)
             self._counting.start()
 

@@ -37,7 +37,7 @@ class Cursor:
     def clock(self) -> Clock:
         """What becomes of times in literals."""
         zone = time_zone(self.session.time_zone or "SYSTEM", self.server.time_zone)
-        return Clock(self.session.other_fractions == self.server.mariadb, zone)
+        return Clock(self.session.other_fractions == self.server.mariadb, zone, self.server.mariadb)
 
     @property
     def next(self) -> Token:

@@ -18,7 +18,7 @@ from floodmark.connectors.mysql.schema.ddl_create import (
     server_charset,
 )
 from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
-from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
+from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, now
 from floodmark.connectors.mysql.schema.ddl_keys import is_hashed, parse_key, sees_key
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType
 from floodmark.connectors.mysql.schema.literals import default_text
@@ -238,10 +238,10 @@ def _without_default(column: Column, mariadb: bool) -> Column:
 
 def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, clock: Clock) -> Column:
     """Return a column with another default."""
-    if column.generated is not None or column.auto_increment:
+    text, kind, written = definition.default, definition.default_kind, definition.written
+    if column.generated is not None or (column.auto_increment and kind != "expression"):
         # MariaDB takes no notice.
         return column
-    text, kind, written = definition.default, definition.default_kind, definition.written
     if kind == "literal" and text is not None:
         type_ = ColumnType(
             column.type,
@@ -260,4 +260,4 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, c
 
 def _still_updated(column: Column, mariadb: bool) -> bool:
     """Tell whether updates go on setting a column to the current time once it has another default."""
-    return column.on_update and not (mariadb and (column.default or "").startswith("CURRENT_TIMESTAMP"))
+    return column.on_update and not (mariadb and column.default == now(column.scale))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from floodmark.connectors.mysql.schema.charsets import encoded, max_bytes
+from floodmark.connectors.mysql.schema.charsets import DEFAULT, encoded, max_bytes
 from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.ddl_create import TableOptions, finished
 from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition, settle_timestamps
@@ -70,7 +70,9 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     old = Charset(table.charset or "utf8mb4", table.collation or "utf8mb4_general_ci")
     conversion = clauses.conversion
     converted = None if conversion is None else conversion.chosen(old, cursor, of_database)
-    charset = clauses.options.chosen(converted or old, cursor, of_database)
+    # COLLATE DEFAULT is about what the table has, whatever it is converted to (MariaDB).
+    unconverted = clauses.options.collation == DEFAULT and clauses.options.charset is None
+    charset = clauses.options.chosen(converted if converted and not unconverted else old, cursor, of_database)
     options = clauses.options
     places = _places(table, clauses, converted)
     if clauses != Clauses(renamed_to=clauses.renamed_to):

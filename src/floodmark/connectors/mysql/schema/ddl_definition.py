@@ -149,7 +149,7 @@ def _settle_definition(definition: ColumnDefinition, first: bool, cursor: Cursor
     if definition.default_kind != "none":
         return
     if first and not definition.on_update:
-        definition.default_kind, definition.default = "expression", _now(definition.type.scale)
+        definition.default_kind, definition.default = "expression", now(definition.type.scale)
         definition.on_update = True
     elif implicit:
         definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
@@ -170,10 +170,11 @@ def _promoted(column: Column, cursor: Cursor) -> Column:
     if not cursor.server.mariadb:
         # It goes on without a default.
         return replace(column, on_update=True)
-    return replace(column, default_kind="expression", default=_now(column.scale), on_update=True)
+    return replace(column, default_kind="expression", default=now(column.scale), on_update=True)
 
 
-def _now(digits: int | None) -> str:
+def now(digits: int | None) -> str:
+    """Return the current time as the default of a column with these digits of a second."""
     return "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
 
 

@@ -18,6 +18,8 @@ _BETWEEN = re.compile(r"[\W_]+|T(?=\d)")
 _DIGITS = re.compile(r"\d*")
 _TIME = re.compile(r"(-|\+)?\s*(?:(\d+)\s+(?=\d+:))?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d*))?.*", re.DOTALL)
 _SECOND = 10**6
+_MOMENT = re.compile(r"\d+[^\w\s:]\d+[^\w\s:]\d+([\sT])")
+_SHORTEST_MOMENT = 12
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
 _WITH_OFFSET = re.compile(r"(.*\d:\d+:\d+(?:\.\d*)?)([+-])(\d\d):(\d\d)", re.DOTALL)
 
@@ -29,10 +31,12 @@ class Clock:
     Attributes:
         rounds: whether fractions of seconds that a type has no room for are rounded, rather than cut off.
         zone: the session's time zone, to which MySQL takes times that have an offset; None if it isn't known.
+        letter: whether a T may stand between date and time where the time alone is meant, as on MariaDB.
     """
 
     rounds: bool = False
     zone: tzinfo | None = None
+    letter: bool = False
 
 
 USUAL = Clock()
@@ -149,14 +153,13 @@ def _parts(text: str, quoted: bool) -> tuple[list[str], str]:
 def time_of_day(text: str, digits: int, clock: Clock) -> str:
     """Return a ``time`` as the server keeps it; the arguments are those of :func:`date_time`."""
     text = text.strip()
-    if re.match(r"\d+-\d+-\d+\D", text):
+    moment = _MOMENT.match(text)
+    if moment is not None and len(text) >= _SHORTEST_MOMENT and (moment[1] != "T" or clock.letter):
         text, offset = _without_offset(text)
-        if offset is None:
-            # The time of a date and time.
-            text = text.partition(" ")[2]
-        else:
-            date, digits_behind = _parts(text, True)
-            text = "{}:{}:{}.".format(*_local(_numbers(date), offset, clock.zone)[3:]) + digits_behind
+        parts_of_date, digits_behind = _parts(text, True)
+        numbers = _numbers(parts_of_date)
+        local = numbers if offset is None else _local(numbers, offset, clock.zone)
+        text = "{}:{}:{}.".format(*local[3:]) + digits_behind
     found = _TIME.fullmatch(text)
     if found is None:
         raise ValueError(text)
