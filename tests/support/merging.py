@@ -20,7 +20,7 @@ def merge(target: Target, rows: Iterable[dict[str, Any]]) -> Target:
             target.clear()
         if row["op"] in ("t", "gap"):
             continue
-        old, new = (_key(row, row[side]) for side in ("before", "after"))
+        old, new = (key_of(row, row[side]) for side in ("before", "after"))
         if row["op"] == "d":
             assert old is not None
             if old in target:
@@ -34,5 +34,6 @@ def merge(target: Target, rows: Iterable[dict[str, Any]]) -> Target:
     return target
 
 
-def _key(row: dict[str, Any], values: dict[str, Any] | None) -> tuple[Any, ...] | None:
+def key_of(row: dict[str, Any], values: dict[str, Any] | None) -> tuple[Any, ...] | None:
+    """Return the key of an old or new row; None if there is none."""
     return None if values is None else tuple(values[name] for name in row["key"])

@@ -1,0 +1,163 @@
+"""Statements about tables out of others' tests: which of them a server accepts, and what the log tells of them.
+
+``python -m tests.support.foreign_ddl mysql|mariadb [FOLDER …]`` runs the statements of all files below the folders on a
+real server, without any the server's own tests, which come from Debian's packages. Each file has a database of its own.
+After each statement that the server accepts, the structures that its log tells are compared with those of
+information_schema.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pymysql
+
+from tests.support.ddl import Follower
+from tests.support.debian import Packages, programs
+from tests.support.mysql import Flavor, MysqlServer
+
+SUITES = {
+    "mysql": Packages(
+        "mysql-tests", "sid", (), ("mysql-testsuite",), ("usr/lib/mysql-test/**/*.test", "usr/lib/mysql-test/**/*.inc")
+    ),
+    "mariadb": Packages(
+        "mariadb-tests",
+        "bookworm",
+        (),
+        ("mariadb-test-data",),
+        ("usr/share/mysql/mysql-test/**/*.test", "usr/share/mysql/mysql-test/**/*.inc"),
+    ),
+}
+NAMES = ("*.test", "*.inc", "*.sql", "*.ddl")
+DATABASE = "foreign_ddl"
+SLOW_S = 20
+MOST_CHARACTERS = 100_000
+
+_WANTED = re.compile(
+    r"(?:CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|(?:UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?INDEX)|ALTER\s+(?:ONLINE\s+|IGNORE\s+)?TABLE"
+    r"|DROP\s+(?:TABLE|INDEX)|RENAME\s+TABLES?)\b|SET\s+(?:SESSION\s+|@@(?:SESSION\.)?)?"
+    r"(?:sql_mode|names|explicit_defaults_for_timestamp|default_storage_engine|collation_\w+|character_set_\w+"
+    r"|default_collation_for_utf8mb4|sql_generate_invisible_primary_key|innodb_strict_mode|foreign_key_checks)\b",
+    re.IGNORECASE,
+)
+# Other databases, what the server must be set up for, what takes long or the machine's disk.
+_LEFT_OUT = re.compile(
+    r"\b(?:mysql|information_schema|performance_schema|sys)\s*\.|\$|\bCONNECTION\s*=|\bDATA\s+DIRECTORY|\bTABLESPACE\b"
+    r"|\bTEMPORARY\b|\bENGINE\s*=?\s*(?!innodb\b|'innodb'|default)\w+|\bGLOBAL\b|\bSLEEP\s*\(|\bENCRYPTION\b|\bSELECT\b"
+    r"|\bsequence\b|\bSYSTEM\s+VERSIONING|\bPARTITION\b",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(r"\s*(?:--|#)")
+_DELIMITER = re.compile(r"\s*(?:--\s*)?delimiter\s+(\S+)", re.IGNORECASE)
+_WORD = re.compile(r"(?:eval|send|query|query_vertical)\s+", re.IGNORECASE)
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a file in the language of the servers' tests, or in plain SQL."""
+    delimiter, pending = ";", ""
+    for line in text.splitlines():
+        changed = _DELIMITER.match(line)
+        if changed is not None and not pending.strip():
+            delimiter = changed[1].removesuffix(delimiter) or delimiter
+            continue
+        if not pending.strip() and _COMMAND.match(line):
+            continue
+        pending += line + "\n"
+        while delimiter in pending:
+            statement, _, pending = pending.partition(delimiter)
+            yield _WORD.sub("", statement.strip(), count=1)
+        if len(pending) > MOST_CHARACTERS:
+            pending = ""
+    if pending.strip():
+        yield pending.strip()
+
+
+def wanted(statement: str) -> bool:
+    """Return whether a statement is about a table's structure, or about what gives such statements their meaning."""
+    return _WANTED.match(statement) is not None and _LEFT_OUT.search(statement) is None
+
+
+class Trial:
+    """Runs statements on a server and counts what becomes of them.
+
+    Attributes:
+        counts: ``accepted``, ``refused``, ``followed``, ``differing``, ``not understood``.
+    """
+
+    def __init__(self, server: MysqlServer) -> None:
+        self._server = server
+        self.counts: Counter[str] = Counter()
+        self._follower = Follower(server)
+
+    def run(self, path: Path) -> None:
+        """Run the statements of a file in a new database."""
+        found = [text for text in statements(path.read_text(encoding="utf-8", errors="replace")) if wanted(text)]
+        if not any(text.lstrip().lower().startswith("create") for text in found):
+            return
+        self._begin()
+        for text in found:
+            if self._accepted(text):
+                self._compare(path, text)
+
+    def _begin(self) -> None:
+        self._follower.close()
+        with self._server.connect() as session, session.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+            cursor.execute(f"CREATE DATABASE {DATABASE}")
+        self._connect()
+
+    def _connect(self) -> None:
+        self._follower = Follower(self._server)
+        # Pymysql has no other way to give up a statement.
+        self._follower.session.close()
+        self._follower.session = self._server.connect(DATABASE, read_timeout=SLOW_S, charset="utf8mb4")
+        self._follower.execute("SET lock_wait_timeout = 2")
+
+    def _accepted(self, text: str) -> bool:
+        try:
+            self._follower.execute(text)
+        except (pymysql.Error, UnicodeError) as error:
+            self.counts["refused"] += 1
+            if isinstance(error, pymysql.OperationalError) and error.args[0] in (2006, 2013, 0):
+                self._follower.close()
+                self._connect()
+            return False
+        if text.lstrip()[:3].lower() != "set":
+            self.counts["accepted"] += 1
+        return True
+
+    def _compare(self, path: Path, text: str) -> None:
+        about_tables = text.lstrip()[:3].lower() != "set"
+        differences = self._follower.compared()
+        if differences:
+            understood = "The statement is:" not in differences[0]
+            kind = "differing" if understood else "not understood"
+            self.counts[kind] += 1
+            print(f"{kind}: {path.name}: {text[:600]}", *(f"    {line[:600]}" for line in differences), sep="\n")
+        elif about_tables:
+            self.counts["followed"] += 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all files and print the counts."""
+    if not arguments or arguments[0] not in SUITES:
+        print("usage: python -m tests.support.foreign_ddl mysql|mariadb [FOLDER …]", file=sys.stderr)
+        return 2
+    flavor = cast(Flavor, arguments[0])
+    folders = [Path(name) for name in arguments[1:]] or [programs(SUITES[flavor]).tree]
+    paths = sorted({path for folder in folders for name in NAMES for path in folder.rglob(name)})
+    with MysqlServer(flavor, max_allowed_packet="64M") as server:
+        trial = Trial(server)
+        for path in paths:
+            trial.run(path)
+    print(f"{flavor}: {len(paths)} files, {dict(sorted(trial.counts.items()))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
