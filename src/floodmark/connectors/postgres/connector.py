@@ -20,6 +20,7 @@ from floodmark.connectors.postgres.log.stream import PostgresStream
 from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.rows.relation import Column, Relation, as_read, key_columns
 from floodmark.connectors.postgres.server import slots
+from floodmark.connectors.postgres.server.attached import AttachedPartitions
 from floodmark.connectors.postgres.server.catalog import (
     Table,
     captured_tables,
@@ -84,6 +85,7 @@ class PostgresConnector:
         self.gaps = AcceptedGaps()
         self._continuity = Continuity(options)
         self._publication = PublicationProof(options, self.gaps)
+        self._attached = AttachedPartitions(options)
         self._streams = self._limited = False
         self._new = NewTables()
         self._commits = CommitLog()
@@ -135,6 +137,9 @@ class PostgresConnector:
             slots.check_position(slot, self._options, parse_position(position)[0], self.gaps)
         seen = Seen.from_json(bookmark["publication"]) if bookmark and bookmark.get("publication") else None
         self._publication.begin(conn, tables, position, seen, known)
+        self._attached.begin(seen.oldest if seen is not None else None)
+        with contextlib.suppress(StatementTimeoutError):
+            self._attached.look(conn, tables)
         if position is not None:
             self._tables.begun = True
             return position, None
@@ -193,7 +198,9 @@ class PostgresConnector:
         with contextlib.suppress(ConnectError, StatementTimeoutError):
             conn = self._ordinary()
             if self._publication.outdated(conn, position) or ends:
-                self._publication.follow(conn, captured_tables(conn, self._options))
+                tables = captured_tables(conn, self._options)
+                self._publication.follow(conn, tables)
+                self._attached.look(conn, tables)
 
     def discard_lost_log(self) -> None:
         """Drop the slot if the server has invalidated it."""
