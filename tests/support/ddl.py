@@ -62,7 +62,10 @@ def _comparable_column(column: Column, server: Server) -> Column:
     usual = (column.type, length) in (("char", 1), ("binary", 1), ("vector", 2048))
     if usual or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
         length = None
-    if column.default_kind == "expression" and not str(default).startswith("CURRENT_TIMESTAMP"):
+    if str(default).startswith("CURRENT_TIMESTAMP"):
+        # MariaDB gives it the digits of the column now and then.
+        default = "CURRENT_TIMESTAMP"
+    elif column.default_kind == "expression":
         default = None
         # MySQL leaves out some, such as those of columns that are or were in the primary key.
         kind = kind if server.mariadb else "none"

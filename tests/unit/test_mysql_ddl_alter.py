@@ -257,3 +257,32 @@ def test_a_text_that_is_defined_while_the_table_is_converted_has_room_for_what_w
 def test_the_default_collation_is_that_of_the_character_set_chosen_before() -> None:
     found = table("CREATE TABLE t (a INT) COLLATE utf8mb4_bin COLLATE DEFAULT", server=MARIADB)
     assert (found.charset, found.collation) == ("utf8mb4", "utf8mb4_general_ci")
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["t.a", "t.a ASC, t.b DESC", "db.t.a, b", "a DESC, b, COMMENT 'c'", "`a`, ADD e INT", "b ASC, ADD e INT, DROP d"],
+)
+def test_rows_are_ordered_by_columns_with_the_names_of_their_tables(order: str) -> None:
+    found = table("CREATE TABLE t (a INT, b INT, d INT)", f"ALTER TABLE t ORDER BY {order}")
+    assert names(found)[:2] == ["a", "b"]
+    assert ("e" in names(found)) == ("ADD e" in order)
+
+
+def test_a_primary_key_that_is_dropped_as_a_constraint() -> None:
+    assert table("CREATE TABLE t (a INT PRIMARY KEY)", "ALTER TABLE t DROP CONSTRAINT PRIMARY KEY").key == ()
+
+
+def test_long_comments_are_cut() -> None:
+    text = f"CREATE TABLE t (a INT COMMENT '{'c' * 2000}') COMMENT '{'t' * 3000}'"
+    assert len(table(text).comment or "") == 2048
+    assert len(table(text).columns[0].comment or "") == 1024
+
+
+def test_the_default_collation_is_that_to_which_the_table_is_converted() -> None:
+    found = table(
+        "CREATE TABLE t (a INT)",
+        "ALTER TABLE t ADD b CHAR(5) COLLATE DEFAULT, CONVERT TO CHARSET utf8mb3 COLLATE utf8mb3_bin",
+        server=MARIADB,
+    )
+    assert found.columns[1].collation == "utf8mb3_general_ci"

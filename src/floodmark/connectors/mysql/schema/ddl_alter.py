@@ -85,7 +85,7 @@ def _parse_clause(cursor: Cursor, clauses: Clauses, table: Table | None, draft: 
         return _parse_convert(cursor, clauses, table, draft)
     elif cursor.accept("ORDER", "BY"):
         cursor.skip_item()
-        while cursor.sees(",") and cursor.ahead(2).value in (",", "", "ASC", "DESC", ";"):
+        while cursor.sees(",") and _sees_order(cursor):
             cursor.at += 1
             cursor.skip_item()
     elif cursor.sees_any(_OF_PARTITIONS):
@@ -129,6 +129,14 @@ def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
     return True
 
 
+def _sees_order(cursor: Cursor) -> bool:
+    """Return whether a column to order by comes behind the comma, rather than another clause."""
+    behind = 2
+    while cursor.ahead(behind).value == ".":
+        behind += 2
+    return cursor.ahead(behind).value in (",", "", "ASC", "DESC", ";")
+
+
 def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
     if cursor.sees("PARTITION") and cursor.ahead(1).value not in (",", ""):
         return False
@@ -137,7 +145,7 @@ def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
     if cursor.accept("PERIOD", "FOR"):
         cursor.accept("IF", "EXISTS")
         cursor.take()
-    elif cursor.accept("PRIMARY", "KEY"):
+    elif cursor.accept("PRIMARY", "KEY") or cursor.accept("CONSTRAINT", "PRIMARY", "KEY"):
         clauses.dropped_keys.add(PRIMARY.lower())
     elif cursor.accept_any("INDEX", "KEY"):
         cursor.accept("IF", "EXISTS")

@@ -123,7 +123,7 @@ def _column(place: _Place, before: Column | None, clauses: Clauses, charset: Cha
         return place.column
     type_ = place.column.type
     if clauses.conversion is not None and "binary" not in (type_.charset, type_.collation):
-        type_.charset = type_.collation = None
+        type_.charset, type_.collation = None, DEFAULT if type_.collation == DEFAULT else None
     if clauses.conversion is not None and before is not None and not cursor.server.mariadb:
         type_.name = sized_like(type_, before, charset)
     return _edited(place.column.column(charset, cursor), place.name, clauses)

@@ -12,6 +12,8 @@ from floodmark.connectors.mysql.schema.tokens import STRING
 _VALUED = words("COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED")
 
 _WITHOUT_EFFECT = (("WITH", "SYSTEM", "VERSIONING"), ("WITHOUT", "SYSTEM", "VERSIONING"), ("NOT", "SECONDARY"))
+_MOST_OF_COMMENT = 1024
+"""The servers cut longer comments off if they don't refuse them."""
 _FIRST_OF_FOREIGN_COLUMNS = 90000
 """MySQL's version from which on ``REFERENCES`` at a column is more than a word."""
 
@@ -58,7 +60,7 @@ def _parse_attribute(cursor: Cursor, definition: ColumnDefinition) -> bool:
     elif cursor.accept("KEY"):
         _set_primary(definition, cursor)
     elif cursor.accept("COMMENT"):
-        definition.comment = cursor.string() or None
+        definition.comment = cursor.string()[:_MOST_OF_COMMENT] or None
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
         definition.type.collation = collation_name(cursor.string())

@@ -43,6 +43,10 @@ _SEQUENCE_COLUMNS = (
 )
 
 
+_MOST_OF_COMMENT = 2048
+"""The servers cut longer comments off if they don't refuse them."""
+
+
 @dataclass
 class TableOptions:
     """What a statement says about a table as a whole; None is what it doesn't mention."""
@@ -196,7 +200,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
         options.collation = collation
     elif cursor.accept("COMMENT"):
         cursor.accept("=")
-        options.comment = cursor.string()
+        options.comment = cursor.string()[:_MOST_OF_COMMENT]
     elif cursor.accept("WITH", "SYSTEM", "VERSIONING") or cursor.accept("START", "TRANSACTION"):
         pass
     elif cursor.accept("UNION"):

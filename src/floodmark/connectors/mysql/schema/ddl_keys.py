@@ -20,7 +20,7 @@ _MOST_BYTES = 3072
 """InnoDB's largest index."""
 _FEW_BYTES = 8
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
-_SHAPE_LENGTH = 32
+_SHAPE_LENGTH, _POINT_LENGTH = 32, 25
 _SHORT, _SHORT_BYTES = (TEXTS[0], BLOBS[0]), 255
 _SHAPES = GEOMETRIES - {"point"}
 _UNBOUNDED = frozenset({*TEXTS, *BLOBS})
@@ -276,9 +276,9 @@ def _kept_lengths(index: Index, columns: Mapping[str, Column]) -> tuple[int, ...
 
 def _kept_length(column: Column, length: int) -> int:
     if column.type in GEOMETRIES:
-        return _SHAPE_LENGTH
+        return length or (_SHAPE_LENGTH if column.type in _SHAPES else _POINT_LENGTH)
     if column.type in _SHORT:
-        return min(length, _SHORT_BYTES // max_bytes(column.charset))
+        return min(length, _SHORT_BYTES)
     if column.type in _UNBOUNDED:
         return length
     return length if column.type in _SIZED and length < (column.length or 1) else 0

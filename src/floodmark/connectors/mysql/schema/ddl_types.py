@@ -274,6 +274,8 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.length = None
     elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
+    elif found.name in GEOMETRIES:
+        found.length = found.scale = None
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
         found.name = "double"
 
