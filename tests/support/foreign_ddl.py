@@ -47,7 +47,7 @@ _WANTED = re.compile(
 )
 # Other databases, what the server must be set up for, what takes long or the machine's disk.
 _LEFT_OUT = re.compile(
-    r"\b(?:mysql|information_schema|performance_schema|sys)\s*\.|\$|\bCONNECTION\s*=|\bDATA\s+DIRECTORY|\bTABLESPACE\b"
+    r"\b(?:mysql|information_schema|performance_schema|sys)`?\s*\.|\$|\bCONNECTION\s*=|\bDATA\s+DIRECTORY|\bTABLESPACE\b"
     r"|\bTEMPORARY\b|\bENGINE\s*=?\s*(?!innodb\b|'innodb'|default)\w+|\bGLOBAL\b|\bSLEEP\s*\(|\bENCRYPTION\b|\bSELECT\b"
     r"|\bsequence\b|\bSYSTEM\s+VERSIONING|\bPARTITION\b",
     re.IGNORECASE,

@@ -236,12 +236,23 @@ def test_the_session_is_what_its_query_says() -> None:
     )
     assert statement_text(query, collations) == "ALTER TABLE \u00e9"
     found = session_of(query, collations, MYSQL)
-    assert found == Session("db", True, True, True, False, "utf8mb4_0900_ai_ci", "utf8mb4_general_ci", False)
+    assert found == Session("db", True, True, True, "", "utf8mb4_0900_ai_ci", "utf8mb4_general_ci", False)
     assert session_of(query, collations, MARIADB).explicit_timestamps
 
 
 def test_oracle_s_names_of_types_are_mariadb_s() -> None:
-    session = Session("db", oracle=True)
+    session = Session("db", type_names="oracle")
     text = "CREATE TABLE t (a VARCHAR2(10), b NUMBER(5,2), c NUMBER, d RAW(5), e DATE)"
     columns = follow(text, session=session, server=MARIADB).schema.tables["db", "t"].columns
     assert [column.type for column in columns] == ["varchar", "decimal", "double", "varbinary", "datetime"]
+
+
+def test_names_of_types_behind_whose_they_are() -> None:
+    text = "CREATE TABLE t (a mariadb_schema.DATE, b oracle_schema.DATE, c maxdb_schema.TIMESTAMP(3), d TIMESTAMP)"
+    columns = follow(text, session=Session("db", type_names="maxdb"), server=MARIADB).schema.tables["db", "t"].columns
+    assert [(column.type, column.scale) for column in columns] == [
+        ("date", None),
+        ("datetime", None),
+        ("datetime", 3),
+        ("datetime", None),
+    ]

@@ -173,3 +173,7 @@ def test_zero_has_no_sign_in_texts(text: str) -> None:
 def test_a_letter_between_date_and_time_is_for_mariadb_where_a_time_is_meant() -> None:
     assert column("TIME DEFAULT '2020-01-02T03:04:05'", MARIADB).default == "03:04:05"
     assert column("TIME DEFAULT '2020-01-02T03:04:05'", MYSQL).default == "00:20:20"
+
+
+def test_labels_are_found_without_the_blanks_behind_them() -> None:
+    assert column("SET(' ', 'a', 'b ') DEFAULT 'b ,a'").default == "a,b"

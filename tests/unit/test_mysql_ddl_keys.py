@@ -292,3 +292,12 @@ def test_a_primary_column_that_is_there_already_cannot_be_null() -> None:
     )
     assert [column.optional for column in found.columns] == [False, False]
     assert found.key == ("a",)
+
+
+def test_a_unique_index_that_is_hashed_serves_no_foreign_key() -> None:
+    found = table(
+        "CREATE TABLE t (a INT, b TEXT, UNIQUE u (a, b))",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES other (a)",
+        server=MARIADB,
+    )
+    assert indexes(found) == {"u": ("a", "b"), "f": ("a",)}

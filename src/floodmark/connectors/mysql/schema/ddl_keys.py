@@ -242,7 +242,9 @@ def arranged(
             nullable.add(name)
     for number, key in enumerate(keys, 1):
         later = (other for other in keys[number:] if other.foreign)
-        if key.foreign and not _covered(key.columns, [*indexes, *later]):
+        # MariaDB's hashes serve no foreign key.
+        ordered = (index for index in indexes if not (index.unique and is_hashed(index, columns)))
+        if key.foreign and not _covered(key.columns, [*ordered, *later]):
             wanted = key.name if key.name is not None and not _named(indexes, key.name) else None
             indexes.append(Index(wanted or _free_name(key.columns[0], indexes), key.columns, made=True))
     defined = {column.name: column for column in columns}

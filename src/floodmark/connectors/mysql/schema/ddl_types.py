@@ -40,15 +40,20 @@ _SYNONYMS = {
     "VARCHARACTER": "varchar",
     "LONG": "mediumtext",
 }
-_OF_ORACLE = {
-    "VARCHAR2": "varchar",
-    "NUMBER": "decimal",
-    "RAW": "varbinary",
-    "CLOB": "longtext",
-    "BLOB": "longblob",
-    "DATE": "datetime",
+_OF_OTHERS = {
+    "oracle": {
+        "VARCHAR2": "varchar",
+        "NUMBER": "decimal",
+        "RAW": "varbinary",
+        "CLOB": "longtext",
+        "BLOB": "longblob",
+        "DATE": "datetime",
+    },
+    "maxdb": {"TIMESTAMP": "datetime"},
 }
-"""What MariaDB's ``sql_mode=ORACLE`` means by some types."""
+"""What MariaDB's ``sql_mode=ORACLE`` and ``MAXDB`` mean by some types."""
+_SCHEMAS = ("mariadb_schema", "oracle_schema", "maxdb_schema")
+"""What may stand before a type to say whose names count."""
 _APPROXIMATE = frozenset({"float", "double"})
 _SIZES = (255, 65535, 16777215)
 _OTHERS = frozenset(
@@ -201,6 +206,10 @@ def parse_type(cursor: Cursor) -> ColumnType:
 
 
 def _parse_name(cursor: Cursor) -> ColumnType:
+    names = cursor.session.type_names
+    if cursor.server.mariadb and cursor.next.value.lower() in _SCHEMAS and cursor.ahead(1).value == ".":
+        names = cursor.take().value.lower().removesuffix("_schema")
+        cursor.take()
     token = cursor.next
     word = token.value.upper() if token.kind == WORD else ""
     if word == "NATIONAL" or word == "NCHAR" or word == "NVARCHAR":
@@ -210,8 +219,7 @@ def _parse_name(cursor: Cursor) -> ColumnType:
     name = _SYNONYMS.get(word, word.lower())
     if word == "REAL":
         name = "float" if cursor.session.real_as_float else "double"
-    if cursor.session.oracle:
-        name = _OF_ORACLE.get(word, name)
+    name = _OF_OTHERS.get(names, {}).get(word, name)
     if name not in _KNOWN:
         cursor.fail("a type")
     cursor.at += 1

@@ -66,7 +66,7 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
     if name == "enum":
         return _label(type_.values, text, kind)
     if name == "set":
-        wanted = {item.lower() for item in text.split(",")}
+        wanted = {item.rstrip(" ").lower() for item in text.split(",")}
         return ",".join(label for label in type_.values if label.lower() in wanted)
     if name in ("char", "varchar"):
         # MariaDB cuts a number with an exponent that there is no room for; other texts are refused.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from floodmark.connectors.mysql.log.queries import (
     ANSI_QUOTES,
     EXPLICIT_TIMESTAMPS,
+    MAXDB,
     NO_BACKSLASH_ESCAPES,
     ORACLE,
     REAL_AS_FLOAT,
@@ -58,7 +59,7 @@ class Session:
         database: the default database.
         collation: ``collation_server``, what databases without a collation of their own get.
         utf8mb4_collation: ``default_collation_for_utf8mb4``, what utf8mb4 without a collation gets.
-        oracle: whether types have the names of ``sql_mode=ORACLE`` (MariaDB).
+        type_names: ``oracle`` or ``maxdb`` if types have the names of these in ``sql_mode`` (MariaDB).
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
         other_fractions: whether seconds are cut on MySQL and rounded on MariaDB, rather than the other way round:
             ``TIME_TRUNCATE_FRACTIONAL`` and ``TIME_ROUND_FRACTIONAL``.
@@ -69,7 +70,7 @@ class Session:
     ansi_quotes: bool = False
     no_backslash_escapes: bool = False
     real_as_float: bool = False
-    oracle: bool = False
+    type_names: str = ""
     collation: str | None = None
     utf8mb4_collation: str | None = None
     explicit_timestamps: bool = True
@@ -92,7 +93,7 @@ def session_of(query: Query, collations: Mapping[int, str], server: Server) -> S
         ansi_quotes=bool(mode & ANSI_QUOTES),
         no_backslash_escapes=bool(mode & NO_BACKSLASH_ESCAPES),
         real_as_float=bool(mode & REAL_AS_FLOAT),
-        oracle=server.mariadb and bool(mode & ORACLE),
+        type_names=("oracle" if mode & ORACLE else "maxdb" if mode & MAXDB else "") if server.mariadb else "",
         collation=collations.get(query.server_collation or 0),
         utf8mb4_collation=collations.get(query.utf8mb4_collation or 0),
         explicit_timestamps=explicit,
