@@ -177,3 +177,19 @@ def test_a_letter_between_date_and_time_is_for_mariadb_where_a_time_is_meant() -
 
 def test_labels_are_found_without_the_blanks_behind_them() -> None:
     assert column("SET(' ', 'a', 'b ') DEFAULT 'b ,a'").default == "a,b"
+
+
+@pytest.mark.parametrize(
+    ("definition", "kept"),
+    [
+        ("INET4 DEFAULT 0xFFFFFFFF", "255.255.255.255"),
+        ("INET6 DEFAULT 0x00000000000000000000000000000000", "::"),
+        ("INET6 DEFAULT '::0'", "::"),
+        ("INET6 DEFAULT 'FFFF::ffff'", "ffff::ffff"),
+        ("INET6(6) DEFAULT '::ffff:10.0.0.1'", "::ffff:10.0.0.1"),
+        ("UUID DEFAULT 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+        ("UUID DEFAULT '123E4567e89b12d3a456426614174000'", "123e4567-e89b-12d3-a456-426614174000"),
+    ],
+)
+def test_addresses_and_uuids_are_kept_as_mariadb_prints_them(definition: str, kept: str) -> None:
+    assert column(definition, MARIADB).default == kept

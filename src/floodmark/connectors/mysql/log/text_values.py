@@ -87,7 +87,7 @@ def fixed_names(buf: Bytes, pieces: Pieces, kind: str) -> pa.StringArray:
     Raises:
         DecodeError: a value is longer than the type's.
     """
-    width, name = _NAMES[kind]
+    width, name = NAMES[kind]
     coded = padded(buf, pieces, width).dictionary_encode()
     return pa.array([name(raw) for raw in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
@@ -110,11 +110,12 @@ def _zeros(groups: Sequence[str], at: int) -> int:
     return next((size for size, group in enumerate(groups[at:]) if group != "0"), len(groups) - at)
 
 
-_NAMES: dict[str, tuple[int, Callable[[bytes], str]]] = {
+NAMES: dict[str, tuple[int, Callable[[bytes], str]]] = {
     "uuid": (16, lambda raw: str(uuid.UUID(bytes=raw))),
     "inet4": (4, lambda raw: str(ipaddress.IPv4Address(raw))),
     "inet6": (16, _inet6),
 }
+"""How many bytes values of MariaDB's types of names have, and what makes them text."""
 
 
 def decompressed(buf: Bytes, pieces: Pieces) -> tuple[Bytes, Pieces]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from floodmark.connectors.mysql.log.text_values import NAMES
 from floodmark.connectors.mysql.schema.charsets import (
     DEFAULT,
     binary_collation,
@@ -282,7 +283,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.length = None
     elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
-    elif found.name in GEOMETRIES:
+    elif found.name in GEOMETRIES or found.name in NAMES:
         found.length = found.scale = None
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
         found.name = "double"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
+import uuid
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 import numpy as np
 
+from floodmark.connectors.mysql.log.text_values import NAMES
 from floodmark.connectors.mysql.schema.charsets import decoded
 from floodmark.connectors.mysql.schema.ddl_types import ColumnType
 from floodmark.connectors.mysql.schema.temporal_literals import USUAL, Clock, date_time, time_of_day
@@ -18,6 +22,11 @@ _FEWEST_DIGITS, _MOST_DIGITS = 15, 15
 _NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
 _BYTES = frozenset({"binary", "varbinary"})
 _CENTURY_TURNS = 70
+_PARSED: dict[str, Callable[[str], bytes]] = {
+    "uuid": lambda text: uuid.UUID(text).bytes,
+    "inet4": lambda text: ipaddress.IPv4Address(text).packed,
+    "inet6": lambda text: ipaddress.IPv6Address(text).packed,
+}
 
 
 def default_text(type_: ColumnType, kind: str, value: str, clock: Clock = USUAL) -> str:
@@ -48,6 +57,8 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
     if name in INTEGERS:
         return _filled(type_, str(int(Decimal(value.strip()).quantize(Decimal(1), ROUND_HALF_UP))))
     text = decoded(bytes.fromhex(value), type_.charset or "latin1") if kind == BITS else value
+    if name in NAMES:
+        return NAMES[name][1](bytes.fromhex(value) if kind == BITS else _PARSED[name](text.strip()))
     if name == "decimal":
         number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-(type_.scale or 0)), ROUND_HALF_UP)
         return _filled(type_, f"{number or abs(number):f}")
