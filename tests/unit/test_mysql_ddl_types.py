@@ -66,3 +66,13 @@ def test_a_long_text_may_have_a_character_set() -> None:
     found = column("LONG CHAR SET latin1")
     assert (found.type, found.charset) == ("mediumtext", "latin1")
     assert column("LONG CHAR VARYING").type == "mediumtext"
+
+
+@pytest.mark.parametrize(
+    ("definition", "labels"),
+    [("ENUM(0x9353, 'x', 0x41) CHARACTER SET sjis", ("\u9244", "x", "A")), ("SET(x'C3A4')", ("\u00e4",))],
+)
+def test_labels_that_are_bytes_are_in_the_character_set_of_their_column(
+    definition: str, labels: tuple[str, ...]
+) -> None:
+    assert column(definition).values == labels

@@ -11,6 +11,7 @@ from floodmark.connectors.mysql.schema.charsets import (
     charset_name,
     charset_of,
     collation_name,
+    decoded,
     max_bytes,
 )
 from floodmark.connectors.mysql.schema.cursor import Cursor
@@ -85,6 +86,7 @@ class ColumnType:
         declared: as it is written, upper case.
         charset, collation: as declared for the column.
         binary: whether the collation is to be the one that compares bytes.
+        coded: which of the values are bytes in the column's character set.
         serial: whether it is ``SERIAL``.
     """
 
@@ -98,6 +100,7 @@ class ColumnType:
     collation: str | None = None
     binary: bool = False
     values: tuple[str, ...] = ()
+    coded: frozenset[int] = frozenset()
     serial: bool = False
 
     @property
@@ -123,7 +126,16 @@ class ColumnType:
         if self.charset == "binary":
             self.name = AS_BINARY.get(self.name, self.name)
             self.charset = self.collation = None
+        self._decode()
         self._grow()
+
+    def _decode(self) -> None:
+        charset = self.charset or "latin1"
+        self.values = tuple(
+            decoded(label.encode("latin-1"), charset) if number in self.coded else label
+            for number, label in enumerate(self.values)
+        )
+        self.coded = frozenset()
 
     def _grow(self) -> None:
         """Choose the type that has room for the declared length."""
@@ -264,7 +276,7 @@ def _parse_long(cursor: Cursor) -> ColumnType:
 
 def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
     if found.name in ("enum", "set"):
-        found.values = _parse_labels(cursor)
+        found.values, found.coded = _parse_labels(cursor)
     elif cursor.accept("("):
         found.length = cursor.size()
         if cursor.accept(","):
@@ -289,15 +301,21 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.name = "double"
 
 
-def _parse_labels(cursor: Cursor) -> tuple[str, ...]:
+def _parse_labels(cursor: Cursor) -> tuple[tuple[str, ...], frozenset[int]]:
+    """Return labels, and which of them are bytes, each as a character."""
     cursor.expect("(")
-    labels = []
+    labels: list[str] = []
+    coded: set[int] = set()
     while True:
-        labels.append(bits_text(cursor.take().value) if cursor.next.kind == BITS else cursor.string())
+        if cursor.next.kind == BITS:
+            coded.add(len(labels))
+            labels.append(bits_text(cursor.take().value))
+        else:
+            labels.append(cursor.string())
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return tuple(label.rstrip(" ") for label in labels)
+    return tuple(label.rstrip(" ") for label in labels), frozenset(coded)
 
 
 def _parse_charset(cursor: Cursor, found: ColumnType) -> bool:
