@@ -23,7 +23,8 @@ DATABASE = "random_ddl"
 
 def test_structures_follow_random_statements(binlog_server: MysqlServer) -> None:
     binlog_server.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET latin2 COLLATE latin2_croatian_ci")
-    follower = Follower(binlog_server)
+    # What MariaDB made of a table before decides the order of its indexes, too (docs/mysql.md, Limits).
+    follower = Follower(binlog_server, any_key=binlog_server.flavor == "mariadb")
     follower.execute(f"USE {DATABASE}")
     source = RandomDdl(random.Random(SEED), follower.info.mariadb)
     accepted, wrong = 0, []

@@ -36,24 +36,28 @@ def statements(name: str) -> list[str]:
     return [part for part in _END.split(text) if part.strip()]
 
 
-def comparable(table: Table, server: Server) -> Table:
-    """Return a structure without what information_schema doesn't tell, or tells in its own words."""
+def comparable(table: Table, server: Server, any_key: bool = False) -> Table:
+    """Return a structure without what information_schema doesn't tell, or tells in its own words.
+
+    Args:
+        any_key: whether any of the keys that a table without a primary key may have counts, in whatever order they are.
+    """
     columns = tuple(_comparable_column(column, server) for column in table.columns)
     # It gives lengths to parts of indexes that are no keys, too, such as 32 to those over geometries.
     plain = (replace(index, lengths=index.lengths if index.unique else (), made=False) for index in table.indexes)
-    # Their order matters for the key alone, which is compared, too.
+    if not any_key:
+        return replace(table, columns=columns, indexes=tuple(sorted(plain, key=_order)))
     indexes = tuple(sorted(plain, key=lambda index: index.name.lower()))
-    key = table.key
-    candidates = sorted(index.columns for index in indexes if _may_be_key(index, table))
-    if server.mariadb and not table.primary and key in candidates:
-        # Which of them comes first depends on what MariaDB made of the table before (docs/limits.md).
-        key = candidates[0]
+    required = {column.name for column in table.columns if not column.optional}
+    candidates = sorted(index.columns for index in indexes if index.unique and required.issuperset(index.columns))
+    key = candidates[0] if not table.primary and table.key in candidates else table.key
     return replace(table, columns=columns, indexes=indexes, key=key)
 
 
-def _may_be_key(index: Index, table: Table) -> bool:
-    required = {column.name for column in table.columns if not column.optional}
-    return index.unique and required.issuperset(index.columns)
+def _order(index: Index) -> tuple[bool, bool, str]:
+    """Sort what may be the key before the rest, of which the order doesn't matter."""
+    candidate = index.unique and "" not in index.columns
+    return not index.primary, not candidate, "" if candidate else index.name
 
 
 def _comparable_column(column: Column, server: Server) -> Column:
@@ -77,10 +81,16 @@ def _comparable_column(column: Column, server: Server) -> Column:
 
 
 class Follower:
-    """Follows a server's binlog from now on."""
+    """Follows a server's binlog from now on.
 
-    def __init__(self, server: MysqlServer) -> None:
+    Args:
+        server: the server.
+        any_key: see :func:`comparable`.
+    """
+
+    def __init__(self, server: MysqlServer, any_key: bool = False) -> None:
         self.server = server
+        self._any_key = any_key
         self.session: pymysql.Connection[Any] = server.connect()
         self.reader: pymysql.Connection[Any] = server.connect()
         self.info = catalog.read_server(self.reader)
@@ -147,7 +157,7 @@ class Follower:
             if live.databases.get(name) != self.schema.databases.get(name)
         ]
         for at in sorted({*live.tables, *self.schema.tables}):
-            found += _differences(live.tables.get(at), self.schema.tables.get(at), self.info)
+            found += self._differences(live.tables.get(at), self.schema.tables.get(at))
         known = {at: self.schema.tables.get(at, table) for at, table in live.tables.items()}
         self.schema = Schema(live.databases, live.tables if found else known)
         return found
@@ -159,30 +169,29 @@ class Follower:
         assert row is not None
         return str(row[0]), int(row[1])
 
-
-def _differences(live: Table | None, followed: Table | None, server: Server) -> list[str]:
-    if live is None or followed is None:
-        at = live or followed
-        assert at is not None
-        return [f"{at.database}.{at.name} is only {'on the server' if live else 'followed'}"]
-    expected, found = comparable(live, server), comparable(followed, server)
-    if expected == found:
-        return []
-    name = f"{live.database}.{live.name}"
-    lines = [
-        f"{name}: {member} {getattr(expected, member)} is {getattr(found, member)}"
-        for member in ("key", "charset", "collation", "comment", "indexes", "sequence")
-        if getattr(expected, member) != getattr(found, member)
-    ]
-    names = [column.name for column in found.columns]
-    if [column.name for column in expected.columns] != names:
-        return [*lines, f"{name}: columns {[column.name for column in expected.columns]} are {names}"]
-    for one, other in zip(expected.columns, found.columns, strict=True):
-        if one != other:
-            members = {
-                member: (getattr(one, member), getattr(other, member))
-                for member in one.__dataclass_fields__
-                if getattr(one, member) != getattr(other, member)
-            }
-            lines.append(f"{name}.{one.name}: {members}")
-    return lines
+    def _differences(self, live: Table | None, followed: Table | None) -> list[str]:
+        if live is None or followed is None:
+            at = live or followed
+            assert at is not None
+            return [f"{at.database}.{at.name} is only {'on the server' if live else 'followed'}"]
+        expected, found = (comparable(table, self.info, self._any_key) for table in (live, followed))
+        if expected == found:
+            return []
+        name = f"{live.database}.{live.name}"
+        lines = [
+            f"{name}: {member} {getattr(expected, member)} is {getattr(found, member)}"
+            for member in ("key", "charset", "collation", "comment", "indexes", "sequence")
+            if getattr(expected, member) != getattr(found, member)
+        ]
+        names = [column.name for column in found.columns]
+        if [column.name for column in expected.columns] != names:
+            return [*lines, f"{name}: columns {[column.name for column in expected.columns]} are {names}"]
+        for one, other in zip(expected.columns, found.columns, strict=True):
+            if one != other:
+                members = {
+                    member: (getattr(one, member), getattr(other, member))
+                    for member in one.__dataclass_fields__
+                    if getattr(one, member) != getattr(other, member)
+                }
+                lines.append(f"{name}.{one.name}: {members}")
+        return lines

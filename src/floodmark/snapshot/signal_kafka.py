@@ -151,8 +151,8 @@ class KafkaChannel:
     def _look(self, due: bool) -> None:
         if due:
             self._assign(None)
-        if due and self._caught_up:
-            self._begin_counting()
+            if self._caught_up:
+                self._begin_counting()
         if due or not self._caught_up:
             self._take(due and not self._away)
         if due and self._commit_failed:

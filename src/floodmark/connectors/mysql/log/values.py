@@ -15,11 +15,10 @@ from floodmark.connectors.mysql.log.json_text import json_texts
 from floodmark.connectors.mysql.log.layouts import Layout
 from floodmark.connectors.mysql.log.row_images import Bytes, Pieces
 from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES
+from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, NAMED
 from floodmark.errors import DecodeError
 
 BINARY_TYPES = frozenset({"binary", "varbinary", *BLOBS, "bit", "vector", *GEOMETRIES})
-NAMED_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
 _STRINGS = {codes.VARCHAR, codes.STRING, codes.BLOB, codes.VAR_STRING}
 _BLOBS = {codes.TINY_BLOB, codes.MEDIUM_BLOB, codes.LONG_BLOB}
@@ -121,6 +120,6 @@ def _strings(buf: Bytes, pieces: Pieces, column: Column) -> pa.Array:
         return text_values.padded(buf, pieces, column.length if column.length is not None else 1)
     if column.type in BINARY_TYPES:
         return binary_at(buf, pieces)
-    if column.type in NAMED_TYPES:
+    if column.type in NAMED:
         return text_values.fixed_names(buf, pieces, column.type)
     return text_values.strings(buf, pieces, column.charset or "utf8mb4")

@@ -15,6 +15,7 @@ from floodmark.connectors.mysql.schema.literals import default_text
 from floodmark.connectors.mysql.schema.schema import TableId
 from floodmark.connectors.mysql.schema.table import Column, Index, Table
 from floodmark.connectors.mysql.schema.tokens import BITS
+from floodmark.connectors.mysql.schema.type_names import SIZED
 from floodmark.errors import DdlError
 
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
@@ -198,7 +199,7 @@ def _replaced(table: Table, clauses: Clauses, places: Sequence[_Place]) -> dict[
     found = {}
     for column in table.columns:
         name = column.name.lower()
-        if name in new and column.type in ("char", "varchar", "binary", "varbinary"):
+        if name in new and column.type in SIZED:
             found[name] = column.length or 1
         elif column.type == "set":
             found[name] = _set_bytes(len(column.values)) // max_bytes(column.charset)

@@ -12,14 +12,13 @@ from floodmark.connectors.mysql.schema.cursor import Cursor, words
 from floodmark.connectors.mysql.schema.ddl_columns import parse_references
 from floodmark.connectors.mysql.schema.table import PRIMARY, SOME, Column, Index
 from floodmark.connectors.mysql.schema.tokens import WORD
-from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, TEXTS
+from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, SIZED, TEXTS
 
 _FUNCTIONAL = "functional_index"
 _STARTS = words("CONSTRAINT PRIMARY UNIQUE INDEX KEY FULLTEXT SPATIAL FOREIGN CHECK")
 _MOST_BYTES = 3072
 """InnoDB's largest index."""
 _FEW_BYTES = 8
-_SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _SHAPE_LENGTH, _POINT_LENGTH = 32, 25
 _SHORT, _SHORT_BYTES = (TEXTS[0], BLOBS[0]), 255
 _SHAPES = GEOMETRIES - {"point"}
@@ -263,7 +262,7 @@ def arranged(
         if last:
             return (False, not index.primary, True)
         computed = how is Sorting.MYSQL and not virtual.isdisjoint(index.columns)
-        return (False, not index.primary, False, null, computed, index.partial)
+        return (False, not index.primary, False, null, index.partial, computed)
 
     return tuple(sorted(indexes, key=rank))
 
@@ -283,7 +282,7 @@ def _kept_length(column: Column, length: int) -> int:
         return min(length, _SHORT_BYTES)
     if column.type in _UNBOUNDED:
         return length
-    return length if column.type in _SIZED and length < (column.length or 1) else 0
+    return length if column.type in SIZED and length < (column.length or 1) else 0
 
 
 def is_hashed(index: Index, columns: Sequence[Column]) -> bool:
@@ -296,7 +295,7 @@ def _size(column: Column, length: int) -> int:
     """Return how many bytes of an index a column takes at most, roughly if they are few."""
     if column.type in _SHAPES or (column.type in _UNBOUNDED and not length):
         return _MOST_BYTES + 1
-    if length == SOME or column.type not in (*_SIZED, *_UNBOUNDED):
+    if length == SOME or column.type not in (*SIZED, *_UNBOUNDED):
         return _FEW_BYTES
     return (length or column.length or 1) * max_bytes(column.charset)
 

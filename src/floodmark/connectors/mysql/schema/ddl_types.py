@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from floodmark.connectors.mysql.log.text_values import NAMES
 from floodmark.connectors.mysql.schema.charsets import (
     DEFAULT,
     binary_collation,
@@ -18,7 +18,16 @@ from floodmark.connectors.mysql.schema.cursor import Cursor
 from floodmark.connectors.mysql.schema.session import Server, Session
 from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.schema.tokens import BITS, WORD
-from floodmark.connectors.mysql.schema.type_names import BLOBS, CHARACTERS, GEOMETRIES, INTEGERS, TEMPORAL, TEXTS
+from floodmark.connectors.mysql.schema.type_names import (
+    BLOBS,
+    CHARACTERS,
+    GEOMETRIES,
+    INTEGERS,
+    NAMED,
+    SIZED,
+    TEMPORAL,
+    TEXTS,
+)
 
 _SYNONYMS = {
     "BOOL": "tinyint",
@@ -144,7 +153,7 @@ class ColumnType:
         size = self.length * max_bytes(self.charset)
         for name, short, sizes in (("text", ("char", "varchar"), TEXTS), ("blob", ("binary", "varbinary"), BLOBS)):
             if self.name == name or (self.name in short and size > _ROW_BYTES):
-                self.name = sizes[sum(size > limit for limit in _SIZES)]
+                self.name = _with_room(sizes, size)
 
 
 def sized_like(type_: ColumnType, before: Column, charset: Charset) -> str:
@@ -160,6 +169,11 @@ def sized_like(type_: ColumnType, before: Column, charset: Charset) -> str:
     if sizes is None or type_.length is not None:
         return type_.name
     size = _most_characters(before) * (max_bytes(charset.charset) if sizes is TEXTS else 1)
+    return _with_room(sizes, size)
+
+
+def _with_room(sizes: Sequence[str], size: int) -> str:
+    """Return the smallest of the types of texts or blobs that holds so many bytes."""
     return sizes[sum(size > limit for limit in _SIZES)]
 
 
@@ -171,7 +185,7 @@ def _most_characters(column: Column) -> int:
         if column.type in sizes:
             limits = (*_SIZES, (1 << 32) - 1)
             return limits[sizes.index(column.type)] // max_bytes(column.charset)
-    if column.type in ("char", "varchar", "binary", "varbinary", "bit"):
+    if column.type in SIZED or column.type == "bit":
         return column.length or 1
     if column.type == "enum":
         return max(map(len, column.values))
@@ -295,7 +309,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
         found.length = None
     elif found.name in TEMPORAL:
         found.length, found.scale = None, found.length
-    elif found.name in GEOMETRIES or found.name in NAMES:
+    elif found.name in GEOMETRIES or found.name in NAMED:
         found.length = found.scale = None
     elif found.name == "float" and found.length is not None and found.scale is None and found.length > _FLOAT_DIGITS:
         found.name = "double"

@@ -9,6 +9,7 @@ from typing import Any
 PRIMARY = "PRIMARY"
 """The name that the server gives to every primary key."""
 SOME = -1
+"""Stands for a length of an index's column that isn't known."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _index(name: str, flags: int, *parts: Any) -> Index:
     if not flags & 2:
         lengths = ()
     elif not isinstance(lengths, list):
-        # Earlier states of this version have none.
+        # What was stored before lengths were kept.
         lengths = [SOME] * len(columns)
     return Index(name, columns, bool(flags & 1), tuple(lengths), bool(flags & 4))
 

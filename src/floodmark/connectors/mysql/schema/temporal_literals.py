@@ -53,16 +53,16 @@ def time_zone(name: str, system: str) -> tzinfo | None:
     name = system if name.upper() == "SYSTEM" else name
     found = _OFFSET.fullmatch(name)
     if found is not None:
-        return _fixed(*found.groups())
+        return timezone(_offset(*found.groups()))
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
 
 
-def _fixed(sign: str, hours: str, minutes: str) -> timezone:
+def _offset(sign: str, hours: str, minutes: str) -> timedelta:
     offset = timedelta(hours=int(hours), minutes=int(minutes))
-    return timezone(-offset if sign == "-" else offset)
+    return -offset if sign == "-" else offset
 
 
 def _without_offset(text: str) -> tuple[str, timedelta | None]:
@@ -73,7 +73,7 @@ def _without_offset(text: str) -> tuple[str, timedelta | None]:
     found = _WITH_OFFSET.fullmatch(text)
     if found is None:
         return text, None
-    return found[1], _fixed(*found.groups()[1:]).utcoffset(None)
+    return found[1], _offset(*found.groups()[1:])
 
 
 def _numbers(parts: Sequence[str]) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import psycopg
 
 from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.server.catalog import Conn, Table, quote
+from floodmark.connectors.postgres.server.catalog import Conn, Table, quote, running_transactions
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.log import get_logger
 
@@ -23,7 +23,6 @@ _REFUSED = (psycopg.errors.InsufficientPrivilege,)
 MOST_AGE = (1 << 31) - 1
 """The largest that the server tells of a transaction's number."""
 
-_NOW = "SELECT pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8 FROM pg_current_snapshot() s"
 _ATTACHED = """
     SELECT i.inhrelid::int8, i.xmin::text::int8, i.cmin::text::int8, n.nspname, c.relname,
            pg_partition_root(i.inhrelid)::oid::int8
@@ -69,7 +68,7 @@ class AttachedPartitions:
         """
         if not self._wanted:
             return
-        oldest, following = run(conn, _NOW, "the running transactions")[0]
+        oldest, following = running_transactions(conn)
         if self._oldest is not None:
             self._look(conn, {table.oid: table for table in tables}, min(following - self._oldest, MOST_AGE))
         self._oldest = oldest

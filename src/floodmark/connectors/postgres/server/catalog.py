@@ -119,6 +119,13 @@ def literal(text: str) -> str:
     return f"E'{escaped}'".replace("\\", "\\\\") if "\\" in text else f"'{escaped}'"
 
 
+def running_transactions(conn: Conn) -> tuple[int, int]:
+    """Return the oldest transaction that hasn't ended, and the next one to begin, as 64 bit numbers."""
+    statement = "SELECT pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8 FROM pg_current_snapshot() s"
+    oldest, following = run(conn, statement, "the running transactions")[0]
+    return oldest, following
+
+
 def captured_tables(conn: Conn, options: PostgresOptions) -> list[Table]:
     """Return the existing tables that the filters let through, by name."""
     return [table for table in _all_tables(conn) if options.captures(table.schema, table.name)]

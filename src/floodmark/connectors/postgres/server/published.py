@@ -19,7 +19,7 @@ from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.postgres import PostgresOptions
 from floodmark.connectors.postgres.lsn import parse_position
 from floodmark.connectors.postgres.lsn import position as position_of
-from floodmark.connectors.postgres.server.catalog import Conn, Table, literal, quote
+from floodmark.connectors.postgres.server.catalog import Conn, Table, literal, quote, running_transactions
 from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.connectors.postgres.server.publication import PUBLISHED
 from floodmark.connectors.postgres.server.slots import TRUSTING, WAYS_OUT, end_of_log
@@ -259,11 +259,7 @@ class PublicationProof:
         begun = time.monotonic()
         # The trace comes first: what is altered after it differs from it next time.
         trace = self._read_trace(conn)
-        oldest, following = run(
-            conn,
-            "SELECT pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8 FROM pg_current_snapshot() s",
-            "the running transactions",
-        )[0]
+        oldest, following = running_transactions(conn)
         found = self._read(conn)
         wanted = _publishing(tables, self._options.publish_via_partition_root)
         missing = _still_there(conn, [table for table in wanted if table.oid not in found.members])
