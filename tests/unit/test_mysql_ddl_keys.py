@@ -301,3 +301,11 @@ def test_a_unique_index_that_is_hashed_serves_no_foreign_key() -> None:
         server=MARIADB,
     )
     assert indexes(found) == {"u": ("a", "b"), "f": ("a",)}
+
+
+def test_indexes_of_beginnings_come_last_and_those_of_virtual_columns_after_their_like() -> None:
+    found = table(
+        "CREATE TABLE t (a CHAR(5), b INT AS (1) VIRTUAL, c INT,"
+        " UNIQUE p (a(1)), UNIQUE v (b), UNIQUE w (c), UNIQUE x (a(1), b), UNIQUE f (a))"
+    )
+    assert list(indexes(found)) == ["w", "f", "v", "p", "x"]
