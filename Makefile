@@ -49,6 +49,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 # Two processes: much of the time goes into waiting for servers and for Spark to start.
 test: check

@@ -18,7 +18,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 SERVER_SETTINGS = {

@@ -22,7 +22,7 @@ from tests.conformance.debezium.usage import TreeSampler, Usage
 from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
 from benchmarks.query import Spec
 from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 600.0

@@ -15,9 +15,9 @@ from benchmarks.common import LEG_TIMEOUT_S
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.config.load import load_options
-from floodmark.connectors.find import connector_module
-from floodmark.spark.readers import make_decoder, output_schema
+from floodmark.connectors.load import load_options
+from floodmark.connectors.registry import connector_module
+from floodmark.spark.stream.readers import make_decoder, output_schema
 
 STATE_MAX_BYTES = 1 << 40
 

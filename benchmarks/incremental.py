@@ -20,7 +20,7 @@ from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_
 from benchmarks.latency import RATE, Writer, new_slot, postgres_session, quantiles, read_lines
 from benchmarks.query import Spec
 from benchmarks.workload import create_tables, fill, slot_active
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 SIGNALS = "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048))"
 INCLUDE = "public.t,public.signals"

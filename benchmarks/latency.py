@@ -21,7 +21,7 @@ from benchmarks.common import Connection, Leg, Result, Scale, database, wait_unt
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, process_peaks, source_options
 from benchmarks.query import Spec
 from benchmarks.workload import PUBLICATION, create_slot, drop_slot, slot_active
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 RATE = 500
 """Transactions a second."""

@@ -27,8 +27,8 @@ from benchmarks.mysql_workload import (
     session,
 )
 from benchmarks.query import Spec
-from floodmark.config.load import load_options
-from floodmark.connectors.find import connector_module
+from floodmark.connectors.load import load_options
+from floodmark.connectors.registry import connector_module
 
 RAW = "mysqlbinlog, raw"
 SELECT = "SELECT, quick"

@@ -13,7 +13,7 @@ from benchmarks.incremental import INCLUDE, Asked, ask_for, changing_table, floo
 from benchmarks.latency import Writer, new_slot, postgres_session, read_lines
 from benchmarks.query import Spec
 from benchmarks.workload import slot_active
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 CASES = {
     "no trigger": ("", 0.0),

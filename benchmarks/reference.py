@@ -14,7 +14,7 @@ from tests.conformance.debezium.usage import Usage
 from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
 from benchmarks.engine import Amount
 from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 RECVLOGICAL = "pg_recvlogical"
 DEBEZIUM = "Debezium 3.6.3"

@@ -16,7 +16,7 @@ from tests.support.mysql import MysqlServer
 from benchmarks.common import Leg, Result, Scale, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, process_peaks
 from benchmarks.query import Spec
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 WORDS = ("orders", "customers", "invoices", "line_items", "payments", "products", "stock", "audits", "events", "roles")
 ROWS = 10

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
 from tests.support import quick_start
 from tests.support.contrib import contrib_server
 from tests.support.databases import Postgres

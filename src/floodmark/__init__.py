@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from floodmark._version import __version__
-from floodmark.findings import Finding
+from floodmark.connectors.contract.findings import Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def check(options: Mapping[str, str], checkpoint: str | None = None) -> list[Fin
     from pyspark.sql import SparkSession
 
     from floodmark.cli.check import check_options
-    from floodmark.config.pipeline import DEFAULT_MASTER
+    from floodmark.spark.pipeline_file import DEFAULT_MASTER
 
     session = SparkSession.getActiveSession()
     master = DEFAULT_MASTER if session is None else session.conf.get("spark.master", DEFAULT_MASTER)
@@ -67,8 +67,8 @@ def signal(
         SignalError: the type is not known, or the data is not what it needs.
         StateDirError: ``state.dir`` cannot be written.
     """
-    from floodmark.config.load import load_options
-    from floodmark.snapshot.signal_files import new_signal, send
+    from floodmark.connectors.load import load_options
+    from floodmark.signals.files import new_signal, send
 
     source = load_options(options)
     made = new_signal(type, data, id)

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import floodmark
-from floodmark.config.load import load_options
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.connectors.load import load_options
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError, LogGoneError, SchemaHistoryError, StateDirError
-from floodmark.spark.readers import output_schema
-from floodmark.spark.stream_reader import FloodmarkStreamReader
+from floodmark.spark.stream.reader import FloodmarkStreamReader
+from floodmark.spark.stream.readers import output_schema
 from tests.conftest import drop_slots, make_source
 from tests.support.applying import Event, Rows, apply, event
 from tests.support.damage import Saboteur

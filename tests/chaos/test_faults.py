@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import Source, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
 from tests.support.kafka import running_broker

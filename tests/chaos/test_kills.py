@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import floodmark
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.debezium.debezium import Debezium, Record, postgres_options, schemas
 from tests.conformance.golden import GOLDENS, PREFIX
 from tests.conformance.recorders.postgres import TIMEOUT_S, catch_up, wait_for_slot

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.embedded import VERSIONS, EmbeddedPostgres
+from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
 from tests.conformance.cases import CASES, DDL, Case, altered, cases_of
 from tests.conformance.count import counts
 from tests.conformance.differences import LEFT_OUT, OTHER_KEYS, expected_difference

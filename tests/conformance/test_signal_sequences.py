@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.record_signals import NOTIFICATIONS, SETUP
 from tests.conformance.test_signals import notifications
 from tests.conftest import Source, drop_slots, make_source

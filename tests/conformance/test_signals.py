@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.snapshot.notifications import (
+from floodmark.notifications.records import (
     INITIAL,
     IncrementalSnapshotNotifications,
     InitialSnapshotNotifications,

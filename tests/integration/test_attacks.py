@@ -21,15 +21,16 @@ import pytest
 
 from floodmark.cli.logs import readable
 from floodmark.config.common import CommonOptions
-from floodmark.config.load import load_options
 from floodmark.connectors import side_statements
-from floodmark.connectors.base import Connector
-from floodmark.connectors.find import connector_module
+from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.snapshot.row_filters import MYSQL
 from floodmark.connectors.postgres.snapshot.row_filters import POSTGRES
 from floodmark.connectors.predicates.parser import TableColumns
+from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConditionError, ConfigError, SourceStateError
-from floodmark.snapshot import control, signal_files, signals
+from floodmark.signals import files, records
+from floodmark.snapshots import control
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, read_rows, signal, told, until
 from tests.support.conditions import HOSTILE, generated_condition, hostile_condition
@@ -425,7 +426,7 @@ LAST = ("last", "execute-snapshot", '{"data-collections": ["public.t"]}')
 @pytest.mark.parametrize("channel", ["source", "file"])
 def test_texts_of_signals_stop_nothing(source: Source, channel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, control.__name__, signals.__name__, signal_files.__name__)
+    recorder.listen(monkeypatch, control.__name__, records.__name__, files.__name__)
     source.execute("CREATE TABLE signals (id text, type text, data text)", "CREATE TABLE t (id integer PRIMARY KEY)")
     source.execute("INSERT INTO t SELECT generate_series(1, 5)")
     state = Path(source.options["state.dir"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import (
     CheckpointError,
     ConfigError,

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import datasource as sf
 
-from floodmark.config.load import load_batch_options
-from floodmark.connectors.postgres import batch
+from floodmark.connectors.load import load_batch_options
+from floodmark.connectors.postgres.batch import table
+from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.errors import ConfigError
-from floodmark.spark.filters import condition_of
+from floodmark.spark.batch.filters import condition_of
 from tests.conftest import Source
 from tests.support.batch import HELD, batch_options, count, fails, load
 
@@ -142,7 +143,8 @@ def test_conditions_agree_with_spark(spark: SparkSession, source: Source, option
     cases = list(_cases())
     cases += [(sf.Not(given), f"NOT ({meant})") for given, meant in cases]
     parsed = load_batch_options(options)
-    translated = batch.sql_conditions(parsed, [condition_of(given) for given, _ in cases])
+    assert isinstance(parsed, PostgresBatchOptions)
+    translated = table.sql_conditions(parsed, [condition_of(given) for given, _ in cases])
     decided = [(meant, sql) for (_, meant), sql in zip(cases, translated, strict=True) if sql is not None]
     with psycopg.connect(source.conninfo) as conn:
         listed = ", ".join(f"coalesce({sql.sql}, false)" for _, sql in decided)

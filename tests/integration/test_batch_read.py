@@ -16,8 +16,9 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.config.load import load_batch_options
-from floodmark.connectors.postgres import batch
+from floodmark.connectors.load import load_batch_options
+from floodmark.connectors.postgres.batch import table
+from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source
 from tests.support.batch import HELD, batch_options, count, fails, load
@@ -169,8 +170,9 @@ def test_the_given_schema_chooses_columns(spark: SparkSession, source: Source, o
     )
     assert sorted(load(spark, options, "v string, id int").collect()) == [("a", 1), ("b", 2)]
     parsed = load_batch_options(options)
-    schema = batch.table_schema(parsed)
-    (chunk,) = batch.plan(parsed, source.dbname, schema.remove(1), [])
+    assert isinstance(parsed, PostgresBatchOptions)
+    schema = table.table_schema(parsed)
+    (chunk,) = table.plan(parsed, source.dbname, schema.remove(1), [])
     assert [column[0] for column in chunk["relation"]["columns"]] == ["id", "v"]
     fails(load(spark, options, "w string").collect, ConfigError, "'w'", "id, other, v")
     fails(load(spark, options, "id string").collect, ConfigError, "'id' as string", "int32")

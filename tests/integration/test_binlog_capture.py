@@ -13,12 +13,12 @@ import pymysql
 import pytest
 from pydantic import SecretStr
 
-from floodmark.config.mysql import MysqlOptions
+from floodmark.connectors.mysql.binlog.segments import OpenTransaction
+from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace
 from floodmark.connectors.mysql.gtid import parse_gtids
-from floodmark.connectors.mysql.log.channel import DumpChannel
-from floodmark.connectors.mysql.log.continuity import Accepted, KnownPlace
-from floodmark.connectors.mysql.log.segments import OpenTransaction
+from floodmark.connectors.mysql.options import MysqlOptions
 from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.reading.channel import DumpChannel
 from floodmark.errors import ConnectError, LogGoneError, SourceStateError
 from tests.support.binlog import Follower, Login, Row, check_places, gtids, here, identity
 from tests.support.mysql import Flavor, MysqlServer

@@ -23,17 +23,17 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.config.load import load_options
-from floodmark.connectors.base import LogDecoder, TableFailure
-from floodmark.connectors.find import connector_module
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log.compressed import payload_events
-from floodmark.connectors.mysql.log.segments import event_at, places
-from floodmark.connectors.mysql.log.table_map import table_name
-from floodmark.connectors.mysql.log.tables import TABLE_ID_BYTES
+from floodmark.connectors.contract.base import LogDecoder, TableFailure
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.binlog.compressed import payload_events
+from floodmark.connectors.mysql.binlog.segments import event_at, places
+from floodmark.connectors.mysql.binlog.table_map import table_name
+from floodmark.connectors.mysql.decode.tables import TABLE_ID_BYTES
 from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.registry import connector_module
 from floodmark.errors import FloodmarkError
-from floodmark.spark.readers import make_decoder, output_schema
+from floodmark.spark.stream.readers import make_decoder, output_schema
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.log import column_types as tm
-from floodmark.connectors.mysql.log.event_types import CHECKSUM_BYTES, TABLE_MAP, TYPE
-from floodmark.connectors.mysql.log.segments import event_at
-from floodmark.connectors.mysql.log.table_map import NUMERIC, TableMap, parse_table_map
+from floodmark.connectors.mysql.binlog import column_types as tm
+from floodmark.connectors.mysql.binlog.event_types import CHECKSUM_BYTES, TABLE_MAP, TYPE
+from floodmark.connectors.mysql.binlog.segments import event_at
+from floodmark.connectors.mysql.binlog.table_map import NUMERIC, TableMap, parse_table_map
 from tests.support.binlog import Follower
 from tests.support.mysql import MysqlServer
 

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 import floodmark
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.server.preflight import check_source
-from floodmark.embedded import EmbeddedPostgres, free_port
-from floodmark.findings import Finding
+from floodmark.connectors.contract.findings import Finding
+from floodmark.connectors.postgres.checks.server import check_source
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.demo.embedded import EmbeddedPostgres, free_port
 from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres, free_port
+from floodmark.demo.embedded import EmbeddedPostgres, free_port
 from tests.conftest import drop_slots, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.server.preflight import check_source
+from floodmark.connectors.postgres.checks.server import check_source
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import trustme
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConnectError, SourceStateError
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.inprocess import InProcess

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from floodmark.demo.comparison import compare, source_rows, table_shape
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.shop import CUSTOMERS, ORDERS, PRODUCTS, TABLES, create_shop
 from floodmark.demo.writer import ShopWriter
-from floodmark.embedded import EmbeddedPostgres
 from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")

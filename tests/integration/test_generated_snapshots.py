@@ -21,11 +21,11 @@ from floodmark.connectors.postgres.snapshot import chunks, window_reader
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
-from floodmark.embedded import EmbeddedPostgres
-from floodmark.snapshot import reconcile
-from floodmark.snapshot.reconcile import Reconciled, Touches
-from floodmark.spark import planner
-from floodmark.spark.captured import CapturedLog
+from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.snapshots.incremental import reconcile
+from floodmark.snapshots.incremental.reconcile import Reconciled, Touches
+from floodmark.spark.stream import planner
+from floodmark.spark.stream.captured_log import CapturedLog
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower

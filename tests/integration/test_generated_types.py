@@ -18,7 +18,7 @@ import psycopg
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop_slots, make_source
 from tests.support import random_types
 from tests.support.inprocess import InProcess

@@ -16,7 +16,7 @@ import psycopg
 import pymysql
 import pytest
 
-from floodmark.snapshot.engine import SnapshotEngine
+from floodmark.snapshots.initial.engine import SnapshotEngine
 from tests.integration import test_owed_rows
 from tests.integration.test_owed_rows import ROWS, Shop
 from tests.support.inprocess import InProcess

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.interleaving import KINDS, Sessions

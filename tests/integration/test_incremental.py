@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import floodmark
-from floodmark.snapshot import incremental_engine
+from floodmark.snapshots.incremental import engine
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
@@ -59,7 +59,7 @@ def test_a_look_at_very_many_tables_is_shared_out_among_micro_batches(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if each look took too long. The tables have no rows that could make a micro-batch full.
-    monkeypatch.setattr(incremental_engine, "LONGEST", 0.0)
+    monkeypatch.setattr(engine, "LONGEST", 0.0)
     source.execute(SIGNALS, "CREATE TABLE last (id integer PRIMARY KEY)", "INSERT INTO last VALUES (1), (2)")
     source.execute(*(f"CREATE TABLE empty_{n} (id integer PRIMARY KEY)" for n in range(10)))
     query = query_of(source)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import CapturingLogger
 
-from floodmark.embedded import EmbeddedPostgres, free_port
-from floodmark.snapshot import signal_kafka
+from floodmark.demo.embedded import EmbeddedPostgres, free_port
+from floodmark.signals import kafka
 from tests.conftest import Source
 from tests.integration.test_incremental import ids, over, until
 from tests.support.inprocess import InProcess
@@ -51,7 +51,7 @@ def connected(options: dict[str, str], broker: Broker) -> dict[str, str]:
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> CapturingLogger:
     logger = CapturingLogger()
-    monkeypatch.setattr(signal_kafka, "log", logger)
+    monkeypatch.setattr(kafka, "log", logger)
     return logger
 
 

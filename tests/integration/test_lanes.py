@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.spark import planner
-from floodmark.spark.captured import CapturedLog
+from floodmark.spark.stream import planner
+from floodmark.spark.stream.captured_log import CapturedLog
 from tests.conftest import Source
 from tests.integration.test_incremental import query_of
 from tests.support.inprocess import InProcess

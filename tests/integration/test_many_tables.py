@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.load import load_options
-from floodmark.connectors.find import connector_module
-from floodmark.rows.table_version import EventVersions
-from floodmark.spark import partitions
-from floodmark.spark.partitions import AnnouncementPartition, WindowPartition
+from floodmark.changes.table_version import EventVersions
+from floodmark.connectors.load import load_options
+from floodmark.connectors.registry import connector_module
+from floodmark.spark.stream import partitions
+from floodmark.spark.stream.partitions import AnnouncementPartition, WindowPartition
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer

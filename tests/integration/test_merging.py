@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.merging import merged_rows
 from tests.conftest import drop_slots, make_source
 from tests.integration.test_typed_rows import rows_of

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
-from floodmark.connectors.mysql.log.charsets import to_utf8
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema import follower
+from floodmark.connectors.mysql.values.charsets import to_utf8
 from floodmark.errors import (
     CheckpointError,
     DecodeError,

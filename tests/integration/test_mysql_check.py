@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.load import load_options
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.server.log_status import log_status
-from floodmark.connectors.mysql.server.preflight import check_source
-from floodmark.findings import Finding
+from floodmark.connectors.contract.findings import Finding
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.checks.server import check_source
+from floodmark.connectors.mysql.log_status import log_status
+from floodmark.connectors.mysql.options import BinlogOptions
 from tests.integration.test_mysql_xa import Branch
 from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer

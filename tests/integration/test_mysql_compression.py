@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.mysql.log import receiver
+from floodmark.connectors.mysql.reading import receiver
 from tests.support.draining import Drained, drain_elsewhere
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer

@@ -12,9 +12,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from floodmark.config.load import load_options
-from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql import connector
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from floodmark.errors import CheckpointError

@@ -22,7 +22,7 @@ import pytest
 from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
-from floodmark.spark import planner
+from floodmark.spark.stream import planner
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from floodmark.connectors.mysql.schema import history_topic
-from floodmark.connectors.mysql.schema.history_topic import BURST, TopicFiles
+from floodmark.connectors.mysql.schema_history import kafka
+from floodmark.connectors.mysql.schema_history.kafka import BURST, TopicFiles
 from floodmark.errors import ConfigError, ConnectError
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
@@ -55,7 +55,7 @@ class Unsettled(Consumer):
 
 
 def test_a_topic_without_leader_is_waited_for(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_topic, "Consumer", Unsettled)
+    monkeypatch.setattr(kafka, "Consumer", Unsettled)
     files = files_of(broker, f"files-{uuid.uuid4()}")
     assert files.names() == []
     monkeypatch.setattr(Unsettled, "answers", (KafkaError.TOPIC_AUTHORIZATION_FAILED,))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
-from floodmark.config.load import load_options
-from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.connector import BinlogConnector
-from floodmark.connectors.mysql.log.continuity import KnownPlace, read_mark
+from floodmark.connectors.mysql.continuity.check import KnownPlace, read_mark
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from floodmark.errors import CheckpointError, LogGoneError, SourceStateError

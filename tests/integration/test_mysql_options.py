@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.load import load_options
-from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.connector import BinlogConnector
-from floodmark.connectors.mysql.log import decode
-from floodmark.connectors.mysql.log.row_images import split_events
+from floodmark.connectors.mysql.decode import decoder
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import connect, connection, run
+from floodmark.connectors.mysql.values.row_images import split_events
 from floodmark.errors import DecodeError, FloodmarkError, SourceStateError
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -121,7 +121,7 @@ def test_a_change_that_does_not_fit_the_structure(
     shop: MysqlServer, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, decode.__name__)
+    recorder.listen(monkeypatch, decoder.__name__)
     shop.execute("CREATE TABLE other (id int PRIMARY KEY)", database=DATABASE)
     options = {"inconsistent.schema.handling.mode": mode, "errors.tables": "fail"}
     query = InProcess(given(shop, tmp_path, options))
@@ -149,14 +149,14 @@ def test_rows_that_cannot_be_split(
     shop: MysqlServer, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = Recorder()
-    recorder.listen(monkeypatch, decode.__name__)
+    recorder.listen(monkeypatch, decoder.__name__)
 
     def damaged(buf: Any, begin: Any, end: Any, *images: Any) -> Any:
         if any(b"damaged" in bytes(buf[one:other]) for one, other in zip(begin, end, strict=True)):
             raise DecodeError("A row is cut off.")
         return split_events(buf, begin, end, *images)
 
-    monkeypatch.setattr(decode, "split_events", damaged)
+    monkeypatch.setattr(decoder, "split_events", damaged)
     options = {"event.deserialization.failure.handling.mode": mode, "errors.tables": "fail"}
     query = InProcess(given(shop, tmp_path, options))
     query.drain()

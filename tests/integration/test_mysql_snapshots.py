@@ -11,30 +11,26 @@ import pyarrow as pa
 import pytest
 
 from floodmark.capture.store import SegmentStore
-from floodmark.config.load import load_options
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.base import Connector
+from floodmark.changes.table_version import EventVersions
+from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.schema.catalog import read_server
-from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.connection import Connection, connect
 from floodmark.connectors.mysql.snapshot.reader import BinlogWindowReader
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.mysql.structures.session import Server
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.rows.table_version import EventVersions
-from floodmark.snapshot import read_ahead
-from floodmark.snapshot.aside import TablesAside
-from floodmark.snapshot.incremental import IncrementalState
-from floodmark.snapshot.notifications import (
-    IncrementalSnapshotNotifications,
-    InitialSnapshotNotifications,
-    Notification,
-)
-from floodmark.snapshot.pace import Pace
-from floodmark.snapshot.read_ahead import ReadAheadEngine, make_snapshot_engine
-from floodmark.snapshot.reports import TaskReports
-from floodmark.snapshot.state import RANGE_UNITS, SnapshotState
-from floodmark.snapshot.surroundings import Surroundings
-from floodmark.snapshot.windows import WindowEngine, make_engine
+from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.incremental.state import IncrementalState
+from floodmark.snapshots.incremental.windows import WindowEngine, make_engine
+from floodmark.snapshots.initial import read_ahead
+from floodmark.snapshots.initial.read_ahead import ReadAheadEngine, make_snapshot_engine
+from floodmark.snapshots.reports import TaskReports
+from floodmark.snapshots.state import RANGE_UNITS, SnapshotState
 from tests.support.mysql import MysqlServer
 
 DATABASE = "snapshots"

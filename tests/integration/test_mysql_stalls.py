@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.mysql.connector import BinlogConnector
-from floodmark.snapshot import patience
-from floodmark.spark import planner
+from floodmark.snapshots import patience
+from floodmark.spark.stream import planner
 from tests.support.first_rows import first_rows, keys
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.mysql.snapshot.text_rows import SESSION, select_expression, split_text_rows
-from floodmark.rows.raw_column import RawColumn
+from floodmark.connectors.mysql.structures.table import Column
 from tests.support.binlog_file import row_events
 from tests.support.mysql import MysqlServer
 from tests.support.mysql_values import Sample, document, samples

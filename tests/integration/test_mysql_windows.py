@@ -13,7 +13,7 @@ from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.errors import SourceStateError
-from floodmark.spark.captured import CapturedLog
+from floodmark.spark.stream.captured_log import CapturedLog
 from tests.integration.test_mysql_snapshot_modes import applied
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer

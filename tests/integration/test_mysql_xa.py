@@ -24,7 +24,7 @@ from floodmark.connectors.mysql.server.connection import connect
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.errors import LockTimeoutError, LogGoneError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 from tests.support.binlog import Login
 from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer

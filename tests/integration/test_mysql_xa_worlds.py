@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.mysql.log import receiver
-from floodmark.connectors.mysql.log.stream import MysqlStream
+from floodmark.connectors.mysql.capture.stream import MysqlStream
+from floodmark.connectors.mysql.reading import receiver
 from floodmark.errors import FloodmarkError
 from tests.integration.test_mysql_xa import FLAVORS, Branch, Query
 from tests.support.inprocess import InProcess

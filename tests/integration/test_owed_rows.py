@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.cli.status_view import resume_command
-from floodmark.snapshot.aside import GONE, NO_KEY, AsideTable
+from floodmark.cli.status.view import resume_command
+from floodmark.snapshots.excluded_tables import GONE, NO_KEY, AsideTable
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from floodmark.connectors.postgres.snapshot.chunks import changed_since
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import Source, make_source
 from tests.support.inprocess import InProcess
 from tests.support.patience import within

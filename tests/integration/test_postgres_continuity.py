@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.connectors.postgres.server import published
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.connectors.postgres.continuity import published
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import SourceStateError
-from floodmark.spark import captured
+from floodmark.spark.stream import captured_log
 from tests.conftest import make_source
 from tests.support.address import Address
 from tests.support.clusters import ask
@@ -300,7 +300,7 @@ def continuity_server(request: pytest.FixtureRequest) -> EmbeddedPostgres:
 @pytest.fixture
 def world(continuity_server: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     hurry(monkeypatch)
-    monkeypatch.setattr(captured, "IDLE_ADVANCE_S", 0.5)
+    monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.5)
     monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.5)
     source = make_source(continuity_server, tmp_path)
     with Address(continuity_server.port) as address:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.connectors.postgres.server import continuity, published
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.connectors.postgres.continuity import check, published
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import SourceStateError
-from floodmark.spark import captured
+from floodmark.spark.stream import captured_log
 from tests.integration.test_postgres_continuity import FULL, GONE, RIGHT, assert_noticed_again
 from tests.support.address import Address
 from tests.support.clusters import Copy, ask, promote, standby_of, wait_for_standby, wait_until
@@ -308,9 +308,9 @@ CELLS = [
 @pytest.fixture
 def patched(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
-    monkeypatch.setattr(captured, "IDLE_ADVANCE_S", 0.5)
+    monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.5)
     monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.5)
-    monkeypatch.setattr(continuity, "BYTES_S", 0.0)
+    monkeypatch.setattr(check, "BYTES_S", 0.0)
 
 
 @pytest.fixture

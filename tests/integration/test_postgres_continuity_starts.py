@@ -13,14 +13,14 @@ import psycopg
 import pytest
 
 from floodmark.capture.gaps import Gap
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.connectors.postgres.connector import PostgresConnector
-from floodmark.connectors.postgres.log import channel as channel_module
-from floodmark.connectors.postgres.server import published
-from floodmark.connectors.postgres.server.continuity import parse_history
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.connectors.postgres.continuity import published
+from floodmark.connectors.postgres.continuity.check import parse_history
+from floodmark.connectors.postgres.wire import channel as channel_module
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError, LogGoneError, LoginError, SourceStateError
-from floodmark.spark import captured
+from floodmark.spark.stream import captured_log
 from tests.conftest import Source, make_source
 from tests.support.address import Address
 from tests.support.hurry import hurry
@@ -32,7 +32,7 @@ from tests.support.world import World
 @pytest.fixture
 def shop(pg18: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     hurry(monkeypatch)
-    monkeypatch.setattr(captured, "IDLE_ADVANCE_S", 0.3)
+    monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.3)
     monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.3)
     source = make_source(pg18, tmp_path / "state", **{"table.include.list": r"public\.(t|u|part.*)"})
     source.execute(

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from floodmark.errors import LogGoneError, SourceStateError
-from floodmark.spark import planner
+from floodmark.spark.stream import planner
 from tests.conftest import Source
 from tests.integration.test_incremental import query_of
 from tests.support.inprocess import InProcess
@@ -72,7 +72,7 @@ def test_a_publication_that_is_right_is_left_alone(shop: Source) -> None:
 
 
 def known(query: InProcess) -> tuple[str, ...]:
-    from floodmark.spark.offsets import Offset
+    from floodmark.spark.stream.offsets import Offset
 
     return Offset.from_json(query.offset).known
 

@@ -16,7 +16,7 @@ from hypothesis import Phase
 
 import floodmark
 from floodmark.connectors.postgres.snapshot import read_point
-from floodmark.spark import planner
+from floodmark.spark.stream import planner
 from tests.conftest import Source
 from tests.integration.test_generated_snapshots import CASES, Laboratory, cases, opened
 from tests.integration.test_generated_snapshots import LIMIT_S as GENERATED_LIMIT_S

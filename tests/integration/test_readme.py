@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 
 import floodmark
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 OPTION = re.compile(r'\.option\("([^"]+)", "([^"]*)"\)')

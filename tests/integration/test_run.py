@@ -17,8 +17,8 @@ import psycopg
 import pytest
 import yaml
 
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
-from floodmark.embedded import EmbeddedPostgres
 from tests.support.patience import within
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")

@@ -17,11 +17,11 @@ import psycopg
 import pytest
 
 import floodmark
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.errors import SignalError
-from floodmark.snapshot import signal_kafka
-from floodmark.snapshot import signals as signals_module
-from floodmark.snapshot.signals import Signal
+from floodmark.signals import kafka
+from floodmark.signals import records as signals_module
+from floodmark.signals.records import Signal
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS
 from tests.support.applying import apply, event
@@ -37,7 +37,7 @@ MARKER = 1000
 LIMIT_S = within(30)
 SERVERS = ["pg16", "pg18"]
 PROGRESS = ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
-CONTROL = "floodmark.snapshot.control"
+CONTROL = "floodmark.snapshots.control"
 OPTIONS = {
     "table.include.list": ",".join(rf"public\.{name}" for name in TABLES),
     "signal.data.collection": "public.signals",
@@ -119,9 +119,9 @@ class KafkaChannel(Channel):
     def listen(self, patch: pytest.MonkeyPatch) -> None:
         """Let each look wait until all that was sent has come: the snapshots are too short to wait for it."""
         self.broker.create(self._topic)
-        poll = signal_kafka.KafkaChannel.poll
+        poll = kafka.KafkaChannel.poll
 
-        def patient(channel: signal_kafka.KafkaChannel) -> list[Signal]:
+        def patient(channel: kafka.KafkaChannel) -> list[Signal]:
             deadline = time.monotonic() + LIMIT_S
             found = poll(channel)
             while (channel._read_up_to or 0) < self.records:
@@ -129,7 +129,7 @@ class KafkaChannel(Channel):
                 found = poll(channel)
             return found
 
-        patch.setattr(signal_kafka.KafkaChannel, "poll", patient)
+        patch.setattr(kafka.KafkaChannel, "poll", patient)
 
     @property
     def options(self) -> dict[str, str]:

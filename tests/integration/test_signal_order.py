@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import floodmark
-from floodmark.config.load import load_options
-from floodmark.snapshot import control
-from floodmark.snapshot.signals import Signal, in_order_of_time
+from floodmark.connectors.load import load_options
+from floodmark.signals.records import Signal, in_order_of_time
+from floodmark.snapshots import control
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.inprocess import InProcess
@@ -152,7 +152,7 @@ def test_a_pause_that_is_found_after_a_later_resume_is_outdated(
     sender.send("source", RESUME)
     blind = InProcess({**sender.options, "signal.enabled.channels": "source"}, query.offset)
     with monkeypatch.context() as patch:
-        patch.setattr("floodmark.snapshot.signal_files.InboxChannel._refresh", lambda _: None)
+        patch.setattr("floodmark.signals.files.InboxChannel._refresh", lambda _: None)
         while not (blind.offset["incremental"] or {}).get("switched_ms"):
             blind.step()
     blind.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import CheckpointError, ConfigError, LogGoneError
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_postgres import payload

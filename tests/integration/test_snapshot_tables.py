@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log import channel
+from floodmark.connectors.postgres.checks.server import check_source
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.connection import connect
-from floodmark.connectors.postgres.server.preflight import check_source
 from floodmark.connectors.postgres.snapshot import chunks
+from floodmark.connectors.postgres.wire import channel
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source, drop_slots
 from tests.integration.test_postgres import payload

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from floodmark.connectors.postgres.connector import PostgresConnector
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import StatementTimeoutError
-from floodmark.snapshot import patience
-from floodmark.spark import planner
+from floodmark.snapshots import patience
+from floodmark.spark.stream import planner
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, over, query_of, signal
 from tests.support.first_rows import first_rows, keys

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import floodmark
-from floodmark.embedded import free_port
+from floodmark.demo.embedded import free_port
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.patience import within

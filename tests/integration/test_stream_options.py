@@ -14,15 +14,15 @@ import psycopg
 import pytest
 
 from floodmark.capture.retry import RetryPolicy
-from floodmark.config.load import load_options
+from floodmark.changes.table_version import TableVersion
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors import side_statements
+from floodmark.connectors.load import load_options
 from floodmark.connectors.postgres.server import slots
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import DecodeError, SourceStateError
 from floodmark.events.json_text import Fragment
-from floodmark.rows.raw_column import RawColumn
-from floodmark.rows.table_version import TableVersion
-from floodmark.spark import readers
+from floodmark.spark.stream import readers
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.patience import within

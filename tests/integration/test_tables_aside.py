@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from floodmark.changes.table_version import EventVersions
 from floodmark.errors import SourceStateError
-from floodmark.rows.table_version import EventVersions
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, read_rows, signal, told, until
 from tests.support.inprocess import InProcess
@@ -228,7 +228,7 @@ def test_what_is_reported_is_not_read_again(shop: Source, mode: str) -> None:
 
 
 def test_status_names_the_cause_and_the_command(shop: Source, tmp_path: Path) -> None:
-    from floodmark.cli.standing import TimedOffset, standing
+    from floodmark.cli.status.progress_from_offsets import TimedOffset, standing
 
     query = query_of(shop, None, incremental_snapshot_chunk_size="1000")
     query.drain()

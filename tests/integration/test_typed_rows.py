@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 import floodmark
+from floodmark.changes.typed_tables import RowVersions
 from floodmark.errors import NoTableLeftError, SchemaChangeError
-from floodmark.rows.typed_tables import RowVersions
 from tests.conftest import Source
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge

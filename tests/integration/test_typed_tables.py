@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import CapturingLogger
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.changes import schema_changes
+from floodmark.changes.typed_tables import RowVersions
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, NoTableLeftError, SchemaChangeError
-from floodmark.rows import schema_changes
-from floodmark.rows.typed_tables import RowVersions
 from floodmark.spark.merging import changed_tables, merged_rows, table_rows
 from tests.conftest import drop_slots, make_source
 from tests.support.inprocess import InProcess

@@ -16,13 +16,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.codecs.codec import Codec
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.connection import connect
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.events.json_text import closed
-from floodmark.rows.codec import Codec
 from tests.conformance.cases import CASES, Case
 from tests.conformance.golden import load
 from tests.conftest import Source, drop_slots, make_source

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.checks.server import check_source
 from floodmark.connectors.postgres.connector import PostgresConnector
-from floodmark.connectors.postgres.log import channel
-from floodmark.connectors.postgres.server.preflight import check_source
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.wire import channel
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, ids, over, read_rows, running, signal, told, until

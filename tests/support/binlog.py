@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from floodmark.capture.log_stream import Cut
-from floodmark.connectors.mysql.log.compressed import payload_events
-from floodmark.connectors.mysql.log.continuity import KnownPlace
-from floodmark.connectors.mysql.log.event_types import (
+from floodmark.connectors.mysql.binlog.compressed import payload_events
+from floodmark.connectors.mysql.binlog.event_types import (
     DELETES,
     GTIDS,
     HEADER_BYTES,
@@ -25,9 +24,10 @@ from floodmark.connectors.mysql.log.event_types import (
     TYPE,
     UPDATES,
 )
-from floodmark.connectors.mysql.log.queries import Query
-from floodmark.connectors.mysql.log.segments import event_at, places
-from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.binlog.queries import Query
+from floodmark.connectors.mysql.binlog.segments import event_at, places
+from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.continuity.check import KnownPlace
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from tests.support.mysql import MysqlServer

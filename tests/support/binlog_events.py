@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log.channel import DumpChannel, DumpStart
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.reading.channel import DumpChannel, DumpStart
 
 UUID = bytes(range(16))
 INSIDE = (types.TABLE_MAP, types.WRITE_ROWS)

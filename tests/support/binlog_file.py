@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from floodmark.connectors.mysql.log.layouts import Layout, parse_layouts
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.values.layouts import Layout, parse_layouts
 from tests.support.row_columns import RowColumns, row_columns
 
 TABLE_MAP = 19

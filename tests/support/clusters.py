@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from floodmark.embedded import EmbeddedPostgres, identity
+from floodmark.demo.embedded import EmbeddedPostgres, identity
 from tests.support.patience import within
 
 WAIT_S = within(60.0)

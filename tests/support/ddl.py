@@ -11,11 +11,12 @@ from typing import Any
 
 import pymysql
 
-from floodmark.connectors.mysql.log.queries import Query, parse_query
-from floodmark.connectors.mysql.schema import catalog, ddl
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, session_of, statement_text
-from floodmark.connectors.mysql.schema.table import Column, Index, Table
+from floodmark.connectors.mysql.binlog.queries import Query, parse_query
+from floodmark.connectors.mysql.ddl import statements as ddl
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema import catalog
+from floodmark.connectors.mysql.structures.session import Server, session_of, statement_text
+from floodmark.connectors.mysql.structures.table import Column, Index, Table
 from floodmark.errors import DdlError
 from tests.support.mysql import MysqlServer
 

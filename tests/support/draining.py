@@ -10,9 +10,9 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from floodmark.config.load import load_options
-from floodmark.spark.readers import output_schema
-from floodmark.spark.stream_reader import FloodmarkStreamReader
+from floodmark.connectors.load import load_options
+from floodmark.spark.stream.reader import FloodmarkStreamReader
+from floodmark.spark.stream.readers import output_schema
 
 
 @dataclass(frozen=True)

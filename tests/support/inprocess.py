@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.config.load import load_options
-from floodmark.spark.readers import output_schema
-from floodmark.spark.stream_reader import FloodmarkStreamReader
+from floodmark.connectors.load import load_options
+from floodmark.spark.stream.reader import FloodmarkStreamReader
+from floodmark.spark.stream.readers import output_schema
 
 
 class InProcess:

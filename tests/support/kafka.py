@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from floodmark.embedded import free_port
+from floodmark.demo.embedded import free_port
 from tests.support.maven import jar
 from tests.support.patience import within
 

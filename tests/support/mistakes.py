@@ -20,12 +20,12 @@ import yaml
 import floodmark
 from floodmark.cli.environment import check_packages, check_places
 from floodmark.cli.main import app
-from floodmark.config.load import load_batch_options, load_options
-from floodmark.config.pipeline import load_pipeline
+from floodmark.connectors.contract.findings import Finding
+from floodmark.connectors.load import load_batch_options, load_options
 from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import FloodmarkError
-from floodmark.findings import Finding
-from floodmark.snapshot.signal_table import signal_table_finding
+from floodmark.signals.table import signal_table_finding
+from floodmark.spark.pipeline_file import load_pipeline
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
@@ -150,7 +150,7 @@ def _shown(written: Sequence[str]) -> str:
 
 
 def _no_driver() -> None:
-    with mock.patch("floodmark.connectors.find.find_spec", return_value=None):
+    with mock.patch("floodmark.connectors.registry.find_spec", return_value=None):
         preflight(load_options(POSTGRES))
 
 

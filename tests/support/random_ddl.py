@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.structures.table import Column, Table
 
 NAMES = ("a", "b", "c", "d", "e", "a_2", "B_2", "functional_index", "x y", "key")
 TABLES = ("t", "u", "v", "w")

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.log.layouts import Layout, with_structure
-from floodmark.connectors.mysql.log.row_columns import image_columns
-from floodmark.connectors.mysql.log.row_images import (
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.mysql.decode.row_columns import image_columns
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.values.layouts import Layout, with_structure
+from floodmark.connectors.mysql.values.row_images import (
     DELETE,
     PARTIAL_UPDATE,
     WRITE,
@@ -21,8 +23,6 @@ from floodmark.connectors.mysql.log.row_images import (
     image_of,
     split_events,
 )
-from floodmark.connectors.mysql.schema.table import Column
-from floodmark.rows.raw_column import RawColumn
 
 
 @dataclass

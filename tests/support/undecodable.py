@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.rows.structure import Structure
+from floodmark.changes.structure import Structure
 
 
 def refused_tables(monkeypatch: pytest.MonkeyPatch, versions: type[Any]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError
 from tests.support.address import Address
 from tests.support.clusters import ask, wait_until

@@ -16,12 +16,12 @@ from floodmark.cli.environment import (
     check_packages,
     check_places,
 )
-from floodmark.config.load import load_options
-from floodmark.config.pipeline import parse_pipeline
-from floodmark.embedded import free_port
+from floodmark.connectors.contract.findings import Finding
+from floodmark.connectors.load import load_options
+from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
-from floodmark.findings import Finding
-from floodmark.snapshot.signal_table import signal_table_finding
+from floodmark.signals.table import signal_table_finding
+from floodmark.spark.pipeline_file import parse_pipeline
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_{}:{}"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from floodmark.cli.run import run
-from floodmark.config.pipeline import Pipeline
 from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog
+from floodmark.spark.pipeline_file import Pipeline
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 

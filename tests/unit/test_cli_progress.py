@@ -17,7 +17,7 @@ from floodmark.cli.output import human_bytes
 from floodmark.cli.progress import QueryProgress
 from floodmark.cli.run import RunningRows
 from floodmark.cli.views import LogView, render
-from floodmark.snapshot.incremental import IncrementalState, TableRun
+from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 
 
 def report(batch: int, rows: int, end: dict[str, Any], latest: dict[str, Any] | None = None) -> dict[str, Any]:

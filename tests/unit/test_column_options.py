@@ -6,15 +6,15 @@ import re
 
 import pytest
 
+from floodmark.changes.column_plan import Field, plan_columns
+from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.transforms import Hash, Mask, Told, Truncation
 from floodmark.config.columns import in_small_letters
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.connectors.postgres.decode.relation import Column, Relation
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.events.names import adjusted_field_name, adjusted_schema_name, legal_topic
 from floodmark.events.topics import table_key_fields, table_topic
-from floodmark.rows.column_plan import Field, plan_columns
-from floodmark.rows.shapes import Shapes
-from floodmark.rows.transforms import Hash, Mask, Told, Truncation
 
 BASE = {
     "connector": "postgres",

@@ -12,17 +12,17 @@ import pytest
 from floodmark.capture.seals import opened, sealed
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SCHEMA_HISTORY, SegmentStore
-from floodmark.config.load import load_options
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.history import SchemaHistory
-from floodmark.connectors.mysql.schema.history_files import StateDirFiles
-from floodmark.connectors.mysql.schema.history_records import HistoryEntry
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema_history.files import StateDirFiles
+from floodmark.connectors.mysql.schema_history.records import HistoryEntry
+from floodmark.connectors.mysql.schema_history.store import SchemaHistory
+from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.errors import DamagedFileError, LogGoneError, SchemaHistoryError
-from floodmark.snapshot.reports import Report, ReportBox
-from floodmark.snapshot.signal_files import InboxChannel, new_signal, send
+from floodmark.signals.files import InboxChannel, new_signal, send
+from floodmark.snapshots.reports import Report, ReportBox
 from tests.support.options import REQUIRED
 
 SEGMENT = SegmentData(
@@ -159,7 +159,7 @@ def history(tmp_path: Path) -> SchemaHistory:
     schema = Schema({"d": Charset("utf8mb4", "utf8mb4_bin")})
     found.begin(place(0), schema)
     for number, text in enumerate(("CREATE TABLE a (i INT)", "ALTER TABLE a ADD c INT"), 1):
-        applied = ddl.apply(schema, text, Session("d"), Server())
+        applied = statements.apply(schema, text, Session("d"), Server())
         found.append(HistoryEntry(place(number), {"file": "b.1", "pos": 4}, 5, text, "d", applied), schema)
         schema = applied.schema
     return found

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.config import advice, debezium
-from floodmark.config.debezium_page import DIFFERS, DIFFERS_OF_MYSQL, mysql_states, render, states
-from floodmark.config.load import CLASSES, load_options
+from floodmark.cli.pages.debezium import DIFFERS, DIFFERS_OF_MYSQL, mysql_states, render, states
+from floodmark.config import debezium
 from floodmark.config.model import OWN, Options
-from floodmark.config.mysql import BinlogOptions, MariadbOptions, MysqlOptions
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors import advice
+from floodmark.connectors.load import CLASSES, load_options
+from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
+from floodmark.connectors.postgres import debezium_options
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
 from tests.support.options import REQUIRED_MYSQL
 from tests.support.recording import Recorder
@@ -47,10 +49,10 @@ def test_each_option_of_mysql_has_a_state(name: str) -> None:
 def test_no_option_of_mysql_has_two_states(connector: str) -> None:
     names = {str(field.alias) for field in MYSQL_MODELS[connector].model_fields.values()}
     for name in names - {"schema.history.internal.<option>"}:
-        assert name not in debezium.ACCEPTED_BY_MYSQL
-        assert name not in debezium.REFUSED_BY_MYSQL
-    assert not set(debezium.ACCEPTED_BY_MYSQL) & set(debezium.REFUSED_BY_MYSQL)
-    assert set(DIFFERS_OF_MYSQL) <= names | set(debezium.ACCEPTED_BY_MYSQL)
+        assert name not in MysqlOptions.accepted
+        assert name not in MysqlOptions.refused
+    assert not set(MysqlOptions.accepted) & set(MysqlOptions.refused)
+    assert set(DIFFERS_OF_MYSQL) <= names | set(MysqlOptions.accepted)
 
 
 @pytest.mark.parametrize("connector", MYSQL_MODELS)
@@ -67,10 +69,10 @@ def test_what_mysqls_models_say_of_debezium_is_on_the_page(connector: str) -> No
 
 def test_no_option_has_two_states() -> None:
     for name in MODEL:
-        assert debezium.find(debezium.ACCEPTED, name) is None, name
-        assert debezium.find(debezium.REFUSED, name) is None, name
-    assert not set(debezium.ACCEPTED) & set(debezium.REFUSED)
-    assert set(DIFFERS) <= set(MODEL) | set(debezium.ACCEPTED)
+        assert debezium.find(PostgresOptions.accepted, name) is None, name
+        assert debezium.find(PostgresOptions.refused, name) is None, name
+    assert not set(PostgresOptions.accepted) & set(PostgresOptions.refused)
+    assert set(DIFFERS) <= set(MODEL) | set(PostgresOptions.accepted)
 
 
 def test_what_models_say_of_debezium_is_on_the_page() -> None:
@@ -86,7 +88,7 @@ def test_what_models_say_of_debezium_is_on_the_page() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), (
-        "run python -m floodmark.config.debezium_page docs/debezium-options.md"
+        "run python -m floodmark.cli.pages.debezium docs/debezium-options.md"
     )
 
 
@@ -238,7 +240,7 @@ def test_names_of_debezium_1_are_told_today(former: str, today: str) -> None:
     assert message == (
         f"Unknown option '{former}', which is what Debezium 1.x called '{today}'. Write '{today}' instead."
     )
-    assert debezium.find({**debezium.ACCEPTED_BY_MYSQL, **dict.fromkeys(MysqlOptions.names())}, today) is not None
+    assert debezium.find({**MysqlOptions.accepted, **dict.fromkeys(MysqlOptions.names())}, today) is not None
 
 
 def test_a_former_name_of_another_connectors_option() -> None:
@@ -311,7 +313,7 @@ def test_a_class_that_is_wrong() -> None:
     with pytest.raises(ConfigError, match=r"Did you mean '.*\.PostgresConnector'\?"):
         load_options({**given, "connector.class": "io.debezium.connector.postgres.PostgresConnector"})
     with pytest.raises(ConfigError, match=r"\(mysql\) and 'connector.class' \(.*\) contradict .* 'postgres'"):
-        load_options({**given, "connector": "mysql", "connector.class": debezium.CONNECTOR_CLASS})
+        load_options({**given, "connector": "mysql", "connector.class": debezium_options.CONNECTOR_CLASS})
 
 
 def test_an_option_that_is_given_twice() -> None:

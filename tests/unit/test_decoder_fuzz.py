@@ -24,17 +24,17 @@ import pytest
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log import stream as stream_module
-from floodmark.connectors.postgres.log.decode import PostgresDecoder
-from floodmark.connectors.postgres.log.stream import PostgresStream
-from floodmark.connectors.postgres.lsn import position
-from floodmark.connectors.postgres.rows.relation import parse_relation
-from floodmark.connectors.postgres.server.continuity import Continuity
+from floodmark.changes.structure import Structure
+from floodmark.changes.table_version import EventVersions, TableVersion
+from floodmark.connectors.postgres.capture import stream as stream_module
+from floodmark.connectors.postgres.capture.stream import PostgresStream
+from floodmark.connectors.postgres.continuity.check import Continuity
+from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
+from floodmark.connectors.postgres.decode.relation import parse_relation
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
-from floodmark.rows.structure import Structure
-from floodmark.rows.table_version import EventVersions, TableVersion
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.support.pgoutput import (

@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from floodmark.capture.dead_letters import keep_dead_letters
 from floodmark.capture.files import open_filesystem, write_atomically, write_durably
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.config.load import load_options
-from floodmark.connectors.base import DeadLetter
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.history import SchemaHistory
-from floodmark.connectors.mysql.schema.history_files import StateDirFiles
-from floodmark.connectors.mysql.schema.schema import Schema
+from floodmark.connectors.contract.base import DeadLetter
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema_history.files import StateDirFiles
+from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.errors import StateDirError
-from floodmark.snapshot.reports import Report, ReportBox
-from floodmark.snapshot.signal_files import new_signal, send
+from floodmark.signals.files import new_signal, send
+from floodmark.snapshots.reports import Report, ReportBox
+from floodmark.spark.stream.dead_letters import keep_dead_letters
 from tests.support.options import REQUIRED
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres.log.frames import find_frames
+from floodmark.connectors.postgres.wire.frames import find_frames
 
 # Bytes that look like frame headers are likelier than chance would have them.
 TRICKY = st.lists(st.sampled_from([b"d", b"\0", b"d\0\0\0\x05", b"w", b"x", b"\n", b"\xff"]), max_size=20).map(b"".join)

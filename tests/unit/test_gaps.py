@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
-from floodmark.spark.gaps import with_gaps
-from floodmark.spark.offsets import Offset, following
+from floodmark.spark.stream.gaps import with_gaps
+from floodmark.spark.stream.offsets import Offset, following
 
 
 def gap(after: int, upto: int) -> Gap:

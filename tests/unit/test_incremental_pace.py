@@ -10,15 +10,15 @@ from typing import cast
 import pytest
 
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.base import Connector
-from floodmark.snapshot.aside import TablesAside
-from floodmark.snapshot.incremental import IncrementalState, TableRun
-from floodmark.snapshot.incremental_engine import IncrementalEngine
-from floodmark.snapshot.notifications import IncrementalSnapshotNotifications
-from floodmark.snapshot.pace import LONGEST, MARGIN, Pace
-from floodmark.snapshot.reports import Report, TaskReports
-from floodmark.snapshot.surroundings import Surroundings
-from floodmark.snapshot.windows import WindowEngine
+from floodmark.connectors.contract.base import Connector
+from floodmark.notifications.records import IncrementalSnapshotNotifications
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.incremental.batch_sizing import LONGEST, MARGIN, Pace
+from floodmark.snapshots.incremental.engine import IncrementalEngine
+from floodmark.snapshots.incremental.state import IncrementalState, TableRun
+from floodmark.snapshots.incremental.windows import WindowEngine
+from floodmark.snapshots.reports import Report, TaskReports
 from tests.support.window_source import Clock, WindowSource
 
 FIXED_S = 0.3

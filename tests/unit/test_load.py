@@ -79,7 +79,7 @@ def test_directories_that_are_not_looked_at(state_dir: str) -> None:
 
 @pytest.mark.parametrize(("options", "extra"), [(REQUIRED, "postgres"), (REQUIRED_MYSQL, "mysql")])
 def test_a_missing_driver(options: dict[str, str], extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floodmark.connectors.find.find_spec", lambda _: None)
+    monkeypatch.setattr("floodmark.connectors.registry.find_spec", lambda _: None)
     error = refused(options)
     assert isinstance(error, ConfigError)
     assert error.cure == f"Install it with: pip install 'floodmark[{extra}]'"

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from floodmark.connectors.mysql.log.queries import Query
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.schema import Applied, Schema
-from floodmark.connectors.mysql.schema.session import Server, Session, session_of, statement_text
+from floodmark.connectors.mysql.binlog.queries import Query
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Applied, Schema
+from floodmark.connectors.mysql.structures.session import Server, Session, session_of, statement_text
 from floodmark.errors import DdlError
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
@@ -19,7 +19,7 @@ EMPTY = Schema({"db": Charset("utf8mb4", "utf8mb4_0900_ai_ci")})
 def follow(*texts: str, schema: Schema = EMPTY, session: Session = SESSION, server: Server = MYSQL) -> Applied:
     applied = Applied(schema)
     for text in texts:
-        applied = ddl.apply(applied.schema, text, session, server)
+        applied = statements.apply(applied.schema, text, session, server)
     return applied
 
 
@@ -37,7 +37,7 @@ def test_a_change_tells_kind_table_and_structure() -> None:
 
 def test_a_schema_is_not_changed_in_place() -> None:
     first = follow("CREATE TABLE t (id INT)", "CREATE TABLE u (id INT)").schema
-    second = ddl.apply(first, "ALTER TABLE t ADD a INT", SESSION, MYSQL).schema
+    second = statements.apply(first, "ALTER TABLE t ADD a INT", SESSION, MYSQL).schema
     assert len(first.tables["db", "t"].columns) == 1
     assert len(second.tables["db", "t"].columns) == 2
     assert second.tables["db", "u"] is first.tables["db", "u"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Column, Table
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.mysql.structures.table import Column, Table
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
 SESSION = Session("db")
@@ -19,7 +19,7 @@ DATABASES = {"db": Charset("latin1", "latin1_bin"), "other": Charset("utf8mb4", 
 def table(*texts: str, server: Server = MYSQL, session: Session = SESSION) -> Table:
     schema = Schema(DATABASES)
     for text in texts:
-        schema = ddl.apply(schema, text, session, server).schema
+        schema = statements.apply(schema, text, session, server).schema
     return schema.tables["db", "t"]
 
 
@@ -159,7 +159,7 @@ def test_converting_to_the_default_means_another_one_to_each_server() -> None:
     texts = (TEXT, "ALTER TABLE db.t CONVERT TO CHARACTER SET DEFAULT")
     assert table(*texts).collation == "latin1_bin"
     assert table(*texts, server=MARIADB).collation == "latin1_swedish_ci"
-    elsewhere = ddl.apply(Schema({**DATABASES}, {("db", "t"): table(TEXT)}), texts[1], Session("other"), MYSQL)
+    elsewhere = statements.apply(Schema({**DATABASES}, {("db", "t"): table(TEXT)}), texts[1], Session("other"), MYSQL)
     assert elsewhere.schema.tables["db", "t"].collation == "utf8mb4_bin"
 
 
@@ -170,7 +170,7 @@ def test_a_database_s_default_charset_is_the_server_s() -> None:
         ("ALTER DATABASE db COLLATE DEFAULT", "latin1_swedish_ci"),
         ("ALTER DATABASE db CHARACTER SET DEFAULT", "latin2_general_ci"),
     ):
-        schema = ddl.apply(schema, text, session, MARIADB).schema
+        schema = statements.apply(schema, text, session, MARIADB).schema
         assert schema.databases["db"].collation == expected
 
 
@@ -178,7 +178,7 @@ def test_what_was_there_gets_mariadb_s_time_of_changes_too() -> None:
     created = table("CREATE TABLE t (a INT, b TIMESTAMP NOT NULL, c TIMESTAMP NOT NULL, KEY k (a))")
     schema = Schema(DATABASES, {("db", "t"): created})
     for text in ("ALTER TABLE t ADD d INT", "CREATE INDEX i ON t (a)", "DROP INDEX k ON t", "ALTER TABLE t RENAME u"):
-        changed = ddl.apply(schema, text, UNTOLD, MARIADB).schema.tables
+        changed = statements.apply(schema, text, UNTOLD, MARIADB).schema.tables
         (found,) = changed.values()
         expected = (None, False) if "RENAME" in text else NOW
         assert [of_time(column) for column in found.columns[1:3]] == [expected, (None, False)]

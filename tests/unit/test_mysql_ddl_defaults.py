@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.log.queries import Query
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.described import described_column
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session, session_of
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.binlog.queries import Query
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.structures.described import described_column
+from floodmark.connectors.mysql.structures.session import Server, Session, session_of
+from floodmark.connectors.mysql.structures.table import Column
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
 SESSION = Session("db")
 
 
 def column(definition: str, server: Server = MYSQL, session: Session = SESSION) -> Column:
-    applied = ddl.apply(Schema(), f"CREATE TABLE t (a {definition})", session, server)
+    applied = statements.apply(Schema(), f"CREATE TABLE t (a {definition})", session, server)
     (found,) = applied.schema.tables["db", "t"].columns
     return found
 

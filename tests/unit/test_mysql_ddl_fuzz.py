@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.schema_events import key_text, schema_changes, value_text
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.ddl import statements as ddl
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema_history.schema_events import key_text, schema_changes, value_text
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import DdlError
 from tests.support.ddl import FOLDER, statements
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import DdlError
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
@@ -17,7 +17,7 @@ TABLE = "CREATE TABLE t (a INT, b INT, PRIMARY KEY (a), UNIQUE b (b))"
 def table(*texts: str, server: Server = MYSQL) -> Table:
     schema = Schema()
     for text in texts:
-        schema = ddl.apply(schema, text, Session("db"), server).schema
+        schema = statements.apply(schema, text, Session("db"), server).schema
     return schema.tables["db", "t"]
 
 

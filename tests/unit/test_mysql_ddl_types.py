@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.mysql.structures.table import Column
 from floodmark.errors import DdlError
 
 MYSQL, MARIADB = Server(), Server("mariadb", 101114)
 
 
 def column(definition: str, server: Server = MYSQL) -> Column:
-    applied = ddl.apply(Schema(), f"CREATE TABLE t (a {definition})", Session("db"), server)
+    applied = statements.apply(Schema(), f"CREATE TABLE t (a {definition})", Session("db"), server)
     (found,) = applied.schema.tables["db", "t"].columns
     return found
 

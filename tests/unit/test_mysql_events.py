@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.binlog.checksums import first_wrong, has_checksum
+from floodmark.connectors.mysql.binlog.column_types import LONG
+from floodmark.connectors.mysql.binlog.compressed import decompressed, payload_events
+from floodmark.connectors.mysql.binlog.queries import BEGIN, COMMIT, OTHER, parse_query, query_kinds
+from floodmark.connectors.mysql.binlog.table_map import ColumnMap, parse_table_map, table_name
+from floodmark.connectors.mysql.binlog.transactions import Transaction, parse_gtid, with_transactions
 from floodmark.connectors.mysql.gtid import MysqlGtids
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log.checksums import first_wrong, has_checksum
-from floodmark.connectors.mysql.log.column_types import LONG
-from floodmark.connectors.mysql.log.compressed import decompressed, payload_events
-from floodmark.connectors.mysql.log.queries import BEGIN, COMMIT, OTHER, parse_query, query_kinds
-from floodmark.connectors.mysql.log.table_map import ColumnMap, parse_table_map, table_name
-from floodmark.connectors.mysql.log.transactions import Transaction, parse_gtid, with_transactions
 from floodmark.errors import DecodeError
 from tests.support.binlog_events import Log, packets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.mysql.server.filters import _leaves_out
+from floodmark.connectors.mysql.checks.filters import _leaves_out
 
 TABLE = ("shop", "orders_1")
 

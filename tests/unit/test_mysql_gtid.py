@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.config.mysql import MysqlOptions
 from floodmark.connectors.mysql.gtid import MariadbGtids, MysqlGtids, source_filter, sources
+from floodmark.connectors.mysql.options import MysqlOptions
 from floodmark.errors import CheckpointError
 from tests.support.options import REQUIRED_MYSQL
 

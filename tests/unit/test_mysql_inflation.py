@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.capture.log_stream import Cut
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log import receiver as receiver_module
-from floodmark.connectors.mysql.log import stream as stream_module
-from floodmark.connectors.mysql.log.channel import DumpStart
-from floodmark.connectors.mysql.log.continuity import Dump, Start
-from floodmark.connectors.mysql.log.events import segment_events
-from floodmark.connectors.mysql.log.receiver import Receiver
-from floodmark.connectors.mysql.log.row_changes import place_columns
-from floodmark.connectors.mysql.log.segments import places
-from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.binlog.segments import places
+from floodmark.connectors.mysql.capture import stream as stream_module
+from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.continuity.check import Dump, Start
+from floodmark.connectors.mysql.decode.events import segment_events
+from floodmark.connectors.mysql.decode.row_changes import place_columns
 from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.reading import receiver as receiver_module
+from floodmark.connectors.mysql.reading.channel import DumpStart
+from floodmark.connectors.mysql.reading.receiver import Receiver
 from floodmark.connectors.mysql.server.identity import ServerIdentity
 from floodmark.errors import DecodeError, StateDirError
 from tests.support.binlog import CountingStructures

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.log.json_diffs import apply_diffs
-from floodmark.connectors.mysql.log.json_scalars import double_text
-from floodmark.connectors.mysql.log.json_text import json_texts
-from floodmark.connectors.mysql.log.row_images import Pieces
 from floodmark.connectors.mysql.types.json_values import compact
+from floodmark.connectors.mysql.values.json_diffs import apply_diffs
+from floodmark.connectors.mysql.values.json_scalars import double_text
+from floodmark.connectors.mysql.values.json_text import json_texts
+from floodmark.connectors.mysql.values.row_images import Pieces
 from floodmark.errors import DecodeError
 from tests.support.binlog_values import Opaque, decimal, json_document
 

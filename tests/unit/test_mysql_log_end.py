@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 from structlog.testing import CapturingLogger
 
-from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server import binlogs
 from floodmark.connectors.mysql.server.binlogs import LogEnd, end_with_gtids
 from floodmark.connectors.mysql.server.connection import Connection
 from floodmark.connectors.mysql.snapshot import read_points
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
+from floodmark.connectors.mysql.structures.session import Server
 from floodmark.errors import SourceStateError
 
 CONNECTION = cast(Connection, object())

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log.marks import MAX_BYTES, MAX_EVENTS, Mark, OtherLogError
-from floodmark.connectors.mysql.log.receiver import Receiver
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.reading.file_marks import MAX_BYTES, MAX_EVENTS, Mark, OtherLogError
+from floodmark.connectors.mysql.reading.receiver import Receiver
 from floodmark.errors import ConnectError
 from tests.support.binlog_events import Log, packets
 

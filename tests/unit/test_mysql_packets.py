@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.log.packets import FULL, find_packets, join
+from floodmark.connectors.mysql.binlog.packets import FULL, find_packets, join
 from floodmark.errors import DecodeError
 
 

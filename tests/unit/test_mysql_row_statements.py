@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.structures.session import Server, Session
 
 SESSION = Session(database="shop")
 SERVER = Server()

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.log import row_images
-from floodmark.connectors.mysql.log.layouts import Layout, parse_layouts
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.values import row_images
+from floodmark.connectors.mysql.values.layouts import Layout, parse_layouts
 from floodmark.errors import DecodeError
-from floodmark.rows.raw_column import RawColumn
 from tests.support.binlog_values import Kind, bitmap, image, json_document, sized, table_map
 from tests.support.row_columns import RowColumns, row_columns
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.mysql.schema import ddl
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.schema_events import (
+from floodmark.connectors.mysql.ddl import statements as ddl
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema, TableId
+from floodmark.connectors.mysql.schema_history.schema_events import (
     SchemaChange,
     key_schema,
     key_text,
@@ -20,7 +20,7 @@ from floodmark.connectors.mysql.schema.schema_events import (
     value_schema,
     value_text,
 )
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.structures.session import Server, Session
 from tests.conformance.cases.case import Case
 from tests.conformance.cases.mysql.ddl import CASES
 from tests.conformance.golden import load, path_of

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from floodmark.capture.store import SCHEMA_HISTORY, SegmentStore
-from floodmark.connectors.mysql.schema import ddl, history
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.history import SchemaHistory
-from floodmark.connectors.mysql.schema.history_files import StateDirFiles
-from floodmark.connectors.mysql.schema.history_records import HistoryEntry
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.ddl import statements
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema_history import store as history
+from floodmark.connectors.mysql.schema_history.files import StateDirFiles
+from floodmark.connectors.mysql.schema_history.records import HistoryEntry
+from floodmark.connectors.mysql.schema_history.store import SchemaHistory
+from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.errors import SchemaHistoryError, StateDirError
 
 START = Schema({"d": Charset("utf8mb4", "utf8mb4_bin")})
@@ -31,7 +32,7 @@ class Writer:
 
     def write(self, *texts: str) -> None:
         for text in texts:
-            applied = ddl.apply(self.schema, text, Session("d"), Server())
+            applied = statements.apply(self.schema, text, Session("d"), Server())
             entry = HistoryEntry(place(len(self.schemas)), {"file": "b.1", "pos": 4}, 5, text, "d", applied)
             self.history.append(entry, self.schema)
             self.schema = applied.schema
@@ -74,7 +75,7 @@ def test_what_came_later_makes_way_for_another_reading_of_the_log(writer: Writer
     again = writer.reopened()
     again.load(place(2))
     assert len(writer.files) == 3
-    applied = ddl.apply(writer.schemas[2], "DROP TABLE a", Session("d"), Server())
+    applied = statements.apply(writer.schemas[2], "DROP TABLE a", Session("d"), Server())
     again.append(HistoryEntry(place(3), {}, 5, "DROP TABLE a", "d", applied), writer.schemas[2])
     assert writer.reopened().load(place(9)) == applied.schema
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.capture.log_stream import Cut
+from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.binlog.segments import event_at, places
+from floodmark.connectors.mysql.capture import stream as stream_module
+from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.continuity.check import Dump, KnownPlace, Start
 from floodmark.connectors.mysql.gtid import MysqlGtids
-from floodmark.connectors.mysql.log import event_types as types
-from floodmark.connectors.mysql.log import stream as stream_module
-from floodmark.connectors.mysql.log.channel import DumpStart
-from floodmark.connectors.mysql.log.continuity import Dump, KnownPlace, Start
-from floodmark.connectors.mysql.log.receiver import Receiver
-from floodmark.connectors.mysql.log.segments import event_at, places
-from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.position import ALL_ROWS, Position
+from floodmark.connectors.mysql.reading.channel import DumpStart
+from floodmark.connectors.mysql.reading.receiver import Receiver
 from floodmark.connectors.mysql.server.identity import ServerIdentity
 from floodmark.errors import ConnectError, DecodeError, FloodmarkError, LogGoneError, SourceStateError
 from tests.support.binlog import CountingStructures

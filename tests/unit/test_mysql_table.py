@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from floodmark.connectors.mysql.schema.table import SOME, Column, Index, Table, effective_key
+from floodmark.connectors.mysql.structures.table import SOME, Column, Index, Table, effective_key
 
 ID = Column("id", "int", unsigned=True, optional=False, auto_increment=True)
 KIND = Column("kind", "enum", charset="utf8mb4", collation="utf8mb4_bin", values=("a", "b,c"), default_kind="null")

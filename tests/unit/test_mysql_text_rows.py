@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from floodmark.connectors.mysql.schema.table import Column
 from floodmark.connectors.mysql.snapshot.text_rows import select_expression, split_text_rows
+from floodmark.connectors.mysql.structures.table import Column
 from floodmark.errors import DecodeError
 
 INPUTS = int(os.environ.get("FLOODMARK_FUZZ_INPUTS", "3000"))

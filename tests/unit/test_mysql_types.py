@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from floodmark.connectors.mysql.log.values import raw_type
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.codecs.codec import one_json
+from floodmark.connectors.mysql.structures.table import Column
 from floodmark.connectors.mysql.types.defaults import default_value
 from floodmark.connectors.mysql.types.registry import FACTORIES, codec_with
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 from floodmark.connectors.mysql.types.source_types import source_type
+from floodmark.connectors.mysql.values.raw_columns import raw_type
 from floodmark.errors import SourceStateError
 from floodmark.events.json_text import closed
-from floodmark.rows.codec import one_json
 
 PLACEHOLDER = "__debezium_unavailable_value"
 DEFAULT = MysqlSettings("precise", "adaptive_time_microseconds", "bytes", PLACEHOLDER, "long", True)

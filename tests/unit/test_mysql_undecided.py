@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floodmark.capture.spool import Undecided
-from floodmark.connectors.mysql.log.undecided import UndecidedPlaces, undecided_json, undecided_of
+from floodmark.connectors.mysql.prepared.undecided import UndecidedPlaces, undecided_json, undecided_of
 
 
 def test_positions_at_cuts_and_between_them() -> None:

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.log.charsets import KNOWN, UTF8
-from floodmark.connectors.mysql.log.layouts import parse_layouts, with_structure
-from floodmark.connectors.mysql.log.row_images import Pieces
-from floodmark.connectors.mysql.log.values import raw_column
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.values.charsets import KNOWN, UTF8
+from floodmark.connectors.mysql.values.layouts import parse_layouts, with_structure
+from floodmark.connectors.mysql.values.raw_columns import raw_column
+from floodmark.connectors.mysql.values.row_images import Pieces
 from floodmark.errors import DecodeError
 from tests.support.binlog_values import datetime2, decimal, time2
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import CapturingLogger
 
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.events.columns import EVENT_SCHEMA
-from floodmark.snapshot import notification_channels as channels
-from floodmark.snapshot.notifications import (
+from floodmark.notifications import channels as channels
+from floodmark.notifications.records import (
     IncrementalSnapshotNotifications,
     InitialSnapshotNotifications,
     Notification,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from floodmark.cli.tables import table_progress
-from floodmark.snapshot.incremental import Chunk, IncrementalState, KeyRange, TableRun
-from floodmark.snapshot.notifications import InitialSnapshotNotifications
-from floodmark.snapshot.packing import table_number
-from floodmark.snapshot.reports import Report, TaskReports
-from floodmark.snapshot.state import Found, SnapshotState, first_state, rebase, settle_batch, take_units
-from floodmark.spark.offsets import Offset
+from floodmark.cli.status.tables import table_progress
+from floodmark.notifications.records import InitialSnapshotNotifications
+from floodmark.packing import table_number
+from floodmark.snapshots.incremental.state import Chunk, IncrementalState, KeyRange, TableRun
+from floodmark.snapshots.reports import Report, TaskReports
+from floodmark.snapshots.state import Found, SnapshotState, first_state, rebase, settle_batch, take_units
+from floodmark.spark.stream.offsets import Offset
 
 TABLES = 10_000
 WORDS = (

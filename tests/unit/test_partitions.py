@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from floodmark.capture.segment import Segment
-from floodmark.spark.partitions import (
+from floodmark.spark.stream.partitions import (
     MOST_ANNOUNCED,
     MOST_TOGETHER,
     LogPartition,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.connectors.postgres.log.past_names import past_names
+from floodmark.connectors.postgres.decode.relation_names import past_names
 
 GONE = (None, 0, False)
 

@@ -11,8 +11,8 @@ import warnings
 
 import pytest
 
-from floodmark.config.load import load_options
 from floodmark.config.patterns import MOST_CHARACTERS, Pattern, PatternError
+from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from tests.support.options import REQUIRED
 from tests.support.patience import within

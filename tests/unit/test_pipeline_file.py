@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.pipeline import Pipeline, load_pipeline, parse_pipeline
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
+from floodmark.spark.pipeline_file import Pipeline, load_pipeline, parse_pipeline
 from tests.support.options import REQUIRED
 
 

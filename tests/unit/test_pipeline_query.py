@@ -7,8 +7,8 @@ from typing import Any
 import pyspark
 import pytest
 
-from floodmark.config.pipeline import parse_pipeline
 from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, spark_properties
+from floodmark.spark.pipeline_file import parse_pipeline
 from tests.support.options import REQUIRED
 
 KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"

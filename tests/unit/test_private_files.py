@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from floodmark.capture.dead_letters import keep_dead_letters
 from floodmark.capture.files import open_filesystem
 from floodmark.capture.segment import Segment, SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.cli.environment import _writable
-from floodmark.config.load import load_options
-from floodmark.connectors.base import DeadLetter
-from floodmark.connectors.mysql.schema.history_files import StateDirFiles
-from floodmark.snapshot.reports import Report, ReportBox
-from floodmark.snapshot.signal_files import new_signal, send
+from floodmark.connectors.contract.base import DeadLetter
+from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.schema_history.files import StateDirFiles
+from floodmark.signals.files import new_signal, send
+from floodmark.snapshots.reports import Report, ReportBox
+from floodmark.spark.stream.dead_letters import keep_dead_letters
 from tests.support.options import REQUIRED
 
 

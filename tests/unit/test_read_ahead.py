@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.base import ChunkOutcome, Connector
+from floodmark.connectors.contract.base import ChunkOutcome, Connector
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.snapshot.aside import RETRIES, TablesAside
-from floodmark.snapshot.engine import SMALL_TABLES
-from floodmark.snapshot.notifications import InitialSnapshotNotifications, Notification
-from floodmark.snapshot.read_ahead import LEAST_ROWS, ReadAheadEngine
-from floodmark.snapshot.reports import Report, TaskReports
-from floodmark.snapshot.state import UNCOUNTED, SnapshotState
-from floodmark.snapshot.surroundings import Surroundings
+from floodmark.notifications.records import InitialSnapshotNotifications, Notification
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import RETRIES, TablesAside
+from floodmark.snapshots.initial.engine import SMALL_TABLES
+from floodmark.snapshots.initial.read_ahead import LEAST_ROWS, ReadAheadEngine
+from floodmark.snapshots.reports import Report, TaskReports
+from floodmark.snapshots.state import UNCOUNTED, SnapshotState
 
 ROWS = 3
 """In each file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from floodmark.connectors.postgres.lsn import position
+from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import HEADERS, PAGE, PostgresReadPoint
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
+from floodmark.snapshots.incremental.reconcile import Touches, key_texts, reconcile
 
 KEYS = "abcd"
 Row = tuple[int, int]

@@ -16,10 +16,10 @@ from structlog.testing import CapturingLogger
 
 import floodmark
 from floodmark.capture.store import SegmentStore
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError, SignalError, StateDirError
-from floodmark.snapshot import signal_files
-from floodmark.snapshot.signal_files import GRACE_S, FileChannel, InboxChannel, SignalChannel, signal_channels
+from floodmark.signals import files
+from floodmark.signals.files import GRACE_S, FileChannel, InboxChannel, SignalChannel, signal_channels
 from tests.support.object_store import s3_bucket
 from tests.support.options import REQUIRED
 from tests.support.patience import within
@@ -45,7 +45,7 @@ class Clock:
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> CapturingLogger:
     logger = CapturingLogger()
-    monkeypatch.setattr(signal_files, "log", logger)
+    monkeypatch.setattr(files, "log", logger)
     return logger
 
 

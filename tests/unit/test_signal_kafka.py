@@ -17,10 +17,10 @@ from structlog.testing import CapturingLogger
 
 from floodmark.cli.environment import check_channels
 from floodmark.config.kafka_clients import librdkafka_settings
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
-from floodmark.snapshot import signal_kafka
-from floodmark.snapshot.signal_kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
+from floodmark.signals import kafka
+from floodmark.signals.kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.unit.test_signal_files import Clock, events
@@ -127,7 +127,7 @@ def consumer(clock: Clock) -> Consumer:
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> CapturingLogger:
     logger = CapturingLogger()
-    monkeypatch.setattr(signal_kafka, "log", logger)
+    monkeypatch.setattr(kafka, "log", logger)
     return logger
 
 
@@ -280,7 +280,7 @@ def test_a_broker_that_is_away_is_not_waited_for(
 
 def test_a_crowded_topic_does_not_hold_up_planning(make: Make, consumer: Consumer) -> None:
     channel = make(timeout_s=0)
-    consumer.arrived += [Record(offset, name=None) for offset in range(signal_kafka.BURST + 500)]
+    consumer.arrived += [Record(offset, name=None) for offset in range(kafka.BURST + 500)]
     channel.poll()
     assert len(consumer.arrived) == 500
     channel.poll()
@@ -344,7 +344,7 @@ def test_partitions_are_not_counted_again_by_who_sees_the_count_end(
             return False
 
     channel = make()
-    monkeypatch.setattr("floodmark.snapshot.signal_kafka.Thread", Ending)
+    monkeypatch.setattr("floodmark.signals.kafka.Thread", Ending)
     consumer.partitions = 3
     consumer.arrived.append(Record(0, code=END))
     for _ in range(5):
@@ -382,7 +382,7 @@ def test_names_of_the_java_client_are_translated() -> None:
 def test_settings_are_debeziums_and_can_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
     channel = cast(Any, lambda settings, *rest: made.append({**settings, "rest": rest}))
-    monkeypatch.setattr(signal_kafka, "KafkaChannel", channel)
+    monkeypatch.setattr(kafka, "KafkaChannel", channel)
     kafka_channel(load_options(OPTIONS))
     changed = {"signal.consumer.auto.offset.reset": "latest", "signal.consumer.group.id": "mine"}
     named = {"signal.kafka.topic": "t", "signal.kafka.groupId": "g", "signal.kafka.poll.timeout.ms": "0"}
@@ -435,10 +435,10 @@ def test_check_tells_whether_a_broker_answers(monkeypatch: pytest.MonkeyPatch) -
 def test_the_client_is_needed_by_its_channel_only() -> None:
     code = (
         "import sys; sys.modules['confluent_kafka'] = None\n"
-        "from floodmark.config.load import load_options\n"
+        "from floodmark.connectors.load import load_options\n"
         "from floodmark.errors import ConfigError\n"
-        "import floodmark.spark.planning\n"
-        "from floodmark.snapshot.signal_files import signal_channels\n"
+        "import floodmark.spark.stream.planning\n"
+        "from floodmark.signals.files import signal_channels\n"
         f"options = {OPTIONS | {'state.dir': '/tmp'}!r}\n"
         "signal_channels(load_options(options | {'signal.enabled.channels': 'file'}), 'o')\n"
         "try: signal_channels(load_options(options), 'o')\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.config.load import load_options
+from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from tests.support.options import REQUIRED
 

@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import SignalError
-from floodmark.snapshot import control
-from floodmark.snapshot.incremental import IncrementalState
-from floodmark.snapshot.incremental_engine import IncrementalEngine
-from floodmark.snapshot.notifications import IncrementalSnapshotNotifications
-from floodmark.snapshot.signals import (
+from floodmark.notifications.records import IncrementalSnapshotNotifications
+from floodmark.signals.records import (
     TYPES,
     WINDOW_CLOSE,
     WINDOW_OPEN,
@@ -35,6 +32,9 @@ from floodmark.snapshot.signals import (
     parse_signal,
     read_signal,
 )
+from floodmark.snapshots import control
+from floodmark.snapshots.incremental.engine import IncrementalEngine
+from floodmark.snapshots.incremental.state import IncrementalState
 
 
 def parse(kind: str, data: Any = None) -> Action:

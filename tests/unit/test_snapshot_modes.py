@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.errors import ConfigError, LogGoneError
-from floodmark.snapshot import plugins
-from floodmark.snapshot.modes import BUILT_IN, make_query, make_snapshotter
-from floodmark.snapshot.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
-from floodmark.spark.offsets import Offset
-from floodmark.spark.partitions import chunk_partitions
-from floodmark.spark.starts import Start, decide, refuse_to_go_back
+from floodmark.extensions import discovery
+from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
+from floodmark.snapshots.modes import BUILT_IN, make_query, make_snapshotter
+from floodmark.spark.stream.offsets import Offset
+from floodmark.spark.stream.partitions import chunk_partitions
+from floodmark.spark.stream.startup import Start, decide, refuse_to_go_back
 from tests.support.options import REQUIRED
 from tests.unit.test_snapshot_state import begin
 
@@ -79,7 +79,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(group: str) -> EntryPoints:
         return EntryPoints(EntryPoint(name, f"{__name__}:{what}", group) for name, what in offered[group].items())
 
-    monkeypatch.setattr(plugins, "entry_points", entry_points)
+    monkeypatch.setattr(discovery, "entry_points", entry_points)
 
 
 def options(**given: str) -> PostgresOptions:
@@ -217,7 +217,7 @@ def test_built_in_query_and_locks() -> None:
             ["snapshot.mode.custom.name", "wekly", "floodmark.snapshotters", "Did you mean 'weekly'", "no_bodies"],
         ),
         ("broken", ["cannot be made", "RuntimeError: no calendar"]),
-        ("no_bodies", ["has no configure", "should_stream", "floodmark.snapshot.snapshotter.Snapshotter"]),
+        ("no_bodies", ["has no configure", "should_stream", "floodmark.extensions.snapshotter.Snapshotter"]),
     ],
 )
 def test_a_custom_snapshotter_that_cannot_be_used(name: str, words: list[str]) -> None:

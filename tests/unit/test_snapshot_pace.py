@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from floodmark.connectors.base import Connector
-from floodmark.snapshot.aside import TablesAside
-from floodmark.snapshot.engine import FIRST_CHUNKS, SnapshotEngine
-from floodmark.snapshot.notifications import InitialSnapshotNotifications
-from floodmark.snapshot.state import first_state
-from floodmark.snapshot.surroundings import Surroundings
+from floodmark.connectors.contract.base import Connector
+from floodmark.notifications.records import InitialSnapshotNotifications
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.initial.engine import FIRST_CHUNKS, SnapshotEngine
+from floodmark.snapshots.state import first_state
 
 TARGET_S = 2.0
 UNITS = 10

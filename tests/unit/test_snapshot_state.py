@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.snapshot.state import ALL, Found, SnapshotState, first_state, rebase, take_units
+from floodmark.snapshots.state import ALL, Found, SnapshotState, first_state, rebase, take_units
 
 
 def tables(*units: int) -> list[dict[str, object]]:

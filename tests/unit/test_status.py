@@ -12,16 +12,16 @@ import pytest
 from rich.console import Console
 
 from floodmark.capture.gaps import Gap
-from floodmark.cli.checkpoint import Checkpoint
 from floodmark.cli.output import human_time
-from floodmark.cli.standing import Pace, Standing, TimedOffset, standing
-from floodmark.cli.status import read_standing
-from floodmark.cli.status_view import as_json_data, render
+from floodmark.cli.status.checkpoint import Checkpoint
+from floodmark.cli.status.command import read_standing
+from floodmark.cli.status.progress_from_offsets import Pace, Standing, TimedOffset, standing
+from floodmark.cli.status.view import as_json_data, render
+from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.errors import CheckpointError
-from floodmark.log_status import LogStatus
-from floodmark.snapshot.incremental import IncrementalState, TableRun
-from floodmark.snapshot.state import ALL, SnapshotState, TableState
-from floodmark.spark.offsets import Offset
+from floodmark.snapshots.incremental.state import IncrementalState, TableRun
+from floodmark.snapshots.state import ALL, SnapshotState, TableState
+from floodmark.spark.stream.offsets import Offset
 
 LOG = "0000000001E25730-00000000"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.changes.table_version import TableVersion
+from floodmark.changes.typed_rows import RowVersion
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.postgres.decode.relation import Column, Relation
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows.raw_column import RawColumn
-from floodmark.rows.table_version import TableVersion
-from floodmark.rows.typed_rows import RowVersion
 from tests.support.options import REQUIRED
 from tests.unit.test_types_helpers import options, strings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from floodmark.connectors.postgres.log.tuples import LONGEST_NAME, terminated
+from floodmark.connectors.postgres.decode.tuples import LONGEST_NAME, terminated
 from floodmark.errors import DecodeError
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pydantic import SecretStr
 
+from floodmark.changes.transforms import Hash, Mask, Transform, Truncation
+from floodmark.codecs.conversions import converted
 from floodmark.errors import DecodeError
-from floodmark.events.converter import Conversion, Converter, SourceColumn
 from floodmark.events.json_text import closed
-from floodmark.rows.conversions import converted
-from floodmark.rows.transforms import Hash, Mask, Transform, Truncation
+from floodmark.extensions.converter import Conversion, Converter, SourceColumn
 from tests.unit.test_types_helpers import codec, strings
 
 TEXTS = ["", "ab", 'a"b\\', "é", "😀", "a😀b", "ab😀", None, "0123456789"]

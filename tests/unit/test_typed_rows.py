@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from floodmark.connectors.postgres.rows.relation import Column, Relation
+from floodmark.changes.schema_changes import holds
+from floodmark.changes.typed_rows import RowVersion
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.postgres.decode.relation import Column, Relation
 from floodmark.errors import DecodeError, SchemaChangeError
-from floodmark.rows.raw_column import RawColumn
-from floodmark.rows.schema_changes import holds
-from floodmark.rows.typed_rows import RowVersion
 from tests.unit.test_types_helpers import numeric_modifier, options, strings
 
 INT, TEXT, NUMERIC, INTS = 23, 25, 1700, 1007

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from floodmark.codecs.codec import Codec
 from floodmark.connectors.postgres.types.registry import BUILT_IN, codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
 from floodmark.events.json_text import closed
-from floodmark.rows.codec import Codec
 from tests.unit.test_types_helpers import OIDS, codec, encoded, numeric_modifier, options, strings
 
 TIMES = ["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]

@@ -9,10 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from floodmark.codecs.codec import Codec
 from floodmark.connectors.postgres.types.registry import ELEMENTS, codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
 from floodmark.events.json_text import closed
-from floodmark.rows.codec import Codec
 from tests.unit.test_types_helpers import encoded, numeric_modifier, options, strings
 
 TEXT, INT, NUMERIC, BYTEA, DATE, UUID, BOX = 1009, 1007, 1231, 1001, 1182, 2951, 1020

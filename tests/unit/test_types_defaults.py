@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from floodmark.codecs.codec import one_json
 from floodmark.connectors.postgres.types.defaults import default_text
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows.codec import one_json
 from tests.unit.test_types_helpers import OIDS, numeric_modifier, options
 
 MOOD = {20000: TypeInfo("mood", "e", labels=("happy", "it's")), 20001: TypeInfo("small", "d", base=23)}

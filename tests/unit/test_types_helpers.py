@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.codecs.codec import Codec
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.events.json_text import closed
-from floodmark.rows.codec import Codec
 from tests.support.options import REQUIRED
 
 OIDS = {

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.rows.base64_text import encode_base64
-from floodmark.rows.decimals import unscaled_base64
+from floodmark.codecs.base64_text import encode_base64
+from floodmark.codecs.decimals import unscaled_base64
 from tests.unit.test_types_helpers import codec, encoded, numeric_modifier, strings
 
 EDGES = sorted({sign * ((1 << bits) + step) for bits in range(129) for step in (-1, 0, 1) for sign in (-1, 1)})

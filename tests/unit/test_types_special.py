@@ -8,9 +8,9 @@ import struct
 
 import pytest
 
+from floodmark.codecs.codec import Codec
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows.codec import Codec
 from tests.unit.test_types_helpers import encoded, options
 
 

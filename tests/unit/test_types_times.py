@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.rows import civil
+from floodmark.codecs import calendar
 from tests.unit.test_types_helpers import codec, encoded, strings
 
 EPOCH = datetime(1970, 1, 1)
@@ -230,13 +230,13 @@ def test_exceptional_intervals(text: str, micros: str) -> None:
 @given(st.dates())
 def test_the_calendar_within_pythons(value: date) -> None:
     days = (value - EPOCH.date()).days
-    assert civil.days_of(value.year, value.month, value.day) == days
-    assert civil.civil(days) == (value.year, value.month, value.day)
+    assert calendar.days_of(value.year, value.month, value.day) == days
+    assert calendar.civil(days) == (value.year, value.month, value.day)
 
 
-@given(st.integers(civil.INT32_MIN, civil.INT32_MAX))
+@given(st.integers(calendar.INT32_MIN, calendar.INT32_MAX))
 def test_the_calendar_beyond_pythons(days: int) -> None:
-    assert civil.days_of(*civil.civil(days)) == days
+    assert calendar.days_of(*calendar.civil(days)) == days
 
 
 @pytest.mark.parametrize(

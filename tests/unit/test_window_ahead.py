@@ -14,15 +14,15 @@ import pytest
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.base import Connector
+from floodmark.connectors.contract.base import Connector
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.snapshot.aside import TablesAside
-from floodmark.snapshot.incremental import IncrementalState, TableRun
-from floodmark.snapshot.notifications import IncrementalSnapshotNotifications
-from floodmark.snapshot.pace import Pace
-from floodmark.snapshot.reports import Report, TaskReports
-from floodmark.snapshot.surroundings import Surroundings
-from floodmark.snapshot.windows import WindowEngine
+from floodmark.notifications.records import IncrementalSnapshotNotifications
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.incremental.state import IncrementalState, TableRun
+from floodmark.snapshots.incremental.windows import WindowEngine
+from floodmark.snapshots.reports import Report, TaskReports
 from tests.support.patience import within
 from tests.support.window_source import Clock, WindowSource
 

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from floodmark.config.common import CommonOptions
 from floodmark.errors import CaptureError, ConnectError, LoginError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

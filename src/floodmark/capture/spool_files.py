@@ -23,7 +23,7 @@ from floodmark.capture.files import open_filesystem, write_durably
 from floodmark.capture.seals import opened, sealed
 from floodmark.capture.store import SPOOL
 from floodmark.errors import DamagedFileError, StateDirError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

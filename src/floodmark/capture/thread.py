@@ -11,7 +11,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import Segment
 from floodmark.capture.store import SegmentStore
 from floodmark.errors import CaptureError, ConnectError, FloodmarkError, LoginError, SlotBusyError, UnreadableLogError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

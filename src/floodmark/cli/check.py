@@ -10,16 +10,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from floodmark.changes.typed_tables import row_types
 from floodmark.cli.environment import check_environment, check_surroundings, last_offset
 from floodmark.cli.output import output_console
 from floodmark.config.common import CommonOptions
-from floodmark.config.load import load_options
-from floodmark.config.pipeline import Pipeline
-from floodmark.connectors.find import connector_module
+from floodmark.connectors.contract.findings import Finding
+from floodmark.connectors.load import load_options
+from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError, FloodmarkError
-from floodmark.findings import Finding
-from floodmark.rows.typed_tables import row_types
-from floodmark.spark.readers import output_schema
+from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.stream.readers import output_schema
 
 _SERVER = ("connection", "server version", "system catalogs")
 """Checks without which all that is asked of the server fails for the same reason."""
@@ -60,7 +60,7 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
     """Run the checks of the source's connector: ``check_source`` in its module ``preflight``."""
     offset = None if checkpoint is None else last_offset(checkpoint)
     try:
-        preflight = connector_module(options.connector, "server.preflight")
+        preflight = connector_module(options.connector, "checks.server")
         found: list[Finding] = preflight.check_source(options, offset)
     except FloodmarkError as exc:
         return [Finding("connector", "error", exc.what, exc.cure)]

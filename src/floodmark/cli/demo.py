@@ -26,16 +26,16 @@ from rich.text import Text
 
 from floodmark.cli.logs import readable
 from floodmark.cli.stopping import BatchEnd
-from floodmark.config.pipeline import load_pipeline
 from floodmark.demo import comparison
 from floodmark.demo.comparison import Comparison, Event
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
 from floodmark.demo.shop import TABLES, create_shop
 from floodmark.demo.writer import ShopWriter
-from floodmark.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipeline import spark_properties, start_query
+from floodmark.spark.pipeline_file import load_pipeline
 from floodmark.spark.session import spark_session
 
 SEED = 20

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.capture.files import open_filesystem
-from floodmark.cli.checkpoint import Checkpoint
+from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.config.common import CommonOptions
-from floodmark.config.mysql import BinlogOptions
-from floodmark.config.pipeline import Pipeline, is_local
+from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError, ConfigError, StateDirError
-from floodmark.findings import Finding
+from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
-from floodmark.snapshot.notification_channels import notification_channels
-from floodmark.spark.offsets import Offset
+from floodmark.spark.pipeline_file import Pipeline, is_local
+from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
@@ -210,10 +209,10 @@ def check_channels(options: CommonOptions) -> list[Finding]:
         found = _check_client("signals", brokers, "signal.kafka.bootstrap.servers")
         # The query runs without, and takes the signals once a broker is there.
         findings.append(replace(found, status="warning") if _has_client() and found.status == "error" else found)
-    if isinstance(options, BinlogOptions) and options.history_in_kafka:
-        brokers = options.history_brokers or ""
+    history_brokers = options.schema_history_brokers
+    if history_brokers is not None:
         option = "schema.history.internal.kafka.bootstrap.servers"
-        findings.append(_check_client("schema history", brokers, option))
+        findings.append(_check_client("schema history", history_brokers, option))
     return findings
 
 

@@ -14,8 +14,8 @@ from rich.markup import escape
 
 from floodmark.cli.logs import configure_logs
 from floodmark.cli.stopping import StoppedAtOnce
-from floodmark.config.pipeline import load_pipeline
 from floodmark.errors import ConfigError, FloodmarkError
+from floodmark.spark.pipeline_file import load_pipeline
 
 # Each command imports what it needs when it runs: Spark alone takes a second, which `--help` shouldn't.
 
@@ -77,7 +77,7 @@ def status_command(
 ) -> None:
     """Show where a pipeline is, running or not: its phase, position, lag and snapshots."""
     content = load_pipeline(pipeline)
-    from floodmark.cli.status import status
+    from floodmark.cli.status.command import status
 
     status(content, str(pipeline), as_json)
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.cli.standing import phase_of
-from floodmark.cli.tables import TableProgress, table_progress
+from floodmark.cli.status.progress_from_offsets import phase_of
+from floodmark.cli.status.tables import TableProgress, table_progress
 
 RATE_WINDOW_S = 5.0
 FIRST = "first micro-batch"

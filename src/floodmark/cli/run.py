@@ -15,10 +15,10 @@ from floodmark.cli.environment import check_places
 from floodmark.cli.progress import QueryProgress
 from floodmark.cli.stopping import BatchEnd, StopRequest
 from floodmark.cli.views import LiveView, LogView, View
-from floodmark.config.pipeline import Pipeline
 from floodmark.errors import ConfigError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipeline import spark_properties, start_query
+from floodmark.spark.pipeline_file import Pipeline
 from floodmark.spark.session import spark_session
 
 POLL_S = 0.25

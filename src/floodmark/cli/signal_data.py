@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from floodmark.errors import ConfigError
-from floodmark.snapshot.signals import BLOCKING, ExecuteSnapshot, StopSnapshot
+from floodmark.signals.records import BLOCKING, ExecuteSnapshot, StopSnapshot
 
 
 def signal_data(

@@ -249,14 +249,6 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         ge=1,
     )
 
-    @classmethod
-    def advice(cls, key: str) -> tuple[str, str]:
-        """Return what is to be said of an option that the connector lacks, and what to do about it."""
-        # The advice knows the options of all connectors, which are made from this model.
-        from floodmark.config.advice import advice
-
-        return advice(cls, key)
-
     @model_validator(mode="before")
     @classmethod
     def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -343,6 +335,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     def busy_wait_s(self) -> float:
         """How long to wait in all while another query has what only one can have."""
         return 0.0
+
+    @property
+    def schema_history_brokers(self) -> str | None:
+        """The brokers of the topic that holds the schema history; None if no topic does."""
+        return None
 
     @property
     def signal_topic(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from floodmark.config.debezium import Foreign, accept
 from floodmark.config.patterns import Pattern, PatternError
 from floodmark.errors import ConfigError
 
@@ -114,6 +115,14 @@ def matches(patterns: tuple[Pattern, ...], name: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 
+Advise: TypeAlias = Callable[[type["Options"], str], tuple[str, str]]
+"""Returns of an option that a model lacks what it is, as the end of a sentence or nothing, and what to do about it."""
+
+
+def _nearest_option(model: type[Options], key: str) -> tuple[str, str]:
+    return "", nearest(key, model.names()) or ALL_OPTIONS
+
+
 class Options(BaseModel):
     """Base of the option models. Instances are immutable and hold no live resource."""
 
@@ -125,9 +134,18 @@ class Options(BaseModel):
         hide_input_in_errors=True,
     )
 
+    accepted: ClassVar[Mapping[str, Foreign]] = {}
+    """Debezium's options that are accepted without effect."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Debezium's options that are refused, and why."""
+
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> Self:
+    def parse(cls, options: Mapping[str, str], advise: Advise = _nearest_option) -> Self:
         """Read options as Spark or a YAML file gives them.
+
+        Args:
+            options: their texts, by name.
+            advise: what to say of an option that is not known.
 
         Raises:
             ConfigError: naming the first wrong option, its value, what is allowed and the nearest match.
@@ -143,8 +161,8 @@ class Options(BaseModel):
                 raise ConfigError(f"Option '{name}' is given twice: option names ignore case.", "Remove one of them.")
             elif name is not None:
                 given[name] = value
-            elif not cls.accepts(key, value):
-                what, cure = cls.advice(key)
+            elif not accept(key, value, cls.accepted, cls.refused):
+                what, cure = advise(cls, key)
                 raise ConfigError(f"Unknown option '{_without_salt(key)}'{what}.", cure)
         try:
             return cls.model_validate(given)
@@ -160,21 +178,6 @@ class Options(BaseModel):
     def knows(cls, key: str) -> bool:
         """Return whether an option is one of the model's, by its own name or as one of a family."""
         return key.lower() in (name.lower() for name in cls.names()) or bool(cls._family(key, {})[0])
-
-    @classmethod
-    def advice(cls, key: str) -> tuple[str, str]:
-        """Return what is to be said of an option that the model lacks, and what to do about it."""
-        return "", nearest(key, cls.names()) or ALL_OPTIONS
-
-    @classmethod
-    def accepts(cls, key: str, value: str) -> bool:
-        """Tell whether an option that the model lacks is accepted without effect.
-
-        Raises:
-            ConfigError: it is refused.
-        """
-        del key, value
-        return False
 
     @classmethod
     def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG003

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from floodmark.errors import FloodmarkError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 from floodmark.redact import shown_statement
 
 log = get_logger(__name__)

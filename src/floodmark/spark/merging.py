@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
-from floodmark.rows.typed_rows import FIXED
+from floodmark.changes.typed_rows import FIXED
 
 POSITION, DELETED = "_position", "_deleted"
 _HELD = "_held"

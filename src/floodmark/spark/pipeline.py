@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
-from floodmark.config.pipeline import DEFAULT_MASTER, Pipeline
 from floodmark.spark.ordering import order_by_key
+from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline
 
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.find import require_driver
+from floodmark.connectors.registry import require_driver
 from floodmark.errors import StateDirError
 
 _LOCAL = ("", "file")
@@ -27,15 +27,15 @@ def preflight(options: CommonOptions) -> None:
     require_driver(options.connector)
     _check_state_dir(options.state_dir)
     if options.snapshot_mode == "custom":
-        from floodmark.snapshot.modes import make_snapshotter
+        from floodmark.snapshots.modes import make_snapshotter
 
         make_snapshotter(options)
     if options.converters:
-        from floodmark.rows.conversions import load_converters
+        from floodmark.codecs.conversions import load_converters
 
         load_converters(options)
     if options.notification_enabled_channels:
-        from floodmark.snapshot.notification_channels import notification_channels
+        from floodmark.notifications.channels import notification_channels
 
         notification_channels(options)
 

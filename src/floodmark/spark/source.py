@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from floodmark.connectors.find import require_driver
+from floodmark.connectors.registry import require_driver
 from floodmark.spark.failures import plainly
 from floodmark.spark.versions import require_spark
 
@@ -39,19 +39,19 @@ class FloodmarkDataSource(DataSource):
         require_spark()
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from floodmark.config.load import is_batch, load_batch_options, load_options
+        from floodmark.connectors.load import is_batch, load_batch_options, load_options
 
         if is_batch(self.options):
             batch = load_batch_options(self.options)
             require_driver(batch.connector)
-            from floodmark.spark.readers import table_schema
+            from floodmark.spark.batch.reader import table_schema
 
             return from_arrow_schema(table_schema(batch))
         options = load_options(dict(self.options))
         from floodmark.spark.preflight import preflight
 
         preflight(options)
-        from floodmark.spark.readers import output_schema
+        from floodmark.spark.stream.readers import output_schema
 
         return from_arrow_schema(output_schema(options))
 
@@ -60,8 +60,8 @@ class FloodmarkDataSource(DataSource):
         """Return the reader of a batch read."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from floodmark.config.load import load_batch_options
-        from floodmark.spark.batch import FloodmarkBatchReader, PushingBatchReader
+        from floodmark.connectors.load import load_batch_options
+        from floodmark.spark.batch.reader import FloodmarkBatchReader, PushingBatchReader
 
         options = load_batch_options(self.options)
         reader = PushingBatchReader if options.batch_filter_pushdown else FloodmarkBatchReader
@@ -72,6 +72,6 @@ class FloodmarkDataSource(DataSource):
         """Return the reader of a streaming query."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from floodmark.spark.stream_reader import FloodmarkStreamReader
+        from floodmark.spark.stream.reader import FloodmarkStreamReader
 
         return FloodmarkStreamReader(self.options, to_arrow_schema(schema, timezone="UTC"))

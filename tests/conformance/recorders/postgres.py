@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from floodmark.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.cases import DDL, Case
 from tests.conformance.debezium.debezium import Debezium, Record, postgres_options, schemas
 from tests.conformance.golden import PREFIX

@@ -11,30 +11,26 @@ from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.spool import TransactionSpool, Undecided
 from floodmark.capture.spool_files import SpoolFiles
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.base import Connector, ReadPoint
+from floodmark.changes.table_version import EventVersions
+from floodmark.codecs.conversions import load_converters
+from floodmark.connectors.contract.base import Connector, ReadPoint
+from floodmark.connectors.mysql.binlog.xa import branch_name
+from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
+from floodmark.connectors.mysql.checks.server import obstacles
+from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace, Start, probe, read_mark
+from floodmark.connectors.mysql.continuity.resume_points import Places
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.decode.decoder import BinlogDecoder
+from floodmark.connectors.mysql.decode.signal_rows import SignalRows
 from floodmark.connectors.mysql.gtid import parse_gtids
-from floodmark.connectors.mysql.log.continuity import (
-    Accepted,
-    KnownPlace,
-    Start,
-    probe,
-    read_mark,
-)
-from floodmark.connectors.mysql.log.decode import BinlogDecoder
-from floodmark.connectors.mysql.log.marks import refuse_an_earlier_end
-from floodmark.connectors.mysql.log.places import Places
-from floodmark.connectors.mysql.log.rereading import Past, beginning, restored
-from floodmark.connectors.mysql.log.search import SEE_THEM, UNSEEN, BranchSearch, listed_branches, names_of
-from floodmark.connectors.mysql.log.signal_rows import SignalRows
-from floodmark.connectors.mysql.log.stream import CaptureSettings, MysqlStream
-from floodmark.connectors.mysql.log.undecided import UndecidedPlaces, undecided_json, undecided_of
-from floodmark.connectors.mysql.log.xa import branch_name
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.prepared.rereading import Past, beginning, restored
+from floodmark.connectors.mysql.prepared.search import SEE_THEM, UNSEEN, BranchSearch, listed_branches, names_of
+from floodmark.connectors.mysql.prepared.undecided import UndecidedPlaces, undecided_json, undecided_of
+from floodmark.connectors.mysql.reading.file_marks import refuse_an_earlier_end
 from floodmark.connectors.mysql.schema.catalog import read_collations, read_schema, read_server
 from floodmark.connectors.mysql.schema.follower import SchemaFollower
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import LogEnd, binlogs, end_with_gtids, lag_bytes, log_end
 from floodmark.connectors.mysql.server.connection import (
     Connection,
@@ -45,18 +41,16 @@ from floodmark.connectors.mysql.server.connection import (
     run,
 )
 from floodmark.connectors.mysql.server.identity import ServerIdentity, server_identity
-from floodmark.connectors.mysql.server.preflight import obstacles
 from floodmark.connectors.mysql.server.side_session import BinlogSideSession
 from floodmark.connectors.mysql.snapshot.announcements import announcements
 from floodmark.connectors.mysql.snapshot.definitions import Announced, Definitions
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.mysql.structures.session import Server
 from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConnectError, LogGoneError, SchemaHistoryError, SourceStateError
-from floodmark.log import get_logger
-from floodmark.rows.conversions import load_converters
-from floodmark.rows.table_version import EventVersions
-from floodmark.snapshot.modes import make_snapshotter
+from floodmark.logger import get_logger
+from floodmark.snapshots.modes import make_snapshotter
 
 log = get_logger(__name__)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.base import ChunkReader, LogDecoder, WindowReader
-from floodmark.connectors.mysql.log.decode import BinlogDecoder
-from floodmark.rows.table_version import VersionMaker
+from floodmark.changes.table_version import VersionMaker
+from floodmark.connectors.contract.base import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.mysql.decode.decoder import BinlogDecoder
+from floodmark.connectors.mysql.options import BinlogOptions
 
 
 def row_schema(options: BinlogOptions) -> pa.Schema:
     """Return the columns of ``format=rows``; the source is asked."""
-    from floodmark.connectors.mysql.rows.table_rows import row_schema
+    from floodmark.connectors.mysql.typed_schema import row_schema
 
     return row_schema(options)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.config.model import matches
-from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.errors import CheckpointError
 
 Source: TypeAlias = tuple[str, str]

@@ -13,12 +13,15 @@ from psycopg.rows import TupleRow
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
-from floodmark.connectors.postgres.log.messages import OWN_PREFIX
-from floodmark.connectors.postgres.log.stream import PostgresStream
-from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
-from floodmark.connectors.postgres.rows.relation import Column, Relation, as_read, key_columns
+from floodmark.codecs.conversions import load_converters
+from floodmark.connectors.contract.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
+from floodmark.connectors.postgres.capture.stream import PostgresStream
+from floodmark.connectors.postgres.checks.tables import silent_tables_text, too_many_tables
+from floodmark.connectors.postgres.continuity.check import Continuity, StandbyError
+from floodmark.connectors.postgres.continuity.published import PublicationProof, Seen
+from floodmark.connectors.postgres.decode.relation import Column, Relation, as_read, key_columns
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.position import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.server import slots
 from floodmark.connectors.postgres.server.attached import AttachedPartitions
 from floodmark.connectors.postgres.server.catalog import (
@@ -37,11 +40,8 @@ from floodmark.connectors.postgres.server.connection import (
     run,
     server_version,
 )
-from floodmark.connectors.postgres.server.continuity import Continuity, StandbyError
 from floodmark.connectors.postgres.server.policies import check_policies
-from floodmark.connectors.postgres.server.preflight_tables import silent_tables_text, too_many_tables
 from floodmark.connectors.postgres.server.publication import NewTables, ensure_publication
-from floodmark.connectors.postgres.server.published import PublicationProof, Seen
 from floodmark.connectors.postgres.server.replica_identity import set_identities
 from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
 from floodmark.connectors.postgres.snapshot import chunks
@@ -60,11 +60,11 @@ from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, Snapsh
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
 from floodmark.connectors.postgres.types.type_info import type_from_list
+from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
 from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError, StatementTimeoutError
-from floodmark.log import get_logger
-from floodmark.rows.conversions import load_converters
-from floodmark.snapshot.modes import make_query
+from floodmark.logger import get_logger
+from floodmark.snapshots.modes import make_query
 
 log = get_logger(__name__)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkReader, LogDecoder, WindowReader
-from floodmark.connectors.postgres.log.decode import PostgresDecoder
-from floodmark.rows.table_version import VersionMaker
+from floodmark.changes.table_version import VersionMaker
+from floodmark.connectors.contract.base import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
+from floodmark.connectors.postgres.options import PostgresOptions
 
 
 def row_schema(options: PostgresOptions) -> pa.Schema:
     """Return the columns of ``format=rows``; the source is asked."""
-    from floodmark.connectors.postgres.rows.table_rows import row_schema
+    from floodmark.connectors.postgres.typed_schema import row_schema
 
     return row_schema(options)
 

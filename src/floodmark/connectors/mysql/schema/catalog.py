@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_defaults import parse_default
-from floodmark.connectors.mysql.schema.ddl_definition import ColumnDefinition
-from floodmark.connectors.mysql.schema.ddl_types import Charset, ColumnType, parse_type
-from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.table import Column, Index, Table, effective_key
-from floodmark.connectors.mysql.schema.temporal_literals import USUAL
+from floodmark.connectors.mysql.ddl.column_types import Charset, ColumnType, parse_type
+from floodmark.connectors.mysql.ddl.cursor import Cursor
+from floodmark.connectors.mysql.ddl.defaults import parse_default
+from floodmark.connectors.mysql.ddl.definition import ColumnDefinition
+from floodmark.connectors.mysql.ddl.schema import Schema, TableId
+from floodmark.connectors.mysql.ddl.temporal_literals import USUAL
 from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.mysql.structures.table import Column, Index, Table, effective_key
 from floodmark.errors import SourceStateError
 
 SYSTEM_DATABASES = ("information_schema", "mysql", "performance_schema", "sys")

@@ -7,21 +7,21 @@ from typing import Any
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.kafka_clients import client_is_missing
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.log.queries import Query
+from floodmark.connectors.mysql.binlog.queries import Query
+from floodmark.connectors.mysql.ddl.schema import Schema, TableId
+from floodmark.connectors.mysql.ddl.statements import apply
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
-from floodmark.connectors.mysql.schema.ddl import apply
-from floodmark.connectors.mysql.schema.history import SchemaHistory
-from floodmark.connectors.mysql.schema.history_files import HistoryFiles, StateDirFiles
-from floodmark.connectors.mysql.schema.history_records import HistoryEntry
 from floodmark.connectors.mysql.schema.moved_rows import MovedRows, moved_rows
 from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
-from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.schema_events import TRUNCATE, SchemaChange, schema_changes
-from floodmark.connectors.mysql.schema.session import Server, Session, session_of, statement_text
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.schema_history.files import HistoryFiles, StateDirFiles
+from floodmark.connectors.mysql.schema_history.records import HistoryEntry
+from floodmark.connectors.mysql.schema_history.schema_events import TRUNCATE, SchemaChange, schema_changes
+from floodmark.connectors.mysql.schema_history.store import SchemaHistory
+from floodmark.connectors.mysql.structures.session import Server, Session, session_of, statement_text
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import DdlError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
@@ -228,7 +228,7 @@ def _files(options: BinlogOptions) -> HistoryFiles:
     if not options.history_in_kafka:
         return StateDirFiles(options.state_dir, options.owner)
     try:
-        from floodmark.connectors.mysql.schema.history_topic import topic_files
+        from floodmark.connectors.mysql.schema_history.kafka import topic_files
     except ModuleNotFoundError as exc:
         raise client_is_missing("schema.history.internal", f"is '{options.history}'", exc) from None
     return topic_files(options)

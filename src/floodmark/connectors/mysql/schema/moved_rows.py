@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from floodmark.connectors.mysql.schema.cursor import Cursor
-from floodmark.connectors.mysql.schema.ddl_alter import skip_wait
-from floodmark.connectors.mysql.schema.schema import TableId
-from floodmark.connectors.mysql.schema.session import Server, Session
+from floodmark.connectors.mysql.ddl.alter import skip_wait
+from floodmark.connectors.mysql.ddl.cursor import Cursor
+from floodmark.connectors.mysql.ddl.schema import TableId
+from floodmark.connectors.mysql.structures.session import Server, Session
 
 _WHOLES = re.compile(r"\b(?:PARTITION|TABLESPACE)\b", re.IGNORECASE)
 _LOSES = "DROP PARTITION", "TRUNCATE PARTITION", "DISCARD TABLESPACE"

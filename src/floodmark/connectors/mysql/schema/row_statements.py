@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from floodmark.connectors.mysql.schema.cursor import Cursor, words
-from floodmark.connectors.mysql.schema.schema import TableId
-from floodmark.connectors.mysql.schema.session import Server, Session
-from floodmark.connectors.mysql.schema.tokens import END, NAME, SIGN, WORD, first_word
+from floodmark.connectors.mysql.ddl.cursor import Cursor, words
+from floodmark.connectors.mysql.ddl.schema import TableId
+from floodmark.connectors.mysql.ddl.tokens import END, NAME, SIGN, WORD, first_word
+from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.errors import DdlError
 
 _CHANGES = words("INSERT REPLACE UPDATE DELETE LOAD")

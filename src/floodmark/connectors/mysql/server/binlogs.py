@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from floodmark.connectors.mysql.position import FILE_HEADER_BYTES, Position
 from floodmark.connectors.mysql.server.connection import Connection, run
 from floodmark.errors import LogGoneError, SourceStateError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

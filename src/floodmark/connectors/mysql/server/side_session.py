@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floodmark.config.mysql import BinlogOptions
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import close, connect, connection, run, run_own
 from floodmark.errors import FloodmarkError
 

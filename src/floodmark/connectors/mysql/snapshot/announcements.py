@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.rows.source_block import read_statement_block
-from floodmark.connectors.mysql.rows.structure import flavor_of
-from floodmark.connectors.mysql.schema.schema_events import (
+from floodmark.connectors.mysql.decode.structure import flavor_of
+from floodmark.connectors.mysql.options import BinlogOptions
+from floodmark.connectors.mysql.schema_history.schema_events import (
     key_schema,
     key_text,
     snapshot_changes,
@@ -16,6 +15,7 @@ from floodmark.connectors.mysql.schema.schema_events import (
     value_text,
 )
 from floodmark.connectors.mysql.snapshot.definitions import Announced
+from floodmark.connectors.mysql.source_block import read_statement_block
 from floodmark.events.connect_schema import carrying_schema
 
 

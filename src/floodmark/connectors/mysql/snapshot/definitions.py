@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.schema.ddl_types import Charset
-from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.table import Table, table_name
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Schema, TableId
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.structures.table import Table, table_name
 from floodmark.errors import SourceStateError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from floodmark.connectors.mysql.schema.table import Column, Table, quote
-from floodmark.connectors.mysql.schema.type_names import BLOBS, INTEGERS
+from floodmark.connectors.mysql.structures.table import Column, Table, quote
+from floodmark.connectors.mysql.structures.type_names import BLOBS, INTEGERS
 
 Rows = list[tuple[Any, ...]]
 

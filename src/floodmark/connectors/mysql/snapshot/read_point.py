@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from floodmark.connectors.mysql.schema.schema import Schema, TableId
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.connectors.mysql.ddl.schema import Schema, TableId
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection, close, run
 from floodmark.connectors.mysql.snapshot.definitions import Announced
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import ConnectError, FloodmarkError
-from floodmark.snapshot.marks import Mark
+from floodmark.snapshots.incremental.watermarks import Mark
 
 DOING = "opening a view of the tables"
 

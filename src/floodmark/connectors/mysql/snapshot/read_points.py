@@ -26,10 +26,9 @@ from functools import partial
 import pymysql
 from pymysql.constants import COMMAND, ER
 
-from floodmark.connectors.mysql.log.marks import refuse_an_earlier_end
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.reading.file_marks import refuse_an_earlier_end
 from floodmark.connectors.mysql.schema.catalog import read_schema
-from floodmark.connectors.mysql.schema.schema import Schema
-from floodmark.connectors.mysql.schema.session import Server
 from floodmark.connectors.mysql.server.binlogs import NO_BINLOG, LogEnd, gtids_before, log_end, split_name
 from floodmark.connectors.mysql.server.connection import (
     Connection,
@@ -42,8 +41,9 @@ from floodmark.connectors.mysql.server.connection import (
 )
 from floodmark.connectors.mysql.snapshot.definitions import Announced, Definitions
 from floodmark.connectors.mysql.snapshot.read_point import DOING, MysqlReadPoint
+from floodmark.connectors.mysql.structures.session import Server
 from floodmark.errors import LockTimeoutError, SourceStateError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

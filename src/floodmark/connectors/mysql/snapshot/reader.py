@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from floodmark.capture.segment import SegmentData
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.rows.source_block import snapshot_block, table_pieces
-from floodmark.connectors.mysql.rows.structure import Flavor, TableStructure
-from floodmark.connectors.mysql.schema.table import Table
+from floodmark.changes.layout_groups import TableNames
+from floodmark.changes.table_version import TableVersion, VersionMaker
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.mysql.decode.structure import Flavor, TableStructure
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.snapshot.result_rows import row_ends
 from floodmark.connectors.mysql.snapshot.text_rows import split_text_rows
 from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges
+from floodmark.connectors.mysql.source_block import snapshot_block, table_pieces
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.events.columns import EventGroup, assemble
-from floodmark.rows.raw_column import RawColumn
-from floodmark.rows.shapes import TableNames
-from floodmark.rows.table_version import TableVersion, VersionMaker
 
 SLICE_ROWS = 1 << 16
 """Rows that are decoded together: small slices keep the working set in the processor's caches."""

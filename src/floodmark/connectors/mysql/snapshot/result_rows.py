@@ -19,7 +19,7 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import COMMAND, ER
 
-from floodmark.connectors.mysql.log.packets import HEADER_BYTES, find_packets, join
+from floodmark.connectors.mysql.binlog.packets import HEADER_BYTES, find_packets, join
 from floodmark.connectors.mysql.server.connection import Connection, close, statement_error
 from floodmark.errors import ConnectError, DecodeError, SourceStateError
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.rows.structure import TableStructure, flavor_of
-from floodmark.connectors.mysql.schema.table import Table, quote, table_name
+from floodmark.changes.column_plan import hidden_columns
+from floodmark.connectors.mysql.decode.structure import TableStructure, flavor_of
+from floodmark.connectors.mysql.options import BinlogOptions
+from floodmark.connectors.mysql.structures.table import Table, quote, table_name
 from floodmark.connectors.predicates.dialect import EXTRACTED, Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
@@ -38,7 +39,6 @@ from floodmark.connectors.predicates.tree import (
     Typed,
 )
 from floodmark.errors import ConditionError
-from floodmark.rows.column_plan import hidden_columns
 
 _CLOCKS = frozenset(("current_date", "current_timestamp", "localtimestamp", "utc_timestamp", "utc_date"))
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.base import ChunkOutcome
-from floodmark.connectors.mysql.schema.schema import TableId
-from floodmark.connectors.mysql.schema.table import Table, table_name
+from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.snapshot.key_ranges import (
     forced,
     key_of_row,
@@ -23,6 +22,7 @@ from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.result_rows import TableChangedError, row_pieces
 from floodmark.connectors.mysql.snapshot.tables import fingerprint
 from floodmark.connectors.mysql.snapshot.text_rows import select_expression
+from floodmark.connectors.mysql.structures.table import Table, table_name
 from floodmark.errors import SourceStateError
 
 

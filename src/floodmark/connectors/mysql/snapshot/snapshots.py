@@ -6,10 +6,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from floodmark.capture.segment import SegmentData
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.base import ChunkOutcome, ReadPoint, Window
-from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.schema.table import table_name
+from floodmark.connectors.contract.base import ChunkOutcome, ReadPoint, Window
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
 from floodmark.connectors.mysql.snapshot.definitions import Definitions
@@ -20,8 +18,10 @@ from floodmark.connectors.mysql.snapshot.row_filters import row_filter, row_quer
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.tables import SnapshotTables
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
-from floodmark.snapshot.modes import make_query
-from floodmark.snapshot.read_ahead import reading_threads
+from floodmark.connectors.mysql.structures.session import Server
+from floodmark.connectors.mysql.structures.table import table_name
+from floodmark.snapshots.initial.read_ahead import reading_threads
+from floodmark.snapshots.modes import make_query
 
 UNITS = 1
 

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from floodmark.config.mysql import BinlogOptions
+from floodmark.changes.column_plan import read_columns
+from floodmark.connectors.mysql.ddl.schema import TableId
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.schema.catalog import read_schema
-from floodmark.connectors.mysql.schema.schema import TableId
-from floodmark.connectors.mysql.schema.session import Server
-from floodmark.connectors.mysql.schema.table import Table, quote, table_name
 from floodmark.connectors.mysql.server.connection import Connection, run, without_waiting
 from floodmark.connectors.mysql.snapshot.key_ranges import key_of
+from floodmark.connectors.mysql.structures.session import Server
+from floodmark.connectors.mysql.structures.table import Table, quote, table_name
 from floodmark.errors import ConfigError, LockTimeoutError, SourceStateError
-from floodmark.log import get_logger
-from floodmark.rows.column_plan import read_columns
-from floodmark.snapshot.order import in_order
-from floodmark.snapshot.packing import table_number
-from floodmark.snapshot.snapshotter import SnapshotQuery
-from floodmark.snapshot.state import UNCOUNTED
+from floodmark.extensions.snapshotter import SnapshotQuery
+from floodmark.logger import get_logger
+from floodmark.packing import table_number
+from floodmark.snapshots.state import UNCOUNTED
+from floodmark.snapshots.table_order import in_order
 
 log = get_logger(__name__)
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.log.gather import texts_at
-from floodmark.connectors.mysql.log.row_images import Bytes, Pieces, Positions
-from floodmark.connectors.mysql.log.values import raw_type
-from floodmark.connectors.mysql.schema.table import Column
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.values.column_bytes import texts_at
+from floodmark.connectors.mysql.values.raw_columns import raw_type
+from floodmark.connectors.mysql.values.row_images import Bytes, Pieces, Positions
 from floodmark.errors import DecodeError
-from floodmark.rows.raw_column import RawColumn
 
 NULL, TWO_BYTES, THREE_BYTES, EIGHT_BYTES = 0xFB, 0xFC, 0xFD, 0xFE
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.schema.table import quote
+from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.structures.table import quote
 from floodmark.errors import SourceStateError
-from floodmark.snapshot.marks import EXACT, WRITING, Marks
+from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Marks
 
 
 class MysqlMarks(Marks[Connection]):

@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.mysql.log import event_types as kinds
-from floodmark.connectors.mysql.log.ddl_events import Statement
-from floodmark.connectors.mysql.log.events import segment_events
-from floodmark.connectors.mysql.log.layouts import Layout
-from floodmark.connectors.mysql.log.row_events import RowEvents, row_events
-from floodmark.connectors.mysql.log.row_images import Pieces, image_of, split_events
-from floodmark.connectors.mysql.log.tables import SegmentTables
-from floodmark.connectors.mysql.log.values import raw_column, raw_type
-from floodmark.connectors.mysql.rows.structure import TableStructure
+from floodmark.codecs.base64_text import encode_base64
+from floodmark.codecs.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.connectors.mysql.binlog import event_types as kinds
+from floodmark.connectors.mysql.decode.ddl_events import Statement
+from floodmark.connectors.mysql.decode.events import segment_events
+from floodmark.connectors.mysql.decode.row_events import RowEvents, row_events
+from floodmark.connectors.mysql.decode.structure import TableStructure
+from floodmark.connectors.mysql.decode.tables import SegmentTables
+from floodmark.connectors.mysql.values.layouts import Layout
+from floodmark.connectors.mysql.values.raw_columns import raw_column, raw_type
+from floodmark.connectors.mysql.values.row_images import Pieces, image_of, split_events
 from floodmark.errors import SourceStateError
-from floodmark.rows.base64_text import encode_base64
-from floodmark.rows.raw_column import RawColumn, take_columns, with_old_values
-from floodmark.snapshot.packing import table_number
-from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
+from floodmark.packing import table_number
+from floodmark.snapshots.incremental.reconcile import Touches, key_texts, reconcile
 
 _ROW_BITS = 28
 

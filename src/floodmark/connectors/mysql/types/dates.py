@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.connectors.mysql.types.settings import MysqlSettings
-from floodmark.rows import civil
-from floodmark.rows.arrays import Mask, byte_at, int64_like, int64_values, mapped, replaced, valid, without
-from floodmark.rows.codec import Codec, bare, quoted, semantic
-from floodmark.rows.time_units import (
+from floodmark.codecs import calendar
+from floodmark.codecs.arrays import Mask, byte_at, int64_like, int64_values, mapped, replaced, valid, without
+from floodmark.codecs.codec import Codec, bare, quoted, semantic
+from floodmark.codecs.time_units import (
     CONNECT,
     DEBEZIUM,
     TIMESTAMP_CONNECT,
@@ -28,6 +27,7 @@ from floodmark.rows.time_units import (
     Unit,
     zulu,
 )
+from floodmark.connectors.mysql.types.settings import MysqlSettings
 
 _ZERO = ord("0")
 _MILLIS = 3
@@ -35,7 +35,7 @@ _SHORTEST = 28
 _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 """The days of each month in most years."""
 
-_NANOS_LIMIT = civil.INT64_MAX // 1000
+_NANOS_LIMIT = calendar.INT64_MAX // 1000
 _EPOCH = "1970-01-01T00:00:00"
 
 

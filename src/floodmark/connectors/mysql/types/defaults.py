@@ -13,11 +13,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import numpy as np
 import pyarrow as pa
 
-from floodmark.connectors.mysql.log.values import BINARY_TYPES, raw_type
-from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.mysql.schema.type_names import INTEGERS
-from floodmark.rows.civil import INT64_MAX
-from floodmark.rows.codec import Codec
+from floodmark.codecs.calendar import INT64_MAX
+from floodmark.codecs.codec import Codec
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.structures.type_names import INTEGERS
+from floodmark.connectors.mysql.values.raw_columns import BINARY_TYPES, raw_type
 
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\(\d?\))?", re.IGNORECASE)
 _BITS = re.compile(r"b'([01]*)'|([01]+)", re.IGNORECASE)

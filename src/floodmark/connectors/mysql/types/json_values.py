@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs import text_codecs
+from floodmark.codecs.arrays import as_mask, mapped, offsets_of, strings
+from floodmark.codecs.codec import Codec
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 from floodmark.events.json_text import string, value_bytes
-from floodmark.rows import plain
-from floodmark.rows.arrays import as_mask, mapped, offsets_of, strings
-from floodmark.rows.codec import Codec
 
 _ESCAPE = re.compile(r"\\(?:u00[0-9a-f]{2}|.)")
 _QUOTE, _BACKSLASH, _SPACE = b'"\\ '
@@ -22,7 +22,7 @@ _QUOTE, _BACKSLASH, _SPACE = b'"\\ '
 
 def json(settings: MysqlSettings) -> Codec:
     """Return the codec of ``json``."""
-    codec = plain.text(settings, "io.debezium.data.Json")
+    codec = text_codecs.text(settings, "io.debezium.data.Json")
     return dataclasses.replace(codec, encode=lambda text: string(compact(text)), to_arrow=compact, zero='"{}"')
 
 

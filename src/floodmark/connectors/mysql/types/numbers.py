@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs import text_codecs
+from floodmark.codecs.arrays import as_mask, byte_at, lengths_of
+from floodmark.codecs.base64_text import binary_rows, encode_base64
+from floodmark.codecs.codec import Codec, bare, quoted, semantic, unchanged
+from floodmark.codecs.decimals import Scale, decimal
+from floodmark.codecs.floats import java_number
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 from floodmark.events.json_text import Fragment, value_bytes
-from floodmark.rows import plain
-from floodmark.rows.arrays import as_mask, byte_at, lengths_of
-from floodmark.rows.base64_text import binary_rows, encode_base64
-from floodmark.rows.codec import Codec, bare, quoted, semantic, unchanged
-from floodmark.rows.decimals import Scale, decimal
-from floodmark.rows.floats import java_number
 
 _KINDS = {
     "tinyint": ("int16", "int16"),
@@ -37,7 +37,7 @@ def integer(kind: str, unsigned: bool, settings: MysqlSettings) -> Codec:
     if kind == "bigint" and unsigned:
         return unsigned_long(settings)
     name = _KINDS[kind][unsigned]
-    return dataclasses.replace(plain.integer(name, _ARROW[name], settings), unavailable="null")
+    return dataclasses.replace(text_codecs.integer(name, _ARROW[name], settings), unavailable="null")
 
 
 def unsigned_long(settings: MysqlSettings) -> Codec:

@@ -8,18 +8,18 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from floodmark.config.mysql import BinlogOptions
-from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.mysql.schema.type_names import BLOBS, GEOMETRIES, INTEGERS, TEXTS
-from floodmark.connectors.mysql.types import dates, json_values, numbers, shapes, spans
+from floodmark.codecs import text_codecs
+from floodmark.codecs.binary import binary
+from floodmark.codecs.codec import Codec, one_json, unchanged
+from floodmark.codecs.decimals import Scale, decimal
+from floodmark.connectors.mysql.options import BinlogOptions
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.structures.type_names import BLOBS, GEOMETRIES, INTEGERS, TEXTS
+from floodmark.connectors.mysql.types import dates, geometry, json_values, numbers, time_types
 from floodmark.connectors.mysql.types.defaults import default_value
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 from floodmark.errors import SourceStateError
 from floodmark.events.json_text import Fragment
-from floodmark.rows import plain
-from floodmark.rows.binary import binary
-from floodmark.rows.codec import Codec, one_json, unchanged
-from floodmark.rows.decimals import Scale, decimal
 
 Factory = Callable[[Column, MysqlSettings], Codec]
 
@@ -49,7 +49,7 @@ def _float(column: Column, settings: MysqlSettings) -> Codec:
 def _labels(name: str) -> Factory:
     def make(column: Column, settings: MysqlSettings) -> Codec:
         allowed = ",".join(label.replace(",", "\\,") for label in column.values)
-        return plain.text(settings, name, {"allowed": allowed})
+        return text_codecs.text(settings, name, {"allowed": allowed})
 
     return make
 
@@ -61,24 +61,26 @@ def _bytes(column: Column, settings: MysqlSettings) -> Codec:
 
 FACTORIES: Mapping[str, Factory] = {
     **dict.fromkeys(INTEGERS, _integer),
-    **dict.fromkeys(("char", "varchar", *TEXTS, "inet4", "inet6"), lambda _column, settings: plain.text(settings)),
+    **dict.fromkeys(
+        ("char", "varchar", *TEXTS, "inet4", "inet6"), lambda _column, settings: text_codecs.text(settings)
+    ),
     **dict.fromkeys(("binary", "varbinary", *BLOBS), _bytes),
-    **dict.fromkeys(GEOMETRIES, lambda _column, _settings: shapes.geometry()),
+    **dict.fromkeys(GEOMETRIES, lambda _column, _settings: geometry.geometry()),
     "decimal": _decimal,
     "float": _float,
     "double": lambda _column, _settings: numbers.floating(False, False),
     "bit": lambda column, _settings: numbers.bits(column.length or 1),
-    "year": lambda _column, settings: spans.year(settings),
+    "year": lambda _column, settings: time_types.year(settings),
     "date": lambda _column, settings: dates.date(settings),
     "datetime": lambda column, settings: dates.datetime_codec(column.scale or 0, settings),
     "timestamp": lambda column, settings: dates.timestamp(column.scale or 0, settings),
-    "time": lambda column, settings: spans.time(column.scale or 0, settings),
+    "time": lambda column, settings: time_types.time(column.scale or 0, settings),
     "enum": _labels(ENUM),
     "set": _labels(ENUM_SET),
     "json": lambda _column, settings: json_values.json(settings),
-    "uuid": lambda _column, settings: plain.text(settings, UUID),
-    "point": lambda _column, _settings: shapes.point(),
-    "vector": lambda _column, _settings: shapes.vector(),
+    "uuid": lambda _column, settings: text_codecs.text(settings, UUID),
+    "point": lambda _column, _settings: geometry.point(),
+    "vector": lambda _column, _settings: geometry.vector(),
 }
 """The factories by ``Column.type``."""
 

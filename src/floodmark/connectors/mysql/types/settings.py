@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floodmark.rows.codec import Settings
+from floodmark.codecs.codec import Settings
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ It writes them into schemas (``column.propagate.source.type``), and cuts hashes 
 
 from __future__ import annotations
 
-from floodmark.connectors.mysql.schema.described import declared_length, declared_scale, type_name
-from floodmark.connectors.mysql.schema.table import Column
-from floodmark.connectors.mysql.schema.type_names import CHARACTERS
-from floodmark.rows.structure import SourceType
+from floodmark.changes.structure import SourceType
+from floodmark.connectors.mysql.structures.described import declared_length, declared_scale, type_name
+from floodmark.connectors.mysql.structures.table import Column
+from floodmark.connectors.mysql.structures.type_names import CHARACTERS
 
 NONE = -1
 """A length that was not declared."""

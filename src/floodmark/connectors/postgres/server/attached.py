@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import psycopg
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, quote, running_transactions
 from floodmark.connectors.postgres.server.connection import run
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

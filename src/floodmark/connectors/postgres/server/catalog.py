@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.connectors.postgres.types.registry import MAPPED
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import (
     ConditionError,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from floodmark.connectors.contract.findings import name_list
 from floodmark.connectors.postgres.server.catalog import Conn, Table
 from floodmark.connectors.postgres.server.connection import POLICY_CURE, run
 from floodmark.errors import SourceStateError
-from floodmark.findings import name_list
 
 _ACTIVE = "SELECT oid::int8 FROM pg_class WHERE oid = ANY(ARRAY[{oids}]::oid[]) AND row_security_active(oid)"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.config.postgres import IdentityRule, PostgresOptions
+from floodmark.connectors.postgres.options import IdentityRule, PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, quote
 from floodmark.connectors.postgres.server.connection import LOCK_WAIT_MS, run
 from floodmark.errors import ConfigError, SourceStateError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 OPTION = "replica.identity.autoset.values"
 _WORDS = {"d": "DEFAULT", "n": "NOTHING", "f": "FULL"}

@@ -7,7 +7,7 @@ import time
 import psycopg
 from psycopg.rows import TupleRow
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import literal
 from floodmark.connectors.postgres.server.connection import connect_for_queries, run, run_own
 

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.lsn import format_lsn, parse_lsn, position
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.position import format_lsn, parse_lsn, position
 from floodmark.connectors.postgres.server.catalog import Conn, literal
 from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.errors import LogGoneError, SlotBusyError, SourceStateError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

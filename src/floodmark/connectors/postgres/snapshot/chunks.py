@@ -18,23 +18,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg.rows import TupleRow
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkOutcome
-from floodmark.connectors.postgres.log.channel import CopyChannel, open_channel, parse_error, server_error
-from floodmark.connectors.postgres.log.frames import HEADER_BYTES, find_frames
-from floodmark.connectors.postgres.rows.relation import Column, Relation
-from floodmark.connectors.postgres.rows.source_block import INCREMENTAL, snapshot_block
+from floodmark.changes.layout_groups import TableNames
+from floodmark.changes.table_version import TableVersion, VersionMaker
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.postgres.continuity.check import PLACE
+from floodmark.connectors.postgres.decode.relation import Column, Relation
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_statements, limit_waits, run
-from floodmark.connectors.postgres.server.continuity import PLACE
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
+from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_block
 from floodmark.connectors.postgres.types.type_info import type_from_list
+from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
+from floodmark.connectors.postgres.wire.frames import HEADER_BYTES, find_frames
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.events.columns import EventGroup, assemble
-from floodmark.rows.raw_column import RawColumn
-from floodmark.rows.shapes import TableNames
-from floodmark.rows.table_version import TableVersion, VersionMaker
 
 READ_BYTES = 8 << 20
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import slices
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.errors import DecodeError
-from floodmark.rows.arrays import slices
-from floodmark.rows.raw_column import RawColumn
 
 TAB, NEWLINE, BACKSLASH = 0x09, 0x0A, 0x5C
 NULL = "\\N"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.changes.column_plan import event_key
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, key_names, literal, quote
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint
-from floodmark.rows.column_plan import event_key
 
 _COLUMN = """
     SELECT attname::text, NOT attnotnull FROM pg_attribute

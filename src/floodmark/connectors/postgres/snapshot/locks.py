@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.connection import LOCK_CURE
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint
-from floodmark.snapshot.modes import make_custom_lock
-from floodmark.snapshot.snapshotter import SnapshotLock
+from floodmark.extensions.snapshotter import SnapshotLock
+from floodmark.snapshots.modes import make_custom_lock
 
 
 class SharedLock(SnapshotLock):

@@ -19,15 +19,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.lsn import parse_lsn, parse_position, position
+from floodmark.connectors.postgres.continuity.check import PLACE, Continuity
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.position import parse_lsn, parse_position, position
 from floodmark.connectors.postgres.server.connection import connect, connection, limit_statements, run
-from floodmark.connectors.postgres.server.continuity import PLACE, Continuity
 from floodmark.connectors.postgres.server.slots import create_command
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.errors import ConnectError, FloodmarkError
-from floodmark.log import get_logger
+from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from floodmark.config.postgres import PostgresOptions
+from floodmark.changes.column_plan import hidden_columns
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, literal, quote
 from floodmark.connectors.postgres.server.connection import parse_only, run
 from floodmark.connectors.postgres.snapshot.chunks import relation_from_json
@@ -39,7 +40,6 @@ from floodmark.connectors.predicates.tree import (
     Typed,
 )
 from floodmark.errors import ConditionError
-from floodmark.rows.column_plan import hidden_columns
 
 CATALOG = "pg_catalog"
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import psycopg
 
+from floodmark.changes.column_plan import read_columns
 from floodmark.config.model import matches
-from floodmark.config.postgres import PostgresOptions
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, key_names, quote, stored_tables
 from floodmark.connectors.postgres.snapshot.chunks import describe_tables, selected
 from floodmark.errors import ConfigError, ConnectError
-from floodmark.rows.column_plan import read_columns
-from floodmark.snapshot.order import in_order
-from floodmark.snapshot.snapshotter import SnapshotQuery
+from floodmark.extensions.snapshotter import SnapshotQuery
+from floodmark.snapshots.table_order import in_order
 
 OVERRIDES = "snapshot.select.statement.overrides"
 WHOLE = 1

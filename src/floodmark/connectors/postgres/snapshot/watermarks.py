@@ -17,9 +17,9 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.capture.segment import SegmentData
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.base import ChunkOutcome
-from floodmark.connectors.postgres.lsn import position
+from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import limit_statements, run
 from floodmark.connectors.postgres.snapshot.chunks import (
@@ -32,7 +32,7 @@ from floodmark.connectors.postgres.snapshot.chunks import (
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, first_lsn
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.snapshot.marks import EXACT, WRITING, Mark, Marks
+from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Mark, Marks
 
 Conn = psycopg.Connection[TupleRow]
 

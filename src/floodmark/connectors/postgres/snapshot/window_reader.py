@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.log.messages import DELETE, INSERT, TRUNCATE, UPDATE
-from floodmark.connectors.postgres.log.records import Changes, find_changes, truncated
-from floodmark.connectors.postgres.log.tuples import NEW_ROW, last_tuples, tuple_pairs
-from floodmark.connectors.postgres.rows.relation import Relation
+from floodmark.changes.table_version import VersionMaker
+from floodmark.codecs.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.connectors.postgres.decode.records import Changes, find_changes, truncated
+from floodmark.connectors.postgres.decode.relation import Relation
+from floodmark.connectors.postgres.decode.tuples import NEW_ROW, last_tuples, tuple_pairs
+from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader, relation_from_json
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
+from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.errors import SourceStateError
-from floodmark.rows.raw_column import RawColumn, take_columns, with_old_values
-from floodmark.rows.table_version import VersionMaker
-from floodmark.snapshot.reconcile import Touches, key_texts, reconcile
+from floodmark.snapshots.incremental.reconcile import Touches, key_texts, reconcile
 
 Columns = list[RawColumn]
 

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import Mask, as_mask, valid, validity
+from floodmark.codecs.codec import Codec, Settings, bare
 from floodmark.connectors.postgres.types.tokens import Words, find_words, with_words
 from floodmark.events.connect_schema import field_schema
 from floodmark.events.json_text import Fragment, closed
-from floodmark.rows.arrays import Mask, as_mask, valid, validity
-from floodmark.rows.codec import Codec, Settings, bare
 
 _BRACES = {ord("{"): ord("["), ord("}"): ord("]"), ord(";"): ord(",")}
 _INT_CODES = (23, 1082)

@@ -10,20 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import lengths_of, mapped, offsets_of, strings, valid
+from floodmark.codecs.base64_text import binary_rows, encode_base64
+from floodmark.codecs.binary import binary
+from floodmark.codecs.codec import Codec, quoted, semantic, unchanged
+from floodmark.codecs.text_codecs import boolean
 from floodmark.connectors.postgres.types.geometry_text import java_geometry
 from floodmark.connectors.postgres.types.settings import PostgresSettings
 from floodmark.events.json_text import value_bytes
-from floodmark.rows.arrays import (
-    lengths_of,
-    mapped,
-    offsets_of,
-    strings,
-    valid,
-)
-from floodmark.rows.base64_text import binary_rows, encode_base64
-from floodmark.rows.binary import binary
-from floodmark.rows.codec import Codec, quoted, semantic, unchanged
-from floodmark.rows.plain import boolean
 
 BITS = "io.debezium.data.Bits"
 UNLIMITED = 2_147_483_647

@@ -14,10 +14,10 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from floodmark.codecs import calendar
+from floodmark.codecs.codec import Codec
 from floodmark.connectors.postgres.types.numeric import scale_of
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows import civil
-from floodmark.rows.codec import Codec
 
 _CALL = re.compile(r"\(?[A-Za-z0-9_.]+\(.*\)")
 _CLOCKS = {"current_timestamp", "current_time", "current_date", "localtime", "localtimestamp"}
@@ -154,9 +154,9 @@ def _timestamptz(constant: str, modifier: int) -> str | None:
     return f"{text}+00" if text and ":" not in constant else text
 
 
-def _moment(constant: str) -> civil.Moment | None:
+def _moment(constant: str) -> calendar.Moment | None:
     try:
-        return civil.parse(constant.strip())
+        return calendar.parse(constant.strip())
     except ValueError:
         return None
 

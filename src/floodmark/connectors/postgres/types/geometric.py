@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import Mask, byte_at, strings
+from floodmark.codecs.base64_text import encode_base64
+from floodmark.codecs.codec import Codec, Settings, bare, unchanged
+from floodmark.codecs.floats import java_number
+from floodmark.codecs.geometry import EMPTY_GEOMETRY, POINT, ZERO_POINT, geometry_schema
 from floodmark.connectors.postgres.types.binary import decode_hex
 from floodmark.connectors.postgres.types.geometry_text import PUNCTUATION
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import Fragment
-from floodmark.rows.arrays import Mask, byte_at, strings
-from floodmark.rows.base64_text import encode_base64
-from floodmark.rows.codec import Codec, Settings, bare, unchanged
-from floodmark.rows.floats import java_number
-from floodmark.rows.geometry import EMPTY_GEOMETRY, POINT, ZERO_POINT, geometry_schema
 
 _POINT_HEAD = b"\x01\x01\x00\x00\x00"
 _POINT_BYTES = 21

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import valid
+from floodmark.codecs.floats import java_number
 from floodmark.connectors.postgres.types.tokens import find_words, with_words
-from floodmark.rows.arrays import valid
-from floodmark.rows.floats import java_number
 
 PUNCTUATION = b"(),<>[]{}"
 

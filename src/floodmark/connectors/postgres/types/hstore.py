@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import valid
+from floodmark.codecs.codec import Codec, bare, json_string, semantic, unchanged
 from floodmark.connectors.postgres.types.settings import PostgresSettings
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import escape, string
-from floodmark.rows.arrays import valid
-from floodmark.rows.codec import Codec, bare, json_string, semantic, unchanged
 
 JSON = "io.debezium.data.Json"
 

@@ -11,10 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import int64_like, int64_values
+from floodmark.codecs.codec import Codec, Settings, quoted, semantic
+from floodmark.codecs.decimals import (
+    DECIMAL,
+    DOUBLE,
+    ZERO,
+    Scale,
+    as_text,
+    decimal,
+    digits_of,
+    in_rows,
+    unscaled_base64,
+)
 from floodmark.connectors.postgres.types.settings import PostgresSettings
-from floodmark.rows.arrays import int64_like, int64_values
-from floodmark.rows.codec import Codec, Settings, quoted, semantic
-from floodmark.rows.decimals import DECIMAL, DOUBLE, ZERO, Scale, as_text, decimal, digits_of, in_rows, unscaled_base64
 
 MONEY_DIGITS = 2
 """Digits behind the point in the server's text of ``money``, with ``lc_monetary=C``."""

@@ -13,13 +13,14 @@ from functools import lru_cache, partial
 
 import pyarrow as pa
 
-from floodmark.config.postgres import PostgresOptions
-from floodmark.connectors.postgres.types import binary, geometric, hstore, interval, numeric, temporal, vectors, zoned
+from floodmark.codecs import floats, text_codecs
+from floodmark.codecs.codec import Codec
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.types import binary, geometric, hstore, numeric, vectors
 from floodmark.connectors.postgres.types.array_type import array
 from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.connectors.postgres.types.temporal import dates, interval, zoned
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows import floats, plain
-from floodmark.rows.codec import Codec
 
 Factory = Callable[[int, PostgresSettings], Codec]
 """Makes a codec from a type modifier and the options."""
@@ -33,15 +34,15 @@ def _any_modifier(make: Callable[[PostgresSettings], Codec]) -> Factory:
 
 
 def _integer(kind: str, arrow_type: pa.DataType) -> Factory:
-    return _any_modifier(partial(plain.integer, kind, arrow_type))
+    return _any_modifier(partial(text_codecs.integer, kind, arrow_type))
 
 
 def _text(name: str = "") -> Factory:
-    return _any_modifier(partial(plain.text, name=name))
+    return _any_modifier(partial(text_codecs.text, name=name))
 
 
 BUILT_IN: dict[int, Factory] = {
-    16: _any_modifier(plain.boolean),
+    16: _any_modifier(text_codecs.boolean),
     17: _any_modifier(binary.bytea),
     18: _text(),  # "char"
     19: _text(),  # name
@@ -61,9 +62,9 @@ BUILT_IN: dict[int, Factory] = {
     869: _text(),  # inet
     1042: _text(),  # char(n)
     1043: _text(),  # varchar
-    1082: _any_modifier(temporal.date),
-    1083: temporal.time,
-    1114: temporal.timestamp,
+    1082: _any_modifier(dates.date),
+    1083: dates.time,
+    1114: dates.timestamp,
     1184: zoned.timestamptz,
     1186: _any_modifier(interval.interval),
     1266: _any_modifier(zoned.timetz),
@@ -187,7 +188,7 @@ def below_domains(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -
 @lru_cache(maxsize=4096)
 def _codec(type_oid: int, modifier: int, info: TypeInfo | None, settings: PostgresSettings) -> Codec:
     if info is not None and info.kind == "e":
-        return plain.text(settings, ENUM, {"allowed": ",".join(info.labels)})
+        return text_codecs.text(settings, ENUM, {"allowed": ",".join(info.labels)})
     factory = BUILT_IN.get(type_oid) or (BY_NAME.get(info.name) if info is not None else None)
     return factory(modifier, settings) if factory is not None else binary.unknown(settings)
 

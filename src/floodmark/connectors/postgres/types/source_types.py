@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import psycopg
 
+from floodmark.changes.structure import SourceType
 from floodmark.connectors.postgres.types.registry import ELEMENTS, below_domains
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.rows.structure import SourceType
 
 UNLIMITED = 2147483647
 BPCHAR, VARCHAR, NUMERIC = 1042, 1043, 1700

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import Mask, offsets_of, strings
+from floodmark.codecs.base64_text import ends_of
 from floodmark.events.json_text import value_bytes
-from floodmark.rows.arrays import Mask, offsets_of, strings
-from floodmark.rows.base64_text import ends_of
 
 QUOTE, BACKSLASH = ord('"'), ord("\\")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import int64_values, valid
+from floodmark.codecs.codec import Codec, Settings, bare, unchanged
+from floodmark.codecs.floats import java_number
 from floodmark.connectors.postgres.types.hstore import slots_for
 from floodmark.connectors.postgres.types.tokens import find_words, with_words
 from floodmark.events.json_text import Fragment
-from floodmark.rows.arrays import int64_values, valid
-from floodmark.rows.codec import Codec, Settings, bare, unchanged
-from floodmark.rows.floats import java_number
 
 _DENSE = b"[],"
 _SPARSE = b"{}:,/;"

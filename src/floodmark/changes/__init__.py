@@ -1,0 +1,1 @@
+"""From changed rows of any database to change events and typed rows."""

@@ -1,0 +1,142 @@
+"""Tables and records that can't be decoded, kept apart from those that can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from floodmark.changes.changes import OPERATIONS, C, Changes, Rows
+from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.structure import Structure
+from floodmark.changes.table_version import TableVersion, VersionMaker
+from floodmark.connectors.contract.base import DeadLetter, TableFailure
+from floodmark.errors import DecodeError, SchemaChangeError, describe
+from floodmark.events.columns import EventGroup
+
+
+class Isolation:
+    """The tables of a segment that are left out, and those that turn out to be undecodable.
+
+    Args:
+        relations: of the segment.
+        aside: tables to leave out, as the log numbers them.
+        only: the tables that are wanted; None: all.
+        failed: gets the tables that can't be decoded; None: raise.
+        dead: gets the records that can't be decoded; None: their tables fail.
+
+    Attributes:
+        numbers: the tables that are left out.
+        aside: which relations they are, shape (relations,).
+    """
+
+    def __init__(
+        self,
+        relations: Sequence[Structure],
+        aside: Collection[int],
+        only: Collection[int] | None,
+        failed: list[TableFailure] | None,
+        dead: list[DeadLetter] | None,
+    ) -> None:
+        self._relations = relations
+        self._only = only
+        self._failed = failed
+        self._dead = dead
+        unwanted = {relation.number for relation in relations if only is not None and relation.number not in only}
+        self.numbers = {*aside, *unwanted}
+        self.aside = np.array([relation.number in self.numbers for relation in relations], np.bool_)
+
+    def wants(self, number: int) -> bool:
+        """Tell whether the changes of a table are delivered, also of one that isn't among the relations."""
+        return number not in self.numbers and (self._only is None or number in self._only)
+
+    def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
+        """Return how rows of a shape are made into events; None if that is not known."""
+        try:
+            return make(shapes.first[number])
+        except Exception as exc:
+            # Whatever it is, it must not stop the other tables.
+            for index in np.flatnonzero(shapes.shape == number).tolist():
+                self._set_aside(index, exc)
+            return None
+
+    def run(self, make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C]) -> list[EventGroup]:
+        """Return the events of rows; if they can't be made, those of the tables that are not to blame."""
+        if self.numbers:
+            rows = rows.select(np.flatnonzero(~self.aside[rows.changes.relation]))
+            if not len(rows):
+                return []
+        try:
+            return list(make(rows))
+        except SchemaChangeError:
+            # Nothing is wrong with the table: the query doesn't show it as it is now.
+            raise
+        except Exception as exc:
+            tables = np.unique(rows.changes.relation)
+            if len(tables) == 1 and self._dead is None:
+                self._set_aside(int(tables[0]), _located(make, rows, exc))
+                return []
+            if len(rows) == 1 and self._dead is not None:
+                self._dead.append(self._letter(rows.changes, exc))
+                return []
+        if len(tables) == 1:
+            parts = [rows.select(half) for half in np.array_split(np.arange(len(rows)), 2)]
+        else:
+            parts = [rows.select(np.flatnonzero(rows.changes.relation == table)) for table in tables]
+        return [group for part in parts for group in self.run(make, part)]
+
+    def fail(self, relation: NDArray[np.int64], error: Exception) -> None:
+        """Leave out tables of which nothing can be decoded.
+
+        Args:
+            relation: indices of their relations.
+            error: why.
+        """
+        for index in np.unique(relation).tolist():
+            self._set_aside(index, error)
+
+    def fail_table(self, relation: Structure, error: Exception) -> None:
+        """Leave out a table from here on, which may be none of the relations."""
+        if self._failed is None:
+            raise error
+        number = relation.number
+        if number not in self.numbers:
+            self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", number, describe(error)))
+        self.numbers.add(number)
+        self.aside |= np.array([other.number in self.numbers for other in self._relations], np.bool_)
+
+    def _letter(self, change: Changes, error: Exception) -> DeadLetter:
+        relation = self._relations[int(change.relation[0])]
+        return DeadLetter(
+            f"{change.place(0)}-00",
+            f"{relation.schema}.{relation.table}",
+            OPERATIONS[int(change.kind[0])],
+            describe(error),
+            change.raw(0),
+        )
+
+    def _set_aside(self, index: int, error: Exception) -> None:
+        self.fail_table(self._relations[index], error)
+
+
+def _located(make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C], error: Exception) -> DecodeError:
+    """Return the error of the first change that can't be decoded, with its place.
+
+    Args:
+        make: fails for the rows.
+        rows: changes of one table.
+        error: why.
+    """
+    good, bad = 0, len(rows)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            list(make(rows.select(np.arange(middle))))
+            good = middle
+        except Exception as exc:
+            bad, error = middle, exc
+    changes = rows.changes
+    relation = changes.relations[int(changes.relation[good])]
+    name = f"{relation.schema}.{relation.table}"
+    return DecodeError(f"The change of {name} at {changes.place(good)} cannot be decoded: {describe(error)}")

@@ -1,0 +1,95 @@
+"""What a connector says of a table whose rows are made into events."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from floodmark.codecs.codec import Codec
+from floodmark.config.common import CommonOptions
+
+
+@dataclass(frozen=True)
+class SourceType:
+    """A column's type as JDBC describes it; Debezium writes that into schemas and cuts hashes to the length.
+
+    Attributes:
+        name: of the type.
+        length: in characters or digits; negative if nothing is known of it.
+        text: whether it is text for JDBC, the only types that are masked.
+    """
+
+    name: str
+    length: int
+    scale: int
+    text: bool
+
+
+class ColumnNames(Protocol):
+    """A column: its name, and whether it may be null."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the database."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be NULL."""
+
+
+class Structure(Protocol):
+    """One version of a table."""
+
+    @property
+    def number(self) -> int:
+        """The table, as the log numbers it."""
+
+    @property
+    def schema(self) -> str:
+        """The schema or database that its name begins with."""
+
+    @property
+    def table(self) -> str:
+        """The table's own name."""
+
+    @property
+    def columns(self) -> Sequence[ColumnNames]:
+        """The columns in the order of rows."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the columns that make an event's key; empty if there is none."""
+
+    @property
+    def source_schema(self) -> Mapping[str, Any]:
+        """The Connect schema of the source block."""
+
+    @property
+    def source_pieces(self) -> tuple[str, ...]:
+        """The parts of the source block's text that name the table."""
+
+    def look(self) -> Hashable | None:
+        """Return what is equal for tables whose rows are made into events in the same way, names aside.
+
+        None is for what is no table, though the log has rows of it.
+        """
+
+    def codec(self, column: int, options: CommonOptions) -> Codec:
+        """Return the codec of a column."""
+
+    def source_type(self, column: int) -> SourceType:
+        """Return what JDBC says of a column's type."""
+
+    def comment(self, column: int, options: CommonOptions) -> str:
+        """Return a column's comment if schemas are to have it, else an empty text."""
+
+    def default(self, column: int, codec: Codec) -> pa.Array | None:
+        """Return a column's default as one raw value; None if it has none.
+
+        Args:
+            column: its index.
+            codec: the column's.
+        """

@@ -1,0 +1,278 @@
+"""What is needed to make events of one version of a table; the log and snapshots share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.changes.column_plan import Field, codec_of, plan_columns
+from floodmark.changes.structure import Structure
+from floodmark.codecs.arrays import as_mask, valid
+from floodmark.codecs.codec import Codec, one_json
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.config.common import CommonOptions
+from floodmark.errors import DecodeError, describe
+from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.connect_schema import Raw, field_schema
+from floodmark.events.envelope import EnvelopeBuilder
+from floodmark.events.json_text import Fragment, closed, string
+from floodmark.events.names import adjusted_schema_name
+from floodmark.events.topics import table_topic
+
+
+class _Slot(NamedTuple):
+    """A column of a structure as it is encoded for a row or for a key.
+
+    Attributes:
+        column: the index of the structure's column.
+        default: JSON of the column's default.
+        null: JSON that stands for null; None: ``null``.
+        lacking: JSON that stands for a value that the log lacks and that is not NULL.
+    """
+
+    column: int
+    codec: Codec
+    optional: bool
+    default: str | None
+    null: str | None
+    lacking: str
+
+    def encode(self, values: pa.Array) -> Fragment:
+        """Return values as JSON."""
+        fragment = self.codec.encode(values)
+        if self.null is None or not fragment.text.null_count:
+            return fragment
+        null = self.null[1:-1] if fragment.quoted else self.null
+        return Fragment(fragment.text.fill_null(null), fragment.quoted)
+
+    def schema(self, field: Field) -> dict[str, Any]:
+        """Return the schema of the field that shows the column."""
+        members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
+        return field_schema(members, field.optional or self.codec.always_optional, field.name)
+
+
+class TableVersion:
+    """A structure version with its codecs and its envelope builder."""
+
+    holds_unknown = False
+    """Whether rows hold columns of types without a mapping in any case."""
+
+    def __init__(self, structure: Structure, options: CommonOptions) -> None:
+        self.structure = structure
+        columns = structure.columns
+        self._tombstones = options.tombstones_on_delete
+        plan = plan_columns(structure, options)
+        self.names = [column.name for column in columns]
+        self.key_indices = [self.names.index(name) for name in structure.key]
+        bare = [codec_of(structure, index, options) for index in range(len(columns))]
+        self._row = [field for field in plan.row if self.holds_unknown or bare[field.column].known]
+        self.codecs = [
+            bare[field.column] if field.transform is None else field.transform.shown(bare[field.column])
+            for field in self._row
+        ]
+        self._slots = [
+            _slot(structure, field.column, bare[field.column], codec, options)
+            for field, codec in zip(self._row, self.codecs, strict=True)
+        ]
+        # A key's column is encoded for itself if the row does not have it, or not as it is.
+        shared = {field.column: place for place, field in enumerate(self._row) if field.transform is None}
+        self._key: list[int] = []
+        for field in plan.key:
+            place = shared.get(field.column)
+            if place is None:
+                place = len(self._slots)
+                self._slots.append(_slot(structure, field.column, bare[field.column], bare[field.column], options))
+            self._key.append(place)
+        self._key_columns = [field.column for field in plan.key]
+        self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
+        topic = table_topic(options, structure.schema, structure.table)
+        self.builder = EnvelopeBuilder(
+            adjusted_schema_name(topic, options.schema_name_adjustment_mode),
+            [field.name for field in self._row],
+            [slot.schema(field) for field, slot in zip(self._row, self._slots, strict=False)],
+            [*(field.name for field in plan.key), *(name for name, _ in plan.constants)],
+            [
+                *(self._slots[place].schema(field) for field, place in zip(plan.key, self._key, strict=True)),
+                *(field_schema({"type": "string"}, False, name) for name, _ in plan.constants),
+            ],
+            structure.source_schema,
+            options.schemas_enable,
+        )
+
+    @property
+    def tombstones(self) -> bool:
+        """Whether a delete is followed by a tombstone."""
+        return self._tombstones
+
+    def columns(
+        self,
+        operation: str,
+        rows: int,
+        before: Sequence[Fragment] | None,
+        after: Sequence[Fragment] | None,
+        source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
+    ) -> dict[str, pa.Array]:
+        """Return the output columns that hold the rows.
+
+        Args:
+            operation: c, u, d, r or t.
+            rows: how many events.
+            before: the old rows, as ``encode`` or ``encode_old`` returned them.
+            after: the new rows, as ``encode`` returned them.
+            source: pieces of the source block's text.
+            transaction: pieces of the transaction block's text; None: there is none.
+        """
+        row = after if after is not None else before
+        keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
+        width = len(self._row)
+        old, new = (None if fields is None else fields[:width] for fields in (before, after))
+        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
+
+    def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:
+        """Return the JSON of new rows, then what their keys need beside it.
+
+        Values that the log lacks become the placeholder.
+        """
+        fragments = []
+        for slot in self._slots:
+            column = columns[slot.column]
+            fragment = self._encoded(slot, column.values)
+            if column.unchanged is not None:
+                text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
+                fragment = Fragment(text)
+            fragments.append(fragment)
+        return fragments
+
+    def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Fragment]:
+        """Return the JSON of old rows.
+
+        Args:
+            columns: as the log holds them.
+            complete: whether all columns are in the log; otherwise what is missing from NOT NULL
+                columns becomes their default, else the type's zero, as in Debezium.
+        """
+        if complete:
+            return self.encode(columns)
+        result = []
+        for slot in self._slots:
+            values = columns[slot.column].values
+            fragment = self._encoded(slot, values)
+            if values.null_count and not slot.optional:
+                fragment = Fragment(pc.if_else(pc.is_null(values), slot.lacking, closed(fragment)))
+            result.append(fragment)
+        return result
+
+    def admit(self, place: str | None) -> None:
+        """Take rows at a place in the log; None: rows that were read. Events show any version of a table."""
+
+    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any] | None:
+        """Return what the create of a changed key shows as its old row: nothing, as in Debezium.
+
+        Args:
+            before: the old row, as ``encode_old`` returned it.
+        """
+        del before
+        return None
+
+    def _encoded(self, slot: _Slot, values: pa.Array) -> Fragment:
+        try:
+            return slot.encode(values)
+        except Exception as exc:
+            # Whatever it is, the values aren't what the server writes for the type.
+            name = self.names[slot.column]
+            raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
+
+    def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
+        """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
+        every_row = np.zeros(rows, np.int64)
+        constants = [fragment.take(every_row) for fragment in self._constants]
+        return self.builder.keys([*(row[place] for place in self._key), *constants], rows, bare)
+
+    def key_changed(
+        self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False
+    ) -> NDArray[np.bool_]:
+        """Tell for each row whether both keys are known and differ, shape (rows,).
+
+        Args:
+            old: the old rows.
+            new: the new rows.
+            complete: whether all columns of the old rows are known; otherwise null means that it isn't.
+        """
+        rows = len(old[0].values) if old else 0
+        changed = np.zeros(rows, bool)
+        known = np.ones(rows, bool)
+        for i in self._key_columns:
+            before, after = old[i].values, new[i].values
+            changed |= _differ(before, after)
+            if not complete:
+                known &= valid(before) & valid(after)
+        return changed & known
+
+    def row_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn]) -> NDArray[np.bool_]:
+        """Tell for each row whether events show the new row otherwise than the old one, shape (rows,)."""
+        rows = len(old[0].values) if old else 0
+        changed = np.zeros(rows, bool)
+        for field in self._row:
+            before, after = old[field.column].values, new[field.column].values
+            if field.transform is not None:
+                before, after = field.transform.compared(before), field.transform.compared(after)
+            if before is not None and after is not None:
+                changed |= _differ(before, after)
+        return changed
+
+
+def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: CommonOptions) -> _Slot:
+    """Return a column's slot.
+
+    Args:
+        structure: the table.
+        index: of the column.
+        bare: the codec of its values.
+        shown: the codec of what rows show of them.
+        options: the source's.
+    """
+    optional = structure.columns[index].optional
+    value = structure.default(index, bare)
+    if value is None:
+        return _Slot(index, shown, optional, None, None, shown.zero)
+    default, lacking = (one_json(codec, value) for codec in (bare, shown))
+    null = default if options.value_converter_replace_null_with_default else None
+    return _Slot(index, shown, optional, default, null, shown.zero if lacking is None else lacking)
+
+
+def _differ(before: pa.Array, after: pa.Array) -> NDArray[np.bool_]:
+    """Tell for each row whether two values differ; two nulls don't, shape (rows,)."""
+    differ = as_mask(pc.not_equal(before, after))
+    if before.null_count or after.null_count:
+        differ = differ | (valid(before) != valid(after))
+    return differ
+
+
+class VersionMaker(Protocol):
+    """Makes table versions for one kind of output; its ``schema`` is that output's."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The output's schema."""
+
+    def __call__(self, structure: Structure) -> TableVersion:
+        """Return the version for a structure."""
+
+
+@dataclass(frozen=True)
+class EventVersions:
+    """Makes the table versions of ``format=events``."""
+
+    options: CommonOptions
+    schema: pa.Schema = EVENT_SCHEMA
+
+    def __call__(self, structure: Structure) -> TableVersion:
+        """Return the version for a structure."""
+        return TableVersion(structure, self.options)

@@ -1,0 +1,248 @@
+"""Typed rows instead of events: ``format=rows``, and ``format=tables`` in :mod:`.typed_tables`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from floodmark.changes.schema_changes import differences, heed, holds
+from floodmark.changes.structure import Structure
+from floodmark.changes.table_version import TableVersion
+from floodmark.codecs.arrays import Mask, valid
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.config.common import CommonOptions
+from floodmark.errors import ConfigError, DecodeError
+
+NAMES = pa.list_(pa.field("element", pa.string()))
+
+TABLE = b"table"
+"""Where a schema's metadata has the table's name."""
+
+NOTHING = pa.scalar([], NAMES)
+
+FIXED = [
+    ("op", pa.string()),
+    ("position", pa.string()),
+    ("source_ts", pa.timestamp("us", tz="UTC")),
+    ("txid", pa.string()),
+    ("key", NAMES),
+    ("unavailable", NAMES),
+    ("unrepresentable", NAMES),
+]
+
+
+def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
+    """Refuse filters that match no table, or more than the format shows.
+
+    Args:
+        options: the source's options.
+        tables: the names of the captured tables; several may have the same.
+
+    Raises:
+        ConfigError: that is so.
+    """
+    counts = Counter(name.casefold() for name in tables)
+    same = [name for name in tables if counts[name.casefold()] > 1]
+    if options.format == "tables" and same:
+        raise ConfigError(
+            f"Option 'format' is 'tables', and Spark takes the names of these tables for one: {', '.join(same[:5])}.",
+            "Capture one of them by table.include.list, and the others in queries of their own.",
+        )
+    if not tables or (len(tables) > 1 and options.format == "rows"):
+        wanted = "exactly one captured table" if options.format == "rows" else "captured tables"
+        found = ", ".join(tables[:5]) or "none"
+        raise ConfigError(
+            f"Option 'format' is '{options.format}', which needs {wanted}; the filters match {len(tables)} ({found}).",
+            "Set table.include.list to one table, or format to tables (a column for each table) or events."
+            if tables
+            else "Correct table.include.list, or create the table before.",
+        )
+
+
+def rows_schema(table: str, row: pa.StructType) -> pa.Schema:
+    """Return the columns of ``format=rows``, for a table by its name."""
+    return pa.schema([*FIXED, ("before", row), ("after", row)], metadata={TABLE: table})
+
+
+class RowVersion(TableVersion):
+    """A table version whose rows become typed structures of the query's schema.
+
+    Columns that the schema lacks are left out. Columns that the table lacks, or has with a type whose values the
+    schema's type doesn't hold, are null and unavailable.
+
+    Args:
+        structure: the table.
+        options: the source's options.
+        row: the schema's type of rows.
+        settled: up to this position in the log the table may be another one than the schema says.
+    """
+
+    holds_unknown = True
+
+    def __init__(self, structure: Structure, options: CommonOptions, row: pa.StructType, settled: str = "") -> None:
+        super().__init__(structure, options)
+        self._options = options
+        self._settled = settled
+        self._type = row
+        self._shown = {
+            self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
+        }
+        kinds = {name: codec.arrow_type for name, (_, codec) in self._shown.items()}
+        self._differences = differences(kinds, row)
+        self._absent = {f.name for f in row if f.name not in kinds or not holds(f.type, kinds[f.name])}
+        self._key_names = pa.scalar([self.names[index] for index in self._key_columns], NAMES)
+
+    @property
+    def tombstones(self) -> bool:
+        """Typed rows have no tombstones."""
+        return False
+
+    def values(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
+        """Return the values of a batch read's rows in the schema's types; other odd values than arrays are null.
+
+        Raises:
+            DecodeError: a list can't hold an array.
+        """
+        converted = self._converted(columns)
+        for field, (_, lost) in zip(self._type, converted, strict=True):
+            if lost is not None and pa.types.is_list(field.type):
+                raise DecodeError(
+                    f"The column '{field.name}' of {self.structure.schema}.{self.structure.table} has an array of more "
+                    "than one dimension, or with an element that its type doesn't hold.",
+                    "Leave the column out (column.exclude.list, or the columns given by .schema(…)), or such rows "
+                    "(batch.where).",
+                )
+        return [values for values, _ in converted]
+
+    def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
+        """Return the rows' values in the schema's types, then the names of those that are null without being NULL.
+
+        First of those that the log lacks, then of those that the type doesn't hold.
+        """
+        return self._encoded_rows(columns, [column.unchanged for column in columns])
+
+    def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Any]:
+        """Return the same of old rows.
+
+        Args:
+            columns: as the log holds them.
+            complete: whether all columns are in the log; otherwise null stands for what is missing.
+        """
+        if complete:
+            return self.encode(columns)
+        # What the log holds of such a row is its replica identity, which has no nulls.
+        lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
+        return self._encoded_rows(columns, lacking)
+
+    def key_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False) -> Mask:
+        """Tell for each row whether both keys are known and differ, shape (rows,).
+
+        What the log lacks of an old row is not known to differ: a delete of no row would come, and a row of nowhere.
+        """
+        changed = super().key_changed(old, new, complete)
+        for index in self._key_columns:
+            lacking = old[index].unchanged
+            if lacking is not None:
+                changed = changed & ~lacking
+        return changed
+
+    def admit(self, place: str | None) -> None:
+        """Take rows at a place in the log, unless the table was altered; None: rows that were read.
+
+        Raises:
+            SchemaChangeError: it was, and ``schema.changes`` is ``fail``.
+        """
+        if self._differences and (place is None or place > self._settled):
+            when = "when it was read" if place is None else f"at {place} in the log"
+            heed(self._options, f"{self.structure.schema}.{self.structure.table}", self._differences, when)
+
+    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
+        """Return the old row: its key tells which row of the target has the values that the log lacks."""
+        return before
+
+    def keys(self, row: Sequence[Any], rows: int, bare: bool = False) -> pa.StringArray:
+        """Return no keys: rows hold the columns themselves."""
+        del row, bare
+        return pa.nulls(rows, pa.string())
+
+    def columns(
+        self,
+        operation: str,
+        rows: int,
+        before: Sequence[Any] | None,
+        after: Sequence[Any] | None,
+        source: Sequence[str | pa.StringArray],
+        transaction: Sequence[str | pa.StringArray] | None = None,
+    ) -> dict[str, pa.Array]:
+        """Return the columns of the rows, what the new ones lack (of a delete the old ones), and the key."""
+        del operation, source, transaction
+        row = before if after is None else after
+        return {
+            **self._sides(self._structure(before, rows), self._structure(after, rows)),
+            "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-2],
+            "unrepresentable": pa.repeat(NOTHING, rows) if row is None else row[-1],
+            "key": pa.repeat(self._key_names, rows),
+        }
+
+    def _sides(self, before: pa.StructArray, after: pa.StructArray) -> dict[str, pa.Array]:
+        """Return the columns that hold old and new rows."""
+        return {"before": before, "after": after}
+
+    def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
+        if values is None:
+            return pa.nulls(rows, self._type)
+        return pa.StructArray.from_arrays(list(values[:-2]), fields=list(self._type))
+
+    def _encoded_rows(self, columns: Sequence[RawColumn], lacking: Sequence[Mask | None]) -> list[Any]:
+        rows = len(columns[0].values) if columns else 0
+        converted = self._converted(columns)
+        unavailable = [
+            np.ones(rows, np.bool_) if field.name in self._absent else lacking[self._shown[field.name][0]]
+            for field in self._type
+        ]
+        return [
+            *(values for values, _ in converted),
+            self._named(unavailable, rows),
+            self._named([lost for _, lost in converted], rows),
+        ]
+
+    def _named(self, masks: Sequence[Mask | None], rows: int) -> pa.ListArray:
+        """Return the names of each row's columns that are masked, shape (rows,).
+
+        Args:
+            masks: one for each of the schema's columns, shape (rows,); None: none of its rows.
+            rows: how many.
+        """
+        found = [(field.name, mask) for field, mask in zip(self._type, masks, strict=True) if mask is not None]
+        if not found:
+            return pa.repeat(NOTHING, rows)
+        each = np.stack([mask for _, mask in found], axis=1)
+        offsets = np.zeros(rows + 1, np.int32)
+        np.cumsum(each.sum(axis=1), out=offsets[1:])
+        names = pa.array([name for name, _ in found], pa.string()).take(pa.array(np.nonzero(each)[1]))
+        return pa.ListArray.from_arrays(pa.array(offsets), names, type=NAMES)
+
+    def _converted(self, columns: Sequence[RawColumn]) -> list[tuple[pa.Array, Mask | None]]:
+        """Return for each of the schema's columns its values, and which of them its type doesn't hold."""
+        rows = len(columns[0].values) if columns else 0
+        return [self._values(columns, field, rows) for field in self._type]
+
+    def _values(self, columns: Sequence[RawColumn], field: pa.Field, rows: int) -> tuple[pa.Array, Mask | None]:
+        if field.name in self._absent:
+            return pa.nulls(rows, field.type), None
+        index, codec = self._shown[field.name]
+        column = columns[index]
+        values = codec.to_arrow(column.values)
+        lost = None
+        if values.null_count > column.values.null_count:
+            lost = valid(column.values) & ~valid(values)
+        if column.unchanged is not None:
+            values = pc.if_else(pa.array(np.asarray(column.unchanged)), pa.scalar(None, values.type), values)
+        if values.type != field.type:
+            values = pc.cast(values, field.type)
+        return values, lost

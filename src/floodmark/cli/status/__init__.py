@@ -1,0 +1,1 @@
+"""``floodmark status``: the progress of a pipeline, from its checkpoint and its source."""

@@ -1,0 +1,69 @@
+"""``floodmark status``: where a pipeline is, from its checkpoint and from the source."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import typer
+
+from floodmark.cli.output import output_console
+from floodmark.cli.status.checkpoint import Checkpoint
+from floodmark.cli.status.progress_from_offsets import Standing, TimedOffset, standing
+from floodmark.cli.status.view import as_json_data, render
+from floodmark.connectors.contract.log_status import LogStatus
+from floodmark.connectors.registry import connector_module
+from floodmark.spark.pipeline_file import Pipeline
+
+# The pace of a snapshot is measured over that many micro-batches.
+WINDOW = 10
+
+
+def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
+    """Print where a pipeline is.
+
+    Args:
+        pipeline: the pipeline.
+        file: its file, for the commands that are recommended.
+        as_json: print it for programs.
+
+    Raises:
+        CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads.
+    """
+    found = read_standing(pipeline.checkpoint)
+    log = read_log(pipeline, found)
+    if as_json:
+        typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log), indent=2))
+    else:
+        output_console().print(render(pipeline.title, file, found, log))
+
+
+def read_standing(uri: str) -> Standing:
+    """Return what a checkpoint tells.
+
+    Raises:
+        CheckpointError: there is none yet, or it is not one that this Floodmark reads.
+    """
+    checkpoint = Checkpoint(uri)
+    checkpoint.require()
+    commits = checkpoint.commits()
+    files = checkpoint.offsets()[-WINDOW:]
+    offsets = [TimedOffset(file.batch, checkpoint.read_offset(file), file.written) for file in files]
+    committed = commits[-1] if commits else None
+    return standing(
+        offsets, committed.batch if committed else None, committed.written if committed else None, time.time()
+    )
+
+
+def read_log(pipeline: Pipeline, found: Standing) -> LogStatus:
+    """Return what the source tells: ``log_status`` in the connector's module of that name.
+
+    Raises:
+        ConfigError: the connector's driver is not installed.
+    """
+    options = pipeline.options
+    module = connector_module(options.connector, "log_status")
+    # A pipeline that has ended needs no log any more, so it can't miss any.
+    position = "" if found.phase == "ended" else found.position
+    told: LogStatus = module.log_status(options, position)
+    return told

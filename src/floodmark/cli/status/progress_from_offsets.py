@@ -1,0 +1,186 @@
+"""Where a pipeline is, worked out from offsets of its checkpoint and the times they were written at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from floodmark.capture.gaps import Gap
+from floodmark.cli.status.tables import TableProgress, table_progress
+from floodmark.snapshots.excluded_tables import AsideTable
+from floodmark.spark.stream.offsets import Offset
+
+Phase = Literal[
+    "new",
+    "initial snapshot",
+    "blocking snapshot",
+    "streaming",
+    "streaming + incremental snapshot",
+    "streaming + parallel snapshot",
+    "paused",
+    "ended",
+]
+
+
+@dataclass(frozen=True)
+class TimedOffset:
+    """An offset of a checkpoint.
+
+    Attributes:
+        batch: the micro-batch that ends with it.
+        data: the offset's JSON data.
+        written: when, in seconds since 1970; None if unknown.
+    """
+
+    batch: int
+    data: Mapping[str, Any]
+    written: float | None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a snapshot goes on.
+
+    Attributes:
+        rows_per_second: None if unknown.
+        remaining_s: how long the rest takes at that pace; None if unknown.
+    """
+
+    rows_per_second: float | None = None
+    remaining_s: float | None = None
+
+
+@dataclass(frozen=True)
+class PacedTable:
+    """A table of a running snapshot, and how fast it is read."""
+
+    progress: TableProgress
+    pace: Pace
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a pipeline is.
+
+    Attributes:
+        phase: what it does.
+        position: its log position; empty if it is new.
+        planned: the newest micro-batch; None if there is none.
+        committed: the newest micro-batch that has ended; None if there is none.
+        committed_age_s: how long ago it ended; None if unknown.
+        tables: those of running snapshots.
+        aside: the tables that are set aside.
+        pace: of all these tables together.
+        gaps: the accepted gaps that the offsets announced, those of the newest micro-batches.
+    """
+
+    phase: Phase
+    position: str = ""
+    planned: int | None = None
+    committed: int | None = None
+    committed_age_s: float | None = None
+    tables: tuple[PacedTable, ...] = ()
+    pace: Pace = Pace()
+    aside: tuple[AsideTable, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at: float | None, now: float) -> Standing:
+    """Return where a pipeline is.
+
+    Args:
+        offsets: of the newest micro-batches, the newest last; paces are measured over them.
+        committed: the newest micro-batch that has ended.
+        committed_at: when it ended, in seconds since 1970.
+        now: the time now.
+
+    Raises:
+        CheckpointError: another version wrote the newest offset.
+    """
+    age = None if committed_at is None else max(now - committed_at, 0.0)
+    if not offsets:
+        return Standing("new", committed=committed, committed_age_s=age)
+    newest = offsets[-1]
+    offset = Offset.from_json(dict(newest.data))
+    history = [(item.written, _by_name(item)) for item in offsets]
+    tables = tuple(_paced(table, history) for table in table_progress(newest.data))
+    # A gap stays in several offsets.
+    gaps = tuple(dict.fromkeys(Gap.from_json(gap) for item in offsets for gap in item.data.get("gaps", ())))
+    return Standing(
+        phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
+    )
+
+
+def phase_of(offset: Mapping[str, Any]) -> Phase:
+    """Return what a query does, from the JSON data of an offset."""
+    if not offset.get("log"):
+        return "new"
+    if offset.get("ended"):
+        return "ended"
+    snapshot, incremental = offset.get("snapshot"), offset.get("incremental") or {}
+    if snapshot:
+        return "blocking snapshot" if snapshot.get("blocking") else "initial snapshot"
+    if offset.get("lane"):
+        return "streaming + parallel snapshot"
+    if incremental.get("paused"):
+        return "paused"
+    return "streaming + incremental snapshot" if incremental.get("runs") or "packed" in incremental else "streaming"
+
+
+_Named = dict[tuple[str, str], TableProgress]
+
+
+def _by_name(offset: TimedOffset) -> _Named:
+    return {(table.kind, table.name): table for table in table_progress(offset.data)}
+
+
+def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> PacedTable:
+    """Measure a table's pace between the newest offset and the oldest one of the same snapshot."""
+    newest_at = history[-1][0]
+    first, first_at, later = table, newest_at, table
+    for written, tables in reversed(history[:-1]):
+        earlier = tables.get((table.kind, table.name))
+        if earlier is None or not _precedes(earlier, later):
+            break
+        first, first_at, later = earlier, written, earlier
+        if earlier.state == "waiting":
+            # What is before is the time that the table waited.
+            break
+    if table.state != "reading" or newest_at is None or first_at is None or newest_at <= first_at:
+        return PacedTable(table, Pace())
+    seconds = newest_at - first_at
+    speed = None
+    if table.rows is not None and first.rows is not None and table.rows > first.rows:
+        speed = (table.rows - first.rows) / seconds
+    remaining = None
+    if table.share is not None and first.share is not None and table.share > first.share:
+        remaining = (1 - table.share) * seconds / (table.share - first.share)
+    return PacedTable(table, Pace(speed, remaining))
+
+
+def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
+    """Tell whether one state of a table can lead to another; a new snapshot of it begins at nothing."""
+    return (
+        earlier.units == later.units
+        and earlier.estimate == later.estimate
+        and (earlier.rows or 0) <= (later.rows or 0)
+        and (earlier.chunks or 0) <= (later.chunks or 0)
+        and (earlier.units_done or 0) <= (later.units_done or 0)
+    )
+
+
+def _together(tables: Sequence[PacedTable]) -> Pace:
+    speeds = [table.pace.rows_per_second for table in tables if table.pace.rows_per_second is not None]
+    if not speeds:
+        return Pace()
+    speed = sum(speeds)
+    left = 0
+    for item in tables:
+        table = item.progress
+        if table.finished:
+            continue
+        if table.rows is None or table.estimate is None:
+            return Pace(speed)
+        left += max(table.estimate - table.rows, 0)
+    return Pace(speed, left / speed)

@@ -1,0 +1,151 @@
+"""What ``floodmark status`` prints, for people and for programs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from floodmark.cli.output import human_bytes, human_time, printable
+from floodmark.cli.status.progress_from_offsets import Pace, PacedTable, Standing
+from floodmark.connectors.contract.log_status import LogStatus
+from floodmark.snapshots.excluded_tables import NO_KEY, AsideTable
+
+STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
+
+
+def as_json_data(name: str, file: str, found: Standing, log: LogStatus) -> dict[str, Any]:
+    """Return everything as one JSON object."""
+    return {
+        "pipeline": name,
+        "phase": found.phase,
+        "position": found.position or None,
+        "batch": found.planned,
+        "committed_batch": found.committed,
+        "committed_age_s": _rounded(found.committed_age_s),
+        "log": {
+            "reader": log.reader,
+            "active": log.active,
+            "confirmed": log.confirmed or None,
+            "end": log.end or None,
+            "lag_bytes": log.lag_bytes,
+            "problem": log.problem or None,
+        },
+        "snapshot": _pace_data(found.pace) if found.tables else None,
+        "tables": [
+            {**asdict(item.progress), "share": _rounded(item.progress.share, 4), **_pace_data(item.pace)}
+            for item in found.tables
+        ],
+        "gaps": [gap.to_json() for gap in found.gaps],
+        "set_aside": [
+            {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
+            for table in found.aside
+        ],
+    }
+
+
+def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
+    """Return what is printed for people."""
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(no_wrap=True, style="bold")
+    lines.add_column(overflow="fold")
+    lines.add_row("pipeline", Text(name))
+    lines.add_row("phase", Text(found.phase, style="cyan"))
+    if found.position:
+        lines.add_row("position", Text(found.position))
+    lines.add_row("lag", _lag(log))
+    lines.add_row("log reader", _reader(log))
+    if log.problem:
+        lines.add_row("problem", Text(log.problem, style="bold red"))
+    lines.add_row("micro-batch", _batch(found))
+    if found.pace.remaining_s is not None:
+        lines.add_row("remaining", Text(f"about {human_time(found.pace.remaining_s)}"))
+    parts: list[RenderableType] = [lines]
+    if found.tables:
+        parts += [Text(), _tables(found.tables)]
+    for gap in found.gaps:
+        parts.append(
+            Text(f"\nChanges between {gap.after} and {gap.upto} were left out ({gap.option}): {gap.reason}", "bold red")
+        )
+    for table in found.aside:
+        left_out = "changes" if table.what == "log" else f"{table.what} snapshot"
+        parts += [
+            Text(f"\n{table.name} is set aside ({left_out}): {table.error}", style="bold red"),
+            Text(f"When that is mended: {resume_command(file, table)}"),
+        ]
+    return Group(*parts)
+
+
+def resume_command(file: str, table: AsideTable) -> str:
+    """Return the command that takes a table back, by reading it again.
+
+    Args:
+        file: the pipeline file.
+        table: a table that is set aside.
+    """
+    command = f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
+    return f"{command} --blocking" if table.error == NO_KEY else command
+
+
+def _lag(log: LogStatus) -> Text:
+    if log.lag_bytes is None:
+        return Text("unknown")
+    return Text(f"{human_bytes(log.lag_bytes)} up to the end of the log at {log.end}")
+
+
+def _reader(log: LogStatus) -> Text:
+    if log.active is None:
+        return Text(f"{log.reader}: " + ("unknown, the server did not answer" if not log.end else log.absent))
+    return Text(f"{log.reader}: {'active' if log.active else 'not active'}, confirmed up to {log.confirmed}")
+
+
+def _batch(found: Standing) -> Text:
+    parts = []
+    if found.committed is not None:
+        age = "" if found.committed_age_s is None else f" {human_time(found.committed_age_s)} ago"
+        parts.append(f"{found.committed} committed{age}")
+    if found.planned is not None and found.planned != found.committed:
+        parts.append(f"{found.planned} begun")
+    return Text(", ".join(parts) or "none yet")
+
+
+def _tables(tables: tuple[PacedTable, ...]) -> Table:
+    grid = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    counted = "units" if all(item.progress.chunks is None for item in tables) else "chunks"
+    for name in ("table", "state", "done", "rows", counted, "rows/s", "remaining"):
+        # On a narrow terminal only texts are wrapped: a number in two lines is two numbers.
+        is_text = name in ("table", "state")
+        grid.add_column(name, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
+    for item in tables:
+        table, pace = item.progress, item.pace
+        state = f"{table.state}: {table.outcome}" if table.outcome else table.state
+        grid.add_row(
+            Text(printable(table.name)),
+            Text(state, style=STATE_STYLES.get(table.state, "")),
+            "" if table.share is None else f"{table.share:.0%}",
+            _rows(table.rows, table.estimate),
+            f"{table.units_done:,}/{table.units:,}" if table.chunks is None else f"{table.chunks:,}",
+            "" if pace.rows_per_second is None else f"{pace.rows_per_second:,.0f}",
+            "" if pace.remaining_s is None else human_time(pace.remaining_s),
+        )
+    return grid
+
+
+def _rows(rows: int | None, estimate: int | None) -> str:
+    if rows is None:
+        return ""
+    return f"~{rows:,}" if estimate is None else f"~{rows:,}/{estimate:,}"
+
+
+def _pace_data(pace: Pace) -> dict[str, float | None]:
+    return {"rows_per_second": _rounded(pace.rows_per_second), "remaining_s": _rounded(pace.remaining_s)}
+
+
+def _rounded(value: float | None, digits: int = 1) -> float | None:
+    return None if value is None else round(value, digits)

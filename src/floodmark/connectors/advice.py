@@ -1,0 +1,127 @@
+"""What to write instead of an option that a connector doesn't have.
+
+In this order: what Debezium 1.x called differently, options of the other connectors, of Debezium's other databases, and
+the nearest name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from floodmark.config.debezium import find
+from floodmark.config.model import ALL_OPTIONS, Options, nearest
+from floodmark.connectors.registry import CONNECTORS
+
+_FORMER: Mapping[str, str] = {
+    "database.server.name": "topic.prefix",
+    "database.history.store.only.monitored.tables.ddl": "schema.history.internal.store.only.captured.tables.ddl",
+    "slot.drop_on_stop": "slot.drop.on.stop",
+    "toasted.value.placeholder": "unavailable.value.placeholder",
+    "transaction.topic": "topic.transaction",
+    **{f"{what}.whitelist": f"{what}.include.list" for what in ("column", "database", "schema", "table")},
+    **{f"{what}.blacklist": f"{what}.exclude.list" for what in ("column", "database", "schema", "table")},
+}
+"""Debezium 1.x's names, and those of today."""
+_FORMER_HISTORY = "database.history"
+_HISTORY = "schema.history.internal"
+_REPLACED: Mapping[str, str] = {
+    "include.schema.events": "include.schema.changes",
+    "snapshot.custom.class": "snapshot.mode.custom.name",
+    "snapshot.minimal.locks": "snapshot.locking.mode",
+    "truncate.handling.mode": "skipped.operations",
+}
+"""Debezium 1.x's options whose place others have taken, with other values."""
+
+_INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "postgres": {
+        "database.include.list": "database.dbname",
+        "database.ssl.keystore": "database.sslcert",
+        "database.ssl.keystore.password": "database.sslpassword",
+        "database.ssl.mode": "database.sslmode",
+        "database.ssl.truststore": "database.sslrootcert",
+    },
+    "mysql": {
+        "database.dbname": "database.include.list",
+        "database.sslcert": "database.ssl.keystore",
+        "database.sslkey": "database.ssl.keystore",
+        "database.sslmode": "database.ssl.mode",
+        "database.sslpassword": "database.ssl.keystore.password",
+        "database.sslrootcert": "database.ssl.truststore",
+        "schema.exclude.list": "database.exclude.list",
+        "schema.include.list": "database.include.list",
+    },
+}
+"""Options of other connectors, and what a connector has that is most like them."""
+
+_OTHER_DATABASES: Mapping[str, str] = {
+    "capture.<option>": "MongoDB",
+    "collection.<option>": "MongoDB",
+    "data.query.mode": "SQL Server",
+    "database.connection.adapter": "Oracle",
+    "database.names": "SQL Server",
+    "database.pdb.name": "Oracle",
+    "log.mining.<option>": "Oracle",
+    "mongodb.<option>": "MongoDB",
+    "openlogreplicator.<option>": "Oracle",
+    "rac.nodes": "Oracle",
+}
+"""Options of databases that Floodmark doesn't read."""
+
+
+def advice(model: type[Options], key: str) -> tuple[str, str]:
+    """Return what an option is that a model lacks, as the end of a sentence or nothing, and what to do about it.
+
+    Args:
+        model: of the connector that got the option.
+        key: the option's name as it was given.
+    """
+    former = _now_called(key.lower())
+    if former:
+        owners = _owners(former)
+        connector = _connector(model)
+        if not owners or connector in owners:
+            return f", which is what Debezium 1.x called '{former}'", f"Write '{former}' instead."
+        what = f", which is what Debezium 1.x called '{former}'; {_not_here(connector, owners)}"
+        return what, _instead(model, former) or "Remove it."
+    if key.lower() in _REPLACED:
+        return ", which only Debezium 1.x has", f"See '{_REPLACED[key.lower()]}', which took its place."
+    owners = _owners(key)
+    if owners:
+        return f": {_not_here(_connector(model), owners)}", _instead(model, key) or "Remove it."
+    other = find(_OTHER_DATABASES, key)
+    if other is not None:
+        return f": it is one of Debezium's for {_OTHER_DATABASES[other]}, which Floodmark does not read", "Remove it."
+    close = nearest(key, model.names())
+    owner, dot, rest = key.partition(".")
+    if not close and dot and rest.lower() == "type":
+        return "", f"If '{owner}' is a converter, name it in 'converters'."
+    return "", close or ALL_OPTIONS
+
+
+def _now_called(key: str) -> str:
+    if key in _FORMER:
+        return _FORMER[key]
+    rest = key.removeprefix(_FORMER_HISTORY)
+    return _HISTORY + rest if rest != key and rest[:1] in ("", ".") else ""
+
+
+def _connector(model: type[Options]) -> str:
+    return next((name for name, spec in CONNECTORS.items() if model.__name__ in (spec.options, spec.batch_options)), "")
+
+
+def _owners(key: str) -> list[str]:
+    """Return the connectors that have an option, or accept it without effect."""
+    models = {name: spec.option_model for name, spec in CONNECTORS.items()}
+    return [name for name, model in models.items() if model.knows(key) or find(model.accepted, key) is not None]
+
+
+def _not_here(connector: str, owners: Sequence[str]) -> str:
+    names = " and ".join(f"'{name}'" for name in owners)
+    plural = "s" if len(owners) > 1 else ""
+    return f"the connector '{connector}' does not have it, only the connector{plural} {names}"
+
+
+def _instead(model: type[Options], key: str) -> str:
+    family = "postgres" if _connector(model) == "postgres" else "mysql"
+    same = _INSTEAD[family].get(key.lower())
+    return f"Use '{same}', or remove it." if same else nearest(key, model.names(), cutoff=0.85)

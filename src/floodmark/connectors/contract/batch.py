@@ -1,0 +1,45 @@
+"""What a connector that can be read in batch (``spark.read``) implements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from floodmark.connectors.contract.conditions import Condition, SqlCondition
+
+
+class BatchOptions(Protocol):
+    """What Spark's side asks of the options of a batch read."""
+
+    @property
+    def connector(self) -> str:
+        """The option ``connector``."""
+
+    @property
+    def batch_filter_pushdown(self) -> bool:
+        """The option ``batch.filter.pushdown``."""
+
+
+class BatchSource(Protocol):
+    """A connector's module ``batch.table``. ``options`` are the connector's own for batch reads."""
+
+    def table_schema(self, options: Any) -> pa.Schema:
+        """Return the columns of the table that the options name."""
+
+    def sql_conditions(self, options: Any, conditions: Sequence[Condition | None]) -> list[SqlCondition | None]:
+        """Return each condition as one that the server can evaluate; None for those that it can't."""
+
+    def plan(self, options: Any, load: str, schema: pa.Schema, conditions: Sequence[str]) -> list[dict[str, Any]]:
+        """Take a snapshot and return the chunks to read; for a ``load`` that has one, of the same snapshot.
+
+        Args:
+            options: the source's options.
+            load: identifies the loaded DataFrame.
+            schema: the columns to read.
+            conditions: SQL of the conditions that the server evaluates.
+        """
+
+    def read(self, options: Any, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a chunk. A source that is away fails the task, which Spark tries again."""

@@ -1,0 +1,1 @@
+"""The format of the binlog: its events, one by one and in runs."""

@@ -1,0 +1,1 @@
+"""Capturing the binlog: the stream, cut into segments."""

@@ -1,0 +1,1 @@
+"""Whether the binlog still continues from the stored position."""

@@ -1,0 +1,68 @@
+"""What is known of positions in the log besides themselves: the server, and the transactions before them."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from typing import Any
+
+from floodmark.connectors.mysql.continuity.check import KnownPlace
+from floodmark.connectors.mysql.server.identity import ServerIdentity
+
+
+class Places:
+    """Remembers what capture has seen; used by its thread and by the planner's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._positions: list[str] = []
+        self._places: list[KnownPlace] = []
+        self._captured = False
+        self._reader: ServerIdentity | None = None
+
+    def reads_from(self, server: ServerIdentity | None) -> None:
+        """Say which server capture reads the log from; None: it has lost the connection."""
+        with self._lock:
+            self._captured, self._reader = True, server
+
+    @property
+    def reader(self) -> tuple[bool, ServerIdentity | None]:
+        """Whether there is capture, and which server it reads the log from now, if any."""
+        with self._lock:
+            return self._captured, self._reader
+
+    def add(self, position: str, place: KnownPlace) -> None:
+        """Remember a position; it doesn't lie before those that are known, unless the log is read again."""
+        with self._lock:
+            keep = bisect_right(self._positions, position)
+            del self._positions[keep:], self._places[keep:]
+            self._positions.append(position)
+            self._places.append(place)
+
+    def at(self, position: str) -> KnownPlace | None:
+        """Return what is known of a position: between two that are known nothing was committed."""
+        with self._lock:
+            found = bisect_right(self._positions, position)
+            return self._places[found - 1] if found else None
+
+    def newest(self) -> tuple[str, KnownPlace] | None:
+        """Return the last position that is known, and what is known of it."""
+        with self._lock:
+            return (self._positions[-1], self._places[-1]) if self._positions else None
+
+    def forget(self, position: str) -> None:
+        """Forget what lies before a position."""
+        with self._lock:
+            first = max(bisect_right(self._positions, position) - 1, 0)
+            del self._positions[:first], self._places[:first]
+
+    def clear(self) -> None:
+        """Forget all positions."""
+        with self._lock:
+            self._positions.clear()
+            self._places.clear()
+
+    def to_json(self, position: str) -> dict[str, Any] | None:
+        """Return what is known of a position, for the offset."""
+        place = self.at(position)
+        return None if place is None else place.to_json()

@@ -1,0 +1,242 @@
+"""The clauses of an ``ALTER TABLE``, and what they make of a table when they are done together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from floodmark.connectors.mysql.ddl.column_types import AS_BINARY, Charset, ColumnType, sized_like
+from floodmark.connectors.mysql.ddl.create import TableOptions, finished
+from floodmark.connectors.mysql.ddl.cursor import Cursor
+from floodmark.connectors.mysql.ddl.definition import ColumnDefinition, settle_timestamps
+from floodmark.connectors.mysql.ddl.keys import KeyDefinition, sorting, without_void
+from floodmark.connectors.mysql.ddl.literals import default_text
+from floodmark.connectors.mysql.ddl.schema import TableId
+from floodmark.connectors.mysql.ddl.tokens import BITS
+from floodmark.connectors.mysql.structures.charsets import DEFAULT, encoded, max_bytes
+from floodmark.connectors.mysql.structures.table import Column, Index, Table
+from floodmark.connectors.mysql.structures.type_names import SIZED
+from floodmark.errors import DdlError
+
+_GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
+
+Edit = Callable[[Column], Column]
+
+
+@dataclass
+class Clauses:
+    """What an ``ALTER TABLE`` wants, clause by clause.
+
+    Attributes:
+        defined: columns added or redefined, in order: name of the old column or None, definition.
+        dropped, dropped_keys: names in lower case.
+        renamed, renamed_keys: new names by old ones in lower case.
+        edited: changes of single columns by their old names in lower case.
+        conversion: the character set that all columns get; None if they keep theirs.
+        renamed_to: the table's new name.
+    """
+
+    defined: list[tuple[str | None, ColumnDefinition]] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    edited: list[tuple[str, Edit]] = field(default_factory=list)
+    keys: list[KeyDefinition] = field(default_factory=list)
+    dropped_keys: set[str] = field(default_factory=set)
+    renamed_keys: dict[str, str] = field(default_factory=dict)
+    periods: dict[str, tuple[str, str]] = field(default_factory=dict)
+    options: TableOptions = field(default_factory=TableOptions)
+    conversion: TableOptions | None = None
+    renamed_to: TableId | None = None
+
+
+@dataclass
+class _Place:
+    """A column of the new table.
+
+    Attributes:
+        was: the name by which the old table's indexes know it, in lower case.
+    """
+
+    was: str
+    name: str
+    column: Column | ColumnDefinition
+
+
+def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor) -> Table:
+    """Return what the clauses make of a table.
+
+    Args:
+        of_database: the default character set of its database.
+    """
+    old = Charset(table.charset or "utf8mb4", table.collation or "utf8mb4_general_ci")
+    conversion = clauses.conversion
+    converted = None if conversion is None else conversion.chosen(old, cursor, of_database)
+    # COLLATE DEFAULT is about what the table has, whatever it is converted to (MariaDB).
+    unconverted = clauses.options.collation == DEFAULT and clauses.options.charset is None
+    charset = clauses.options.chosen(converted if converted and not unconverted else old, cursor, of_database)
+    options = clauses.options
+    places = _places(table, clauses, converted)
+    if clauses != Clauses(renamed_to=clauses.renamed_to):
+        for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
+            place.column = column
+    before = {column.name.lower(): column for column in table.columns}
+    columns = [_column(place, before.get(place.was), clauses, converted or charset, cursor) for place in places]
+    names: dict[str, str] = {}
+    for place in places:
+        # A new column takes the place that one of the same name had in an index.
+        names.setdefault(place.was, place.name)
+    replaced = {} if cursor.server.mariadb else _replaced(table, clauses, places)
+    kept = (_altered_index(index, clauses, names, replaced) for index in table.indexes)
+    changed = replace(
+        table,
+        columns=tuple(columns),
+        indexes=tuple(index for index in kept if index is not None),
+        charset=charset.charset,
+        collation=charset.collation,
+        comment=table.comment if options.comment is None else options.comment or None,
+    )
+    keys = without_void(clauses.keys, table.indexes)
+    nulls = any(
+        isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
+        for place, column in zip(places, columns, strict=True)
+    )
+    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
+    return as_it_was(result, table, cursor)
+
+
+def _only_null(before: Column, after: Column) -> bool:
+    """Tell whether a column of the same type may be NULL now, or may no more."""
+    kept = ("type", "length", "scale", "unsigned", "charset", "collation", "values")
+    return before.optional != after.optional and all(getattr(before, one) == getattr(after, one) for one in kept)
+
+
+def as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
+    """Return the table with the old order of its indexes if it got none but those that it had."""
+    same = changed.columns == table.columns and set(changed.indexes) == set(table.indexes)
+    if not same or (cursor.server.mariadb and table.key != table.primary):
+        # MariaDB makes a unique index anew if it is in the place of a primary key.
+        return changed
+    return replace(changed, indexes=table.indexes, key=table.key)
+
+
+def _column(place: _Place, before: Column | None, clauses: Clauses, charset: Charset, cursor: Cursor) -> Column:
+    if isinstance(place.column, Column):
+        return place.column
+    type_ = place.column.type
+    if clauses.conversion is not None and "binary" not in (type_.charset, type_.collation):
+        type_.charset, type_.collation = None, DEFAULT if type_.collation == DEFAULT else None
+    if clauses.conversion is not None and before is not None and not cursor.server.mariadb:
+        type_.name = sized_like(type_, before, charset)
+    return _edited(place.column.column(charset, cursor), place.name, clauses)
+
+
+def _edited(column: Column, name: str, clauses: Clauses) -> Column:
+    for edited, edit in clauses.edited:
+        if edited == name.lower():
+            column = edit(column)
+    return column
+
+
+def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_Place]:
+    """Return the columns of the new table in their order."""
+    redefined = {old.lower(): definition for old, definition in clauses.defined if old is not None}
+    places: list[_Place] = []
+    for column in table.columns:
+        key = column.name.lower()
+        definition = redefined.get(key)
+        if definition is not None:
+            places.append(_Place(key, definition.name, definition))
+        elif key not in clauses.dropped:
+            column = _edited(replace(column, name=clauses.renamed.get(key, column.name)), key, clauses)
+            if converted is not None:
+                column = _converted(column, converted)
+            places.append(_Place(key, column.name, column))
+    present = {column.name.lower() for column in table.columns}
+    for number, (old, definition) in enumerate(clauses.defined):
+        if old is None:
+            earlier = (one.name.lower() for _, one in clauses.defined[:number])
+            name = definition.name.lower()
+            if not (definition.conditional and (name in present or name in earlier)):
+                _insert(places, _Place(name, definition.name, definition), definition.place)
+        elif old.lower() not in present:
+            # MariaDB takes it for another definition of a column that the statement adds.
+            for added in [
+                place for place in places if place.name.lower() == old.lower() and not definition.conditional
+            ]:
+                places.remove(added)
+                _insert(places, _Place(old.lower(), definition.name, definition), definition.place)
+        elif definition.place is not None:
+            # Until it is its turn to move, others may be put after it where it was.
+            for moved in [place for place in places if place.column is definition]:
+                places.remove(moved)
+                _insert(places, moved, definition.place)
+    return places
+
+
+def _insert(places: list[_Place], new: _Place, after: str | None) -> None:
+    if after is None:
+        places.append(new)
+    elif after == "":
+        places.insert(int(bool(places) and _is_generated_key(places[0].column)), new)
+    else:
+        at = next((at for at, place in enumerate(places) if place.name.lower() == after.lower()), None)
+        if at is None:
+            raise DdlError(f"The statement puts a column after '{after}', which the table does not have.")
+        places.insert(at + 1, new)
+
+
+def _is_generated_key(column: Column | ColumnDefinition) -> bool:
+    """Whether MySQL added the column to a table without a primary key (``sql_generate_invisible_primary_key``)."""
+    return column.name == "my_row_id" and column.invisible and column.auto_increment
+
+
+def _replaced(table: Table, clauses: Clauses, places: Sequence[_Place]) -> dict[str, int]:
+    """Return how much MySQL's indexes that held all of a column hold of what comes in its place, if that is a text.
+
+    New columns take the places of dropped ones of the same names.
+    """
+    new = {place.was for place in places if place.was in clauses.dropped}
+    found = {}
+    for column in table.columns:
+        name = column.name.lower()
+        if name in new and column.type in SIZED:
+            found[name] = column.length or 1
+        elif column.type == "set":
+            found[name] = _set_bytes(len(column.values)) // max_bytes(column.charset)
+    return found
+
+
+def _set_bytes(labels: int) -> int:
+    """Return how many bytes a set of so many labels takes."""
+    size = (labels + 7) // 8
+    return size if size <= 4 else 8
+
+
+def _altered_index(
+    index: Index, clauses: Clauses, names: Mapping[str, str], replaced: Mapping[str, int]
+) -> Index | None:
+    key = index.name.lower()
+    if key in clauses.dropped_keys:
+        return None
+    found = [names.get(column.lower()) if column else "" for column in index.columns]
+    columns = tuple(column for column in found if column is not None)
+    if not columns:
+        return None
+    before = zip(index.columns, found, index.lengths or [0] * len(found), strict=True)
+    lengths = tuple(length or replaced.get(was.lower(), 0) for was, column, length in before if column is not None)
+    name = clauses.renamed_keys.get(key)
+    return replace(index, name=name or index.name, columns=columns, lengths=lengths, made=index.made and name is None)
+
+
+def _converted(column: Column, charset: Charset) -> Column:
+    if column.charset is None:
+        return column
+    type_ = column.type
+    if charset.charset == "binary":
+        default = column.default
+        if default is not None and column.default_kind == "literal" and type_ in ("char", "varchar"):
+            default = default_text(ColumnType(AS_BINARY[type_], ""), BITS, encoded(default, column.charset).hex())
+        return replace(column, type=AS_BINARY.get(type_, type_), charset=None, collation=None, default=default)
+    if max_bytes(charset.charset) > max_bytes(column.charset):
+        type_ = _GROWN.get(type_, type_)
+    return replace(column, type=type_, charset=charset.charset, collation=charset.collation)

@@ -1,0 +1,209 @@
+"""A place in the tokens of a statement that moves forward as the grammar takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from floodmark.connectors.mysql.ddl.temporal_literals import Clock, time_zone
+from floodmark.connectors.mysql.ddl.tokens import END, NAME, NUMBER, SIGN, STRING, WORD, Token, tokenize
+from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.errors import DdlError
+
+_SHOWN = 60
+
+
+def words(text: str) -> frozenset[str]:
+    """Return a set of keywords."""
+    return frozenset(text.split())
+
+
+class Cursor:
+    """The tokens of a statement and the next one of them.
+
+    Attributes:
+        text: the statement.
+        at: number of the next token.
+    """
+
+    def __init__(self, text: str, session: Session, server: Server) -> None:
+        self.text = text
+        self.session = session
+        self.server = server
+        self.tokens: Sequence[Token] = tokenize(text, session, server)
+        self.at = 0
+
+    @property
+    def clock(self) -> Clock:
+        """What becomes of times in literals."""
+        zone = time_zone(self.session.time_zone or "SYSTEM", self.server.time_zone)
+        return Clock(self.session.other_fractions == self.server.mariadb, zone, self.server.mariadb)
+
+    @property
+    def next(self) -> Token:
+        """The next token."""
+        return self.tokens[self.at]
+
+    def ahead(self, count: int) -> Token:
+        """Return a token behind the next one; the last one if there are not so many."""
+        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        """Return the next token and go behind it."""
+        token = self.tokens[self.at]
+        if token.kind != END:
+            self.at += 1
+        return token
+
+    def skip(self, count: int) -> None:
+        """Go behind some tokens, or to the end if there are not so many."""
+        self.at = min(self.at + count, len(self.tokens) - 1)
+
+    def sees(self, *words: str) -> bool:
+        """Tell whether these words (or signs) come next."""
+        at, last = self.at, len(self.tokens) - 1
+        for word in words:
+            token = self.tokens[at]
+            if token.value != word or token.kind not in (WORD, SIGN):
+                return False
+            at = min(at + 1, last)
+        return True
+
+    def sees_any(self, words: frozenset[str]) -> bool:
+        """Tell whether one of these words (or signs) comes next."""
+        token = self.next
+        return token.kind in (WORD, SIGN) and token.value in words
+
+    def accept(self, *words: str) -> bool:
+        """Go behind these words if all of them come next."""
+        if not self.sees(*words):
+            return False
+        self.at += len(words)
+        return True
+
+    def accept_any(self, *words: str) -> str | None:
+        """Go behind one of these words and return it."""
+        token = self.next
+        if token.kind in (WORD, SIGN) and token.value in words:
+            self.at += 1
+            return token.value
+        return None
+
+    def expect(self, *words: str) -> None:
+        """Go behind words that must come next."""
+        for word in words:
+            if not self.accept(word):
+                self.fail(word)
+
+    def at_end(self) -> bool:
+        """Tell whether nothing follows but a semicolon."""
+        return self.next.kind == END or (self.sees(";") and self.ahead(1).kind == END)
+
+    def is_name(self) -> bool:
+        """Tell whether an identifier may come next."""
+        return self.next.kind in (WORD, NAME)
+
+    def name(self) -> str:
+        """Return the identifier that comes next."""
+        token = self.next
+        if token.kind not in (NAME, WORD):
+            self.fail("a name")
+        self.at += 1
+        return token.value if token.kind == NAME else token.text
+
+    def table_name(self) -> tuple[str, str]:
+        """Return the database and the name of the table that comes next."""
+        if self.accept("."):
+            return self.session.database, self._fold(self.name())
+        first = self.name()
+        if self.accept("."):
+            return self._fold(first), self._fold(self.name())
+        return self._fold(self.session.database), self._fold(first)
+
+    def database_name(self) -> str:
+        """Return the name of the database that comes next."""
+        return self._fold(self.name())
+
+    def column_name(self) -> str:
+        """Return the name of the column that comes next, which may stand behind that of its table."""
+        found = self.name()
+        while self.accept("."):
+            found = self.name()
+        return found
+
+    def number(self) -> int:
+        """Return the whole number that comes next."""
+        token = self.next
+        if token.kind != NUMBER or not token.value.isdigit():
+            self.fail("a number")
+        self.at += 1
+        return int(token.value)
+
+    def size(self) -> int:
+        """Return the number that comes next, of which the servers cut a fraction off."""
+        token = self.next
+        whole, _, fraction = token.value.partition(".")
+        if token.kind != NUMBER or not (whole + fraction).isdigit():
+            self.fail("a number")
+        self.at += 1
+        return int(whole or "0")
+
+    def string(self) -> str:
+        """Return the text in quotes that comes next; several in a row are one."""
+        if self.next.kind == WORD and self.next.text.startswith("_") and self.ahead(1).kind == STRING:
+            self.at += 1
+        if self.next.kind != STRING:
+            # What stands in double quotes is a name if the session says so, but never here.
+            return self.name()
+        parts = []
+        while self.next.kind == STRING:
+            parts.append(self.take().value)
+        return "".join(parts)
+
+    def in_parentheses(self) -> str:
+        """Go behind what stands in parentheses and return it without them."""
+        begin = self.next.start
+        self.expect("(")
+        depth = 1
+        while depth:
+            token = self.take()
+            if token.kind == END:
+                self.fail(")")
+            if token.kind == SIGN:
+                depth += (token.value == "(") - (token.value == ")")
+        return self.text[begin + 1 : self.tokens[self.at - 1].start].strip()
+
+    def slice(self, first: int, last: int) -> str:
+        """Return the text from one token up to another, which are given by their numbers."""
+        end = self.tokens[last]
+        return self.text[self.tokens[first].start : end.start + len(end.text)]
+
+    def statement(self) -> str:
+        """Return the text without what stands around the statement: comments, a semicolon."""
+        last = len(self.tokens) - 2
+        while last > 0 and self.tokens[last].value == ";" and self.tokens[last].kind == SIGN:
+            last -= 1
+        return self.slice(0, last)
+
+    def skip_settings(self) -> None:
+        """Go behind settings that hold for the statement alone (MariaDB): ``SET STATEMENT … FOR``."""
+        while self.accept("SET", "STATEMENT"):
+            while not self.at_end() and self.take().value != "FOR":
+                pass
+
+    def skip_item(self) -> None:
+        """Go to the comma, the parenthesis or the end that closes an item of a list."""
+        while self.next.kind != END and not self.sees(",") and not self.sees(")"):
+            if self.sees("("):
+                self.in_parentheses()
+            else:
+                self.at += 1
+
+    def fail(self, wanted: str) -> NoReturn:
+        """Raise an error about the next token."""
+        token = self.next
+        found = "its end" if token.kind == END else f"'{self.text[token.start : token.start + _SHOWN]}'"
+        raise DdlError(f"Expected {wanted} at character {token.start + 1} of the statement, found {found}.")
+
+    def _fold(self, name: str) -> str:
+        return name.lower() if self.server.fold_names else name

@@ -1,0 +1,1 @@
+"""From segments of the binlog to change events."""

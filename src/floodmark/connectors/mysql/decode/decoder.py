@@ -1,0 +1,321 @@
+"""From segments to events: the ``LogDecoder`` of MySQL and MariaDB.
+
+The row events of all tables that look alike are split together, and their changes are made into events by kind; at
+the end they are put back into the log's order.
+
+Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.capture.segment import SegmentData
+from floodmark.changes.change_events import ChangeEvents
+from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
+from floodmark.changes.event_order import EventOrders
+from floodmark.changes.isolation import Isolation
+from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.table_version import TableVersion, VersionMaker
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.contract.base import DeadLetter, TableFailure
+from floodmark.connectors.mysql.binlog import event_types as kinds
+from floodmark.connectors.mysql.binlog.segments import OpenTransaction
+from floodmark.connectors.mysql.decode.ddl_events import DdlEvents
+from floodmark.connectors.mysql.decode.events import Events, segment_events
+from floodmark.connectors.mysql.decode.row_changes import ROW_BITS, RowChanges, StreamedSource
+from floodmark.connectors.mysql.decode.row_columns import image_columns
+from floodmark.connectors.mysql.decode.row_events import RowEvents, row_events, statements
+from floodmark.connectors.mysql.decode.structure import TableStructure
+from floodmark.connectors.mysql.decode.tables import SegmentTables
+from floodmark.connectors.mysql.decode.transaction_events import Blocks, Boundaries, TransactionEvents
+from floodmark.connectors.mysql.gtid import source_filter, sources
+from floodmark.connectors.mysql.options import BinlogOptions
+from floodmark.connectors.mysql.values.layouts import Layout
+from floodmark.connectors.mysql.values.row_images import Pieces, image_of, split_events
+from floodmark.errors import DecodeError, describe
+from floodmark.events.columns import EventGroup, assemble
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+SLICE_BYTES = 4 << 20
+"""Row events that are decoded together: small slices keep the working set in the processor's caches."""
+
+
+@dataclass
+class _Split(Rows[RowChanges]):
+    """Changes whose rows have been split into pieces.
+
+    Attributes:
+        buf: holds the values.
+        layouts: of the table's columns.
+        before: the pieces of old rows by column; None if there are none.
+        after: those of new rows.
+    """
+
+    buf: NDArray[np.uint8] | None = None
+    layouts: tuple[Layout, ...] = ()
+    before: dict[int, Pieces] | None = None
+    after: dict[int, Pieces] | None = None
+
+    def select(self, index: NDArray[np.int64]) -> _Split:
+        """Return some of the rows."""
+        chosen = super().select(index)
+        assert isinstance(chosen, _Split)
+        chosen.before, chosen.after = (_taken(pieces, index) for pieces in (self.before, self.after))
+        return chosen
+
+    def old(self) -> list[RawColumn]:
+        """Return the raw columns of the old rows."""
+        assert self.before is not None
+        return self._columns(self.before, None, False)
+
+    def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
+        """Return the raw columns of the new rows; what they lack is taken from the old ones, or is the default."""
+        assert self.after is not None
+        return self._columns(self.after, old, self.before is None)
+
+    def _columns(self, pieces: dict[int, Pieces], old: list[RawColumn] | None, inserted: bool) -> list[RawColumn]:
+        assert self.buf is not None
+        structure = self.version.structure
+        assert isinstance(structure, TableStructure)
+        return image_columns(self.buf, pieces, structure.columns, self.layouts, len(self), old, inserted)
+
+
+def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[int, Pieces] | None:
+    if pieces is None:
+        return None
+    return {
+        column: Pieces(
+            one.starts[index],
+            one.lengths[index],
+            None if one.valid is None else one.valid[index],
+            None if one.partial is None else one.partial[index],
+        )
+        for column, one in pieces.items()
+    }
+
+
+@dataclass
+class _Segment:
+    """What decoding the rows of a segment needs."""
+
+    events: Events
+    tables: SegmentTables
+    shapes: Shapes
+    versions: Sequence[TableVersion | None]
+    source: StreamedSource
+    isolation: Isolation
+    delivered: NDArray[np.bool_] | None
+    blocks: Blocks | None = None
+
+    def captured(self) -> NDArray[np.bool_]:
+        """Tell which events hold rows of tables that are wanted, shape (events,)."""
+        shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
+        captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
+        return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
+
+
+class BinlogDecoder:
+    """Decodes segments of binlog events into events."""
+
+    def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
+        self._options = options
+        self._make_version = make_version
+        self._events = ChangeEvents(options, by_part=False)
+        self._taken = source_filter(options) if options.gtid_source_filter_dml_events else None
+
+    def decode(
+        self,
+        data: SegmentData,
+        after: str,
+        upto: str,
+        aside: Collection[int] = (),
+        only: Collection[int] | None = None,
+        failed: list[TableFailure] | None = None,
+        xmin: int | None = None,
+        dead: list[DeadLetter] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the events of the changes in ``(after, upto]``, as ``connectors.base.LogDecoder`` says.
+
+        Raises:
+            DecodeError: a record isn't what the protocol says.
+        """
+        del xmin
+        segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
+        events, captured = segment.events, segment.captured()
+        inside = events.within(after, upto)
+        told: TransactionEvents | None = None
+        if self._options.provide_transaction_metadata and self._options.format == "events":
+            boundaries = Boundaries(events)
+            order, orders = self._orders(data, segment)
+            segment.blocks = Blocks(boundaries, order, orders)
+            told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
+        ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"], tells=only is None)
+        low = 0
+        for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
+            groups = list(self._groups(part, segment))
+            high = int(part.event[-1]) + 1
+            groups += self._others(segment, told, ddl, inside, low, high)
+            low = high
+            yield from self._batches(groups)
+        yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
+
+    def _delivered(self, events: Events) -> NDArray[np.bool_] | None:
+        """Return which transactions' changes are delivered, shape (transactions,); None: all."""
+        if self._taken is None:
+            return None
+        found = sources(self._options.connector, events.transactions.gtid)
+        taken = pa.array([self._taken(source) for source in found.dictionary.to_pylist()], pa.bool_())
+        delivered: NDArray[np.bool_] = taken.take(found.indices).fill_null(True).to_numpy(zero_copy_only=False)
+        return delivered
+
+    def _others(
+        self,
+        segment: _Segment,
+        told: TransactionEvents | None,
+        ddl: DdlEvents,
+        inside: NDArray[np.bool_],
+        low: int,
+        high: int,
+    ) -> Iterator[EventGroup]:
+        """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
+        if told is not None:
+            yield from told.groups(inside, low, high)
+        yield from ddl.groups(inside, low, high, segment.source, segment.isolation)
+
+    def open_events(self, data: SegmentData) -> dict[str, int]:
+        """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
+        _, orders = self._orders(data, segment)
+        return orders.of_transaction(len(segment.events.transactions.start) - 1)
+
+    def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
+        events = segment_events(data)
+        tables = SegmentTables(events, data.header, data.header["flavor"])
+        shapes = Shapes(tables.relations, self._options)
+        isolation = isolate(tables.relations)
+        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
+        queries = self._queries(data, events) if self._options.include_query else None
+        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
+        return _Segment(events, tables, shapes, versions, source, isolation, self._delivered(events))
+
+    def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
+        batch = assemble(groups, self._make_version.schema)
+        if batch is not None:
+            yield batch
+
+    def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
+        """Return the order of all changes of a segment, and the places of their events."""
+        events, tables = segment.events, segment.tables
+        parts = [
+            (rows.changes.order, rows.changes.relation, self._counts(rows))
+            for part in row_events(events, np.flatnonzero(segment.captured())).slices(SLICE_BYTES)
+            for rows in self._splits(part, segment)
+        ]
+        order, relation, count = (
+            np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, np.int64) for i in range(3)
+        )
+        sort = np.argsort(order)
+        order, relation, count = order[sort], relation[sort], count[sort]
+        opened = data.header["transaction"]
+        before = dict(opened.get("events") or {}) if opened is not None else {}
+        names = [f"{one.schema}.{one.table}" for one in tables.relations]
+        listed = list(dict.fromkeys([*before, *names]))
+        number = np.array([listed.index(name) for name in names], np.int64)
+        transaction = events.transaction[order >> ROW_BITS]
+        return order, EventOrders.of(transaction, number[relation], count, listed, before)
+
+    def _counts(self, rows: _Split) -> NDArray[np.int64]:
+        """Return how many events each change makes, tombstones aside, shape (rows,)."""
+        kind = int(rows.changes.kind[0])
+        if kind != UPDATE:
+            return np.full(len(rows), int(not self._options.skips(OPERATIONS[kind])), np.int64)
+        old = rows.old()
+        return self._events.update_counts(rows.version, old, rows.new(old), complete=True)
+
+    def _queries(self, data: SegmentData, events: Events) -> pa.StringArray:
+        opened = data.header["transaction"]
+        return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
+
+    def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
+        makers = {INSERT: self._inserts, UPDATE: self._updates, DELETE: self._deletes}
+        for rows in self._splits(found, segment):
+            kind = int(rows.changes.kind[0])
+            if not self._options.skips(OPERATIONS[kind]):
+                yield from segment.isolation.run(makers[kind], rows)
+
+    def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
+        """Yield the rows of events that can be split together."""
+        relation = segment.tables.relation[found.event]
+        for chosen in found.alike(relation, segment.shapes.shape):
+            version = segment.versions[int(segment.shapes.shape[relation[chosen[0]]])]
+            if version is not None:
+                yield from self._split(found.select(chosen), version, relation[chosen], segment)
+
+    def _split(
+        self, part: RowEvents, version: TableVersion, relation: NDArray[np.int64], segment: _Segment
+    ) -> Iterator[_Split]:
+        """Yield the rows of events that look alike, as far as they can be split."""
+        code = int(part.kind[0])
+        kind = INSERT if code in kinds.WRITES else UPDATE if code in kinds.UPDATES else DELETE
+        try:
+            layouts = segment.tables.layouts(int(relation[0]))
+            if int(part.columns[0]) != len(layouts):
+                raise DecodeError(f"A row event has {part.columns[0]} columns, its table {len(layouts)}.")
+        except DecodeError as exc:
+            self._leave_out(self._options.inconsistent_schema_handling_mode, segment, part, relation, exc)
+            return
+        mode = self._options.event_deserialization_failure_handling_mode
+        try:
+            images = [image_of(layouts, present, part.is_partial and last) for present, last in part.bitmaps()]
+            before = None if kind == INSERT else images[0]
+            split = split_events(part.buf, part.begin, part.end, before, None if kind == DELETE else images[-1])
+        except DecodeError as exc:
+            if mode == "fail" or len(relation) == 1:
+                self._leave_out(mode, segment, part, relation, exc)
+                return
+            for half in np.array_split(np.arange(len(relation)), 2):
+                yield from self._split(part.select(half), version, relation[half], segment)
+            return
+        changes = RowChanges(
+            segment.events,
+            part.event[split.event],
+            split.number,
+            np.full(len(split.event), kind, np.uint8),
+            relation[split.event],
+            segment.tables.relations,
+        )
+        names = segment.shapes.names(changes.relation)
+        source = segment.source.pieces(names, changes)
+        yield _Split(changes, version, names, source, {}, segment.blocks, part.buf, layouts, split.before, split.after)
+
+    def _leave_out(
+        self, mode: str, segment: _Segment, part: RowEvents, relation: NDArray[np.int64], error: DecodeError
+    ) -> None:
+        """Deliver nothing of row events that can't be split; with ``fail`` of their tables neither, from here on."""
+        if mode == "fail":
+            segment.isolation.fail(relation, error)
+        elif mode == "warn":
+            place = int(segment.events.offset[part.event[0]])
+            log.warning("changes_are_left_out", events=len(relation), offset=place, error=describe(error))
+
+    def _inserts(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
+        assert isinstance(rows, _Split)
+        yield from self._events.inserts(rows, rows.new())
+
+    def _updates(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
+        assert isinstance(rows, _Split)
+        old = rows.old()
+        # With a minimal image a new row has only what was set, an old one only its key.
+        yield from self._events.updates(rows, old, rows.new(old), complete=True)
+
+    def _deletes(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
+        assert isinstance(rows, _Split)
+        yield from self._events.deletes(rows, rows.old(), complete=True)

@@ -1,0 +1,164 @@
+"""Changes of rows in a segment, and the source blocks of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.changes.changes import Pieces
+from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.codecs.arrays import text_of
+from floodmark.connectors.mysql import source_block
+from floodmark.connectors.mysql.decode.events import Events
+from floodmark.connectors.mysql.decode.structure import TableStructure
+from floodmark.connectors.mysql.position import Position, event_places, positions, within_payload
+from floodmark.events.json_text import Joiner, closed, dumps, string
+
+Numbers = NDArray[np.int64]
+
+MICRO = 1_000_000
+ROW_BITS = 28
+"""An event of 1 GB, the largest there is, holds fewer rows."""
+
+
+@dataclass
+class RowChanges:
+    """Changes of rows, in the log's order.
+
+    Attributes:
+        events: of the segment.
+        event: index of each change's event, ascending, shape (changes,).
+        number: the row in the event, from 1, shape (changes,).
+        kind: ``rows.changes.INSERT`` …, shape (changes,).
+        relation: index into ``relations``, shape (changes,).
+    """
+
+    events: Events
+    event: Numbers
+    number: Numbers
+    kind: NDArray[np.uint8]
+    relation: Numbers
+    relations: Sequence[TableStructure]
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def order(self) -> Numbers:
+        """Ascending numbers of the changes, shape (changes,)."""
+        return self.event << ROW_BITS | self.number
+
+    def select(self, index: Numbers | slice) -> RowChanges:
+        """Return some of the changes."""
+        return replace(
+            self,
+            event=self.event[index],
+            number=self.number[index],
+            kind=self.kind[index],
+            relation=self.relation[index],
+        )
+
+    def place(self, index: int) -> str:
+        """Return the position of one change."""
+        events, event = self.events, int(self.event[index])
+        transaction = int(events.transactions.start[events.transaction[event]])
+        offset, row = within_payload(events.offset[[event]], events.inner[[event]] + self.number[index])
+        return str(Position(events.epoch, int(events.file[event]), transaction, int(offset[0]), int(row[0])))
+
+    def raw(self, index: int) -> bytes:
+        """Return the body of one change's event."""
+        return self.events.body(int(self.event[index]))
+
+    def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
+        """Return the columns of the changes' events that tell their place in the log, and their table."""
+        place = place_columns(self.events, self.event, self.number, sub)
+        return {"topic": names.topic, "database": names.schema, "table": names.table, **place}
+
+
+def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> dict[str, pa.Array]:
+    """Return the columns that tell the place of events in the log.
+
+    Args:
+        events: of the segment.
+        event: index of the binlog event that each belongs to, shape (rows,).
+        number: of the row in it, from 1, shape (rows,).
+        sub: their place among the events of one row.
+    """
+    transaction = events.transaction[event]
+    known = events.transactions
+    offset, row = within_payload(events.offset[event], events.inner[event] + number)
+    places = events.places[event]
+    if len(row) and (offset != events.offset[event]).any():
+        places = event_places(events.epoch, events.file[event], known.start[transaction], offset)
+    return {
+        "position": positions(places, row, sub),
+        "txid": known.gtid.take(pa.array(transaction)),
+        "source_ts": pa.array(times_us(events)[event]).cast(pa.timestamp("us", tz="UTC")),
+    }
+
+
+def times_us(events: Events) -> Numbers:
+    """Return when events happened, microseconds since the epoch, shape (events,).
+
+    It is the commit's time where the transaction was made, else the second in which its statement began.
+    """
+    commit = events.transactions.commit_us[events.transaction]
+    return np.where(commit >= 0, commit, events.timestamp * MICRO)
+
+
+class StreamedSource:
+    """Makes the source blocks of streamed changes; what is the same for all rows of an event is put together once.
+
+    Args:
+        flavor: ``mysql`` or ``mariadb``.
+        prefix: the option ``topic.prefix``.
+        events: of the segment.
+        queries: the statement that each event comes from; None if nobody asks for it.
+    """
+
+    def __init__(self, flavor: str, prefix: str, events: Events, queries: pa.StringArray | None) -> None:
+        self._events = events
+        known, transaction = events.transactions, pa.array(events.transaction)
+        rows = len(events)
+        micros = times_us(events)
+        us = text_of(micros)
+        gtid = closed(string(known.gtid)).take(transaction)
+        threads = pc.if_else(pa.array(known.thread < 0), "null", text_of(known.thread)).take(transaction)
+        numbers = pc.utf8_lpad(text_of(events.file), width=6, padding="0")
+        base = dumps(events.base)[1:-1]
+        told = "null" if queries is None else closed(string(queries))
+        begin = source_block.head(flavor, prefix)
+        self._head = Joiner().add(begin).add(text_of(micros // 1000)).add(',"snapshot":"false","db":').join(rows)
+        self._times = Joiner().add(us).add(',"ts_ns":').add(us).add('000,"table":').join(rows)
+        self._place = (
+            Joiner()
+            .add(text_of(events.server))
+            .add(',"gtid":')
+            .add(gtid)
+            .add(f',"file":"{base}.')
+            .add(numbers)
+            .add('","pos":')
+            .add(text_of(events.shown_offset))
+            .add(',"row":')
+            .join(rows)
+        )
+        self._end = Joiner().add(',"thread":').add(threads).add(',"query":').add(told).add("}").join(rows)
+
+    def pieces(self, names: TableNames, changes: RowChanges) -> Pieces:
+        """Return the pieces of the source blocks of some changes."""
+        event = pa.array(changes.event)
+        database, table = names.source
+        return [
+            self._head.take(event),
+            database,
+            self._times.take(event),
+            table,
+            self._place.take(event),
+            text_of(changes.number - 1),
+            self._end.take(event),
+        ]

@@ -1,0 +1,126 @@
+"""The tables of a segment: what its TABLE_MAP events and its header say of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from floodmark.connectors.mysql.binlog import event_types as kinds
+from floodmark.connectors.mysql.binlog.little_endian import numbers
+from floodmark.connectors.mysql.binlog.table_map import TableMap, parse_table_map
+from floodmark.connectors.mysql.decode.events import Events
+from floodmark.connectors.mysql.decode.structure import Flavor, TableStructure
+from floodmark.connectors.mysql.structures.table import Table
+from floodmark.connectors.mysql.values.layouts import Layout, parse_layouts, with_structure
+from floodmark.errors import DecodeError
+
+TABLE_ID_BYTES = 6
+_FILE_BITS, _FILE_MASK = 48, 0x7FFF
+
+
+class SegmentTables:
+    """The versions of tables that the row events of a segment belong to.
+
+    Attributes:
+        relations: a version of a table each; the decoder calls a number of it a relation.
+        maps: the TABLE_MAP event of each.
+        relation: of each event, the version that a row event belongs to, -1 for other events, shape (events,).
+
+    Raises:
+        DecodeError: a row event has no TABLE_MAP event before it.
+    """
+
+    def __init__(self, events: Events, header: Mapping[str, Any], flavor: Flavor) -> None:
+        self.relations: list[TableStructure] = []
+        self.maps: list[TableMap] = []
+        self.relation = np.full(len(events), -1, np.int64)
+        entries = header["tables"]
+        self._known = [
+            (int(entry["record"]), Table.from_json(entry["structure"])) for entry in entries if entry["structure"]
+        ]
+        self._carried = [
+            (int(entry["table_id"]), parse_table_map(base64.b64decode(entry["map"]), flavor))
+            for entry in entries
+            if "map" in entry
+        ]
+        self._flavor: Flavor = flavor
+        self._assign(events)
+
+    def layouts(self, relation: int) -> tuple[Layout, ...]:
+        """Return how the columns of a table version lie in the log.
+
+        Raises:
+            DecodeError: the log and the schema history don't agree.
+        """
+        seen = self.maps[relation]
+        structure = self.relations[relation]
+        if not structure.columns:
+            raise DecodeError(
+                f"The schema history does not know {seen.database}.{seen.table}, whose rows the log holds."
+            )
+        try:
+            hidden = self._flavor == "mariadb"
+            return with_structure(parse_layouts(seen.types, seen.metadata), structure.columns, hidden)
+        except DecodeError as exc:
+            raise DecodeError(f"{structure.schema}.{structure.table}: {exc}") from None
+
+    def _assign(self, events: Events) -> None:
+        rows = np.flatnonzero(events.of("rows"))
+        if not len(rows):
+            return
+        maps = np.flatnonzero(events.kind == kinds.TABLE_MAP)
+        carried = len(self._carried)
+        # A number stands for one version of a table until the server starts again, which begins another file.
+        first = int(events.file[0]) & _FILE_MASK
+        known = np.array([number | first << _FILE_BITS for number, _ in self._carried], np.int64)
+        owner = np.concatenate([np.arange(carried), self._numbered(events, maps)])
+        keys = np.concatenate([known, _table_ids(events, maps), _table_ids(events, rows)])
+        place = np.concatenate([np.full(carried, -1), maps, rows])
+        # Each row event gets the version of the last TABLE_MAP event before it that has the same number.
+        order = np.lexsort((place, keys))
+        is_map = order < len(owner)
+        last = np.maximum.accumulate(np.where(is_map, np.arange(len(order)), -1))
+        found = order[np.maximum(last, 0)]
+        if not ((last >= 0) & (keys[found] == keys[order]))[~is_map].all():
+            raise DecodeError("A row event belongs to a table that no TABLE_MAP event has announced.")
+        self.relation[rows[order[~is_map] - len(owner)]] = owner[found[~is_map]]
+
+    def _numbered(self, events: Events, maps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the relation of each TABLE_MAP event."""
+        for _, seen in self._carried:
+            self._add(seen, -1)
+        if not len(maps):
+            return np.zeros(0, np.int64)
+        ids = _table_ids(events, maps)
+        version = np.searchsorted(sorted({record for record, _ in self._known}), events.record[maps], "right")
+        pairs, first, owner = np.unique(np.stack([ids, version]), axis=1, return_index=True, return_inverse=True)
+        relation = np.empty(pairs.shape[1], np.int64)
+        for number in np.argsort(first).tolist():
+            one = int(maps[first[number]])
+            relation[number] = self._add(parse_table_map(events.event(one), self._flavor), int(events.record[one]))
+        return relation[owner.ravel()]
+
+    def _add(self, seen: TableMap, record: int) -> int:
+        self.relations.append(self._structure(seen, record))
+        self.maps.append(seen)
+        return len(self.relations) - 1
+
+    def _structure(self, seen: TableMap, record: int) -> TableStructure:
+        versions = [
+            table
+            for first, table in self._known
+            if first <= record and table.database == seen.database and table.name == seen.table
+        ]
+        # Capture knows nothing of tables that are not captured.
+        table = versions[-1] if versions else Table(seen.database, seen.table, ())
+        return TableStructure(table, self._flavor)
+
+
+def _table_ids(events: Events, index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the tables of TABLE_MAP and row events, with the file, within which they are unique."""
+    at = events.at[index]
+    return numbers(events.buf, at, TABLE_ID_BYTES) | (events.file[index] & _FILE_MASK) << _FILE_BITS

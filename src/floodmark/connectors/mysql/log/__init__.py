@@ -1,1 +1,0 @@
-"""Capture and decoding of the binlog."""

@@ -1,0 +1,1 @@
+"""Receiving the binlog over a connection, and what is tracked along it."""

@@ -1,1 +1,0 @@
-"""Rows of MySQL and MariaDB, from the log or from tables, and what makes events of them."""

@@ -1,0 +1,232 @@
+"""The events of the schema change topic (``include.schema.changes``), with Debezium's form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from floodmark.connectors.mysql.ddl.column_types import Charset
+from floodmark.connectors.mysql.ddl.schema import Applied, Change, Schema, TableId
+from floodmark.connectors.mysql.source_block import source_schema
+from floodmark.connectors.mysql.structures.described import described_table, table_id
+from floodmark.connectors.mysql.structures.table import Table
+from floodmark.events.connect_schema import field_schema, struct
+from floodmark.events.json_text import dumps
+
+Flavor = Literal["mysql", "mariadb"]
+
+TRUNCATE = "TRUNCATE"
+"""A kind of change that the topic doesn't tell."""
+_PACKAGE = "io.debezium.connector"
+_STRING: Mapping[str, Any] = {"type": "string"}
+_INT32: Mapping[str, Any] = {"type": "int32"}
+_BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+_FULL = 0.75
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """One event.
+
+    Attributes:
+        database: the event's key; empty for what concerns the whole server.
+        ddl: the statement that it tells.
+        tables: what the source block names as the table; None for null.
+        kind: ``CREATE``, ``ALTER`` or ``DROP``; None if no table changes.
+        table: the table that changes.
+        structure: what it is afterwards; None if it is dropped.
+    """
+
+    database: str
+    ddl: str
+    tables: str | None = ""
+    kind: str | None = None
+    table: TableId | None = None
+    structure: Table | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "database": self.database,
+            "ddl": self.ddl,
+            "tables": self.tables,
+            "kind": self.kind,
+            "table": self.table,
+            "structure": self.structure.to_json() if self.structure is not None else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SchemaChange:
+        """Return the change that :meth:`to_json` made ``data`` of."""
+        table, structure = data["table"], data["structure"]
+        return cls(
+            data["database"],
+            data["ddl"],
+            data["tables"],
+            data["kind"],
+            (table[0], table[1]) if table is not None else None,
+            Table.from_json(structure) if structure is not None else None,
+        )
+
+
+def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaChange]:
+    """Return the events that a statement makes.
+
+    Args:
+        applied: its outcome.
+        text: the statement.
+        database: the session's default database.
+    """
+    told = [change for change in applied.changes if not change.quiet and change.kind != TRUNCATE]
+    if not told:
+        named = None if applied.made else ""
+        return [SchemaChange(applied.database or database, text, named)] if applied.understood else []
+    by_database: dict[str, list[Change]] = {}
+    for change in told:
+        by_database.setdefault(change.id[0], []).append(change)
+    return [
+        SchemaChange(name, change.statement or text, _names(changes), change.kind, change.id, change.table)
+        for name, changes in by_database.items()
+        for change in changes
+    ]
+
+
+def snapshot_changes(
+    schema: Schema, statements: Mapping[TableId, str], server: Charset, tables: Sequence[TableId]
+) -> Iterator[SchemaChange]:
+    """Yield the events that a snapshot begins with.
+
+    Args:
+        statements: what ``SHOW CREATE TABLE`` says of each table.
+        server: the default character set of databases.
+        tables: those to tell, in order.
+    """
+    yield SchemaChange("", f"SET character_set_server={server.charset}, collation_server={server.collation}", None)
+    for table in tables:
+        ddl = f"DROP TABLE IF EXISTS `{table[0]}`.`{table[1]}`"
+        yield SchemaChange(table[0], ddl, table[1], "DROP", table)
+    for database in dict.fromkeys(database for database, _ in tables):
+        charset = schema.databases[database]
+        yield SchemaChange(database, f"DROP DATABASE IF EXISTS `{database}`", None)
+        ddl = f"CREATE DATABASE `{database}` CHARSET {charset.charset} COLLATE {charset.collation}"
+        yield SchemaChange(database, ddl, None)
+        yield SchemaChange(database, f"USE `{database}`", None)
+        for table in tables:
+            if table[0] == database:
+                yield SchemaChange(database, statements[table], table[1], "CREATE", table, schema.tables[table])
+
+
+def key_text(change: SchemaChange) -> str:
+    """Return the key of an event, without a schema."""
+    return f'{{"databaseName":{dumps(change.database)}}}'
+
+
+def value_text(change: SchemaChange, source: str, millis: int, comments: bool) -> str:
+    """Return the value of an event, without a schema.
+
+    Args:
+        source: the source block.
+        millis: when the event is made, milliseconds since the epoch.
+        comments: whether comments are told.
+    """
+    return (
+        f'{{"source":{source},"ts_ms":{millis},"databaseName":{dumps(change.database)},"schemaName":null,'
+        f'"ddl":{dumps(change.ddl)},"tableChanges":{dumps(_table_changes(change, comments))}}}'
+    )
+
+
+def _table_changes(change: SchemaChange, comments: bool) -> list[dict[str, Any]]:
+    if change.kind is None or change.table is None:
+        return []
+    table: dict[str, Any] | None = None
+    if change.structure is not None:
+        comment = change.structure.comment if comments else None
+        table = {**described_table(change.structure, comments), "comment": comment}
+    return [{"type": change.kind, "id": table_id(*change.table), "table": table}]
+
+
+@lru_cache(maxsize=2)
+def key_schema(flavor: Flavor) -> dict[str, Any]:
+    """Return the Connect schema of the keys."""
+    return struct([field_schema(_STRING, False, "databaseName")], False, f"{_PACKAGE}.{flavor}.SchemaChangeKey", 1)
+
+
+@lru_cache(maxsize=2)
+def value_schema(flavor: Flavor) -> dict[str, Any]:
+    """Return the Connect schema of the values."""
+    return struct(
+        [
+            field_schema(source_schema(flavor), False, "source"),
+            field_schema({"type": "int64"}, False, "ts_ms"),
+            field_schema(_STRING, True, "databaseName"),
+            field_schema(_STRING, True, "schemaName"),
+            field_schema(_STRING, True, "ddl"),
+            field_schema({"type": "array", "items": _change_schema()}, False, "tableChanges"),
+        ],
+        False,
+        f"{_PACKAGE}.{flavor}.SchemaChangeValue",
+        1,
+    )
+
+
+def _change_schema() -> dict[str, Any]:
+    names = {"type": "array", "items": field_schema(_STRING, False)}
+    column = struct(
+        [
+            field_schema(_STRING, False, "name"),
+            field_schema(_INT32, False, "jdbcType"),
+            field_schema(_INT32, True, "nativeType"),
+            field_schema(_STRING, False, "typeName"),
+            field_schema(_STRING, True, "typeExpression"),
+            field_schema(_STRING, True, "charsetName"),
+            field_schema(_INT32, True, "length"),
+            field_schema(_INT32, True, "scale"),
+            field_schema(_INT32, False, "position"),
+            field_schema(_BOOLEAN, True, "optional"),
+            field_schema(_BOOLEAN, True, "autoIncremented"),
+            field_schema(_BOOLEAN, True, "generated"),
+            field_schema(_STRING, True, "comment"),
+            field_schema(_STRING, True, "defaultValueExpression"),
+            field_schema(names, True, "enumValues"),
+        ],
+        False,
+        f"{_PACKAGE}.schema.Column",
+        1,
+    )
+    table = struct(
+        [
+            field_schema(_STRING, True, "defaultCharsetName"),
+            field_schema(names, True, "primaryKeyColumnNames"),
+            field_schema({"type": "array", "items": column}, False, "columns"),
+            field_schema(_STRING, True, "comment"),
+        ],
+        True,
+        f"{_PACKAGE}.schema.Table",
+        1,
+    )
+    return struct(
+        [field_schema(_STRING, False, "type"), field_schema(_STRING, False, "id"), field_schema(table, True, "table")],
+        False,
+        f"{_PACKAGE}.schema.Change",
+        1,
+    )
+
+
+def _names(changes: Iterable[Change]) -> str:
+    """Return the names of the changed tables in the order that a Java hash set has them in, as Debezium does."""
+    tables = list(dict.fromkeys(change.id for change in changes))
+    slots = 16
+    while len(tables) > slots * _FULL:
+        slots *= 2
+    return ",".join(name for _, name in sorted(tables, key=lambda table: _java_hash(".".join(table)) & (slots - 1)))
+
+
+def _java_hash(text: str) -> int:
+    """Return what a Java hash map makes of the hash code of a string."""
+    units = text.encode("utf-16-be")
+    code = 0
+    for at in range(0, len(units), 2):
+        code = (31 * code + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return code ^ code >> 16

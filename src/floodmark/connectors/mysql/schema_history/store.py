@@ -1,0 +1,187 @@
+"""The schema history: what statements of the log made of the tables, by position.
+
+Each statement is a file of its own (:mod:`.files`), named by its position, since object stores cannot append.
+Its lines are records as Debezium's schema history has them (:mod:`.records`). Now and then a file holds all
+structures; those before the last one that is still needed are removed. Every file names the one before it, and the
+offset names the last one (``newest``), so that a lost one is noticed. What a snapshot announces of the tables at its
+read point is a file beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from floodmark.connectors.mysql.ddl.schema import Schema
+from floodmark.connectors.mysql.schema_history.files import HistoryFiles
+from floodmark.connectors.mysql.schema_history.records import OWN, HistoryEntry, Structures, image, records
+from floodmark.errors import ConnectError, SchemaHistoryError
+
+_RECORD, _IMAGE, _ANNOUNCED = ".record", ".image", ".announced"
+_STATEMENTS_PER_IMAGE = 500
+_WAYS_OUT = (
+    "Start with snapshot.mode=recovery, which reads the structures from the server, if no table was altered since the "
+    "query stopped and no snapshot is unfinished (it would stay so). Otherwise start with a new "
+    "checkpoint, which takes a new snapshot, and write to a new target."
+)
+
+
+class SchemaHistory:
+    """The history of one source; one process writes it.
+
+    Args:
+        files: where it is kept.
+        server: the option ``topic.prefix``.
+    """
+
+    def __init__(self, files: HistoryFiles, server: str) -> None:
+        self._files = files
+        self._server = server
+        self._last = ""
+        self._statements = 0
+        self._lock = threading.Lock()
+        self._written: list[str] = []
+
+    def begin(self, position: str, schema: Schema) -> None:
+        """Begin with the structures that are in force at a position, in place of what was kept.
+
+        Raises:
+            FloodmarkError: it cannot be written.
+        """
+        before = [name for name in self._files.names() if name.endswith((_RECORD, _IMAGE, _ANNOUNCED))]
+        self._last, self._written = "", []
+        # A full disk leaves what was there.
+        self._write_image(position, schema)
+        self._files.remove([name for name in before if name != self._last])
+
+    def newest(self, upto: str) -> str | None:
+        """Return the position of the last file that the structures at a position come from; None if it isn't known.
+
+        It may be called from another thread.
+        """
+        with self._lock:
+            found = bisect_right(self._written, upto)
+            return self._written[found - 1] if found else None
+
+    def load(self, upto: str, newest: str | None = None) -> Schema:
+        """Return the structures at a position, and go on from there: what was kept of later ones is removed.
+
+        Args:
+            upto: the position.
+            newest: what ``newest`` said of it; None: what this process knows of it.
+
+        Raises:
+            SchemaHistoryError: there is no history of that position, or it is damaged.
+        """
+        names = self._names()
+        known = [name for name in names if _position(name) <= upto]
+        first = next((at for at in reversed(range(len(known))) if known[at].endswith(_IMAGE)), None)
+        if first is None:
+            raise SchemaHistoryError(
+                f"The schema history in {self._files.place} does not reach back to position {upto}, where the query "
+                "goes on.",
+                _WAYS_OUT,
+            )
+        newest = newest or self.newest(upto)
+        # A later one is there if the history was rebuilt after that was said.
+        if newest is not None and _position(known[-1]) < newest:
+            self._damaged(newest + _RECORD, "it is missing")
+        structures = Structures()
+        for name in known[first:]:
+            found = self._read(name)
+            if name != known[first] and found[0]["after"] != self._last:
+                self._damaged(name, f"it follows '{found[0]['after']}', which is missing")
+            for own in found:
+                structures.take(own)
+            self._last = name
+        self._statements = len(known) - first - 1
+        with self._lock:
+            self._written = [_position(name) for name in known]
+        self._files.remove(names[len(known) :])
+        return structures.schema()
+
+    def append(self, entry: HistoryEntry, before: Schema) -> None:
+        """Keep a statement, before anything that follows it in the log is kept.
+
+        Args:
+            before: the structures before it.
+
+        Raises:
+            FloodmarkError: it cannot be written.
+        """
+        self._write(entry.position + _RECORD, records(entry, self._server, before, self._last))
+        self._statements += 1
+        schema = entry.applied.schema
+        # All structures are written again only when that costs little beside the statements since.
+        if self._statements >= max(_STATEMENTS_PER_IMAGE, len(schema.tables)):
+            self._write_image(entry.position, schema)
+
+    def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what a snapshot announces of the tables at its read point.
+
+        Raises:
+            FloodmarkError: it cannot be written.
+        """
+        self._files.write(position + _ANNOUNCED, _texts(lines))
+
+    def announced(self, position: str) -> list[dict[str, Any]] | None:
+        """Return what a snapshot announces of the tables at its read point; None if that isn't there as a whole."""
+        if position + _ANNOUNCED not in self._files.names():
+            return None
+        try:
+            return [json.loads(line) for line in self._files.read(position + _ANNOUNCED)]
+        except (OSError, ValueError):
+            return None
+
+    def forget(self, upto: str) -> None:
+        """Remove what is not needed to know the structures at a position and later, if that can be done now."""
+        with suppress(ConnectError):
+            found = self._files.names()
+            self._files.remove([name for name in found if name.endswith(_ANNOUNCED) and _position(name) < upto])
+            names = _in_order(found)
+            images = [at for at, name in enumerate(names) if name.endswith(_IMAGE) and _position(name) <= upto]
+            self._files.remove(names[: images[-1]] if images else ())
+            with self._lock:
+                del self._written[: max(bisect_right(self._written, upto) - 1, 0)]
+
+    def _write_image(self, position: str, schema: Schema) -> None:
+        self._write(position + _IMAGE, image(schema, self._last))
+        self._statements = 0
+
+    def _write(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        self._files.write(name, _texts(lines))
+        self._last = name
+        with self._lock:
+            self._written.append(_position(name))
+
+    def _read(self, name: str) -> list[dict[str, Any]]:
+        try:
+            lines = [json.loads(line) for line in self._files.read(name)]
+        except (OSError, ValueError) as exc:
+            self._damaged(name, str(exc))
+        return [line[OWN] for line in lines if OWN in line]
+
+    def _damaged(self, name: str, why: str) -> NoReturn:
+        what = f"'{name}' of the schema history in {self._files.place} cannot be used: {why}."
+        raise SchemaHistoryError(what, _WAYS_OUT)
+
+    def _names(self) -> list[str]:
+        return _in_order(self._files.names())
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Return the names of structures, the oldest first; at one position the one with all structures is the last."""
+    structures = [name for name in names if name.endswith((_RECORD, _IMAGE))]
+    return sorted(structures, key=lambda name: (_position(name), name.endswith(_IMAGE)))
+
+
+def _texts(lines: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    return [json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() for line in lines]
+
+
+def _position(name: str) -> str:
+    return name.rpartition(".")[0]

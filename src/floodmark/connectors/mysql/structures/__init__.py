@@ -1,0 +1,1 @@
+"""Structures of tables, and what they are described with. Nothing here reads statements."""

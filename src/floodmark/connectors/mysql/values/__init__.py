@@ -1,0 +1,1 @@
+"""Values of row events: from the bytes of the binlog to columns."""

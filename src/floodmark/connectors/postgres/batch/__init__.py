@@ -1,0 +1,1 @@
+"""Batch reads of one table."""

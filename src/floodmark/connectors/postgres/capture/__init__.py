@@ -1,0 +1,1 @@
+"""Capturing the log: the replication stream, cut into segments."""

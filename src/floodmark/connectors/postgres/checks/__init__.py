@@ -1,0 +1,1 @@
+"""Preflight checks of a PostgreSQL source."""

@@ -1,0 +1,1 @@
+"""Whether the log still continues from the stored position, and whether the publication lets everything through."""

@@ -1,0 +1,1 @@
+"""From segments of the log to change events."""

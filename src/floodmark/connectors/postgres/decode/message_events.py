@@ -1,0 +1,70 @@
+"""Giving events their place in the log; and those that belong to no table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.connectors.postgres.decode.logical_messages import NO_TABLE, LogicalMessages, MessageEvents
+from floodmark.connectors.postgres.decode.records import Changes
+from floodmark.connectors.postgres.decode.transaction_events import Blocks, Told
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.source_block import StreamedSource
+from floodmark.connectors.postgres.wire.messages import MESSAGE
+from floodmark.events.columns import EventGroup
+
+
+def placed(
+    order: NDArray[np.int64],
+    changes: Changes,
+    transaction: NDArray[np.int64],
+    ordinal: NDArray[np.int64],
+    sub: int,
+    columns: Mapping[str, str | pa.Array],
+    options: PostgresOptions,
+) -> EventGroup:
+    """Return events with the columns that tell their place in the log.
+
+    Args:
+        order: what a batch is sorted by, shape (events,).
+        changes: of the segment.
+        transaction: index of each event's transaction, shape (events,).
+        ordinal: each event's place in its transaction, shape (events,).
+        sub: their place among the events of one change.
+        columns: the other columns.
+        options: the source's options.
+    """
+    place = changes.transactions.columns(transaction, ordinal, sub)
+    return EventGroup.of(order, {**columns, "database": options.dbname, **place})
+
+
+def told_group(told: Told, changes: Changes, options: PostgresOptions) -> EventGroup:
+    """Return the events of the transaction topic."""
+    return placed(told.record * 256, changes, told.transaction, told.ordinal, 0, told.columns, options)
+
+
+def message_groups(
+    changes: Changes, source: StreamedSource, blocks: Blocks | None, options: PostgresOptions
+) -> Iterator[EventGroup]:
+    """Return the events of the logical decoding messages among changes.
+
+    Args:
+        changes: of any kind.
+        source: makes the source blocks.
+        blocks: makes their transaction blocks; None: they have none.
+        options: the source's options.
+    """
+    index = np.flatnonzero(changes.kind == MESSAGE)
+    if not len(index):
+        return
+    messages = LogicalMessages.of(changes.select(index))
+    wanted = np.flatnonzero(messages.wanted(options))
+    said = changes.select(index[wanted])
+    pieces = source.pieces(NO_TABLE, said.transaction, said.lsn)
+    block = None if blocks is None else blocks.pieces(said.record, 0, 0)
+    events = MessageEvents(options)
+    columns = {"topic": events.topic, "op": "m", **events.columns(messages.take(wanted), pieces, block)}
+    yield placed(said.record * 256, said, said.transaction, said.ordinal, 0, columns, options)

@@ -1,0 +1,1 @@
+"""Types of dates, times and intervals."""

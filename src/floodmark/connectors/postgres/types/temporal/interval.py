@@ -1,0 +1,151 @@
+"""``interval``: microseconds, or ISO 8601 text, by ``interval.handling.mode``.
+
+The server's text (``IntervalStyle=postgres``) is ``1 year 2 mons 3 days 04:05:06.789``; every part may be missing
+and has a sign of its own. A month has 30.4375 days. The sum is made in double precision, in Debezium's order,
+so that the same digits are lost; it ends at the limits of int64, which infinite intervals get too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.codecs.arrays import Mask, as_mask, byte_at, int64_like, int64_values, mapped, without
+from floodmark.codecs.calendar import INT64_MAX, INT64_MIN
+from floodmark.codecs.codec import Codec, bare, quoted, semantic, unchanged
+from floodmark.codecs.time_units import DEBEZIUM
+from floodmark.connectors.postgres.types.settings import PostgresSettings
+from floodmark.connectors.postgres.types.temporal.dates import MAX_DIGITS
+
+_TIME = r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?P<fraction>\.\d+)?$"
+_UNITS = {"years": "y", "months": "m", "days": "d"}
+_DAYS_PER_MONTH = 30.4375
+_EXACT = 2.0**52
+_INFINITE = {"infinity": INT64_MAX, "-infinity": INT64_MIN}
+_ISO_ZERO = "P0Y0M0DT0H0M0S"
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The numbers in intervals, each of shape (rows,); 0 where a part is missing or the row is null.
+
+    Attributes:
+        sign: 1 or -1, for hours, minutes, seconds and micros.
+        micros: the fraction of a second in microseconds.
+    """
+
+    years: Numbers
+    months: Numbers
+    days: Numbers
+    sign: Numbers
+    hours: Numbers
+    minutes: Numbers
+    seconds: Numbers
+    micros: Numbers
+
+
+def interval(settings: PostgresSettings) -> Codec:
+    """Return the codec of ``interval``."""
+    if settings.interval_handling_mode == "string":
+        return Codec(
+            semantic("string", DEBEZIUM + "Interval"),
+            lambda text: quoted(_iso(text)),
+            f'"{_ISO_ZERO}"',
+            settings.placeholder,
+            pa.string(),
+            unchanged,
+        )
+    return Codec(
+        semantic("int64", DEBEZIUM + "MicroDuration"),
+        lambda text: bare(_micros(text)),
+        "0",
+        settings.placeholder,
+        pa.string(),
+        unchanged,
+    )
+
+
+def _infinite(text: pa.StringArray) -> Mask:
+    return as_mask(pc.match_substring(text, "infinity"))
+
+
+def _parts(text: pa.StringArray) -> Parts:
+    """Return the numbers in finite intervals.
+
+    The text is split into words over all rows: a word before a unit is a number, one that is neither is a time.
+    """
+    words = pc.split_pattern(text.fill_null(""), " ")
+    flat = words.flatten()
+    row_of = np.repeat(np.arange(len(text)), pc.list_value_length(words).to_numpy())
+    first = byte_at(flat, 0)
+    columns = {name: np.zeros(len(text), np.int64) for name in Parts.__dataclass_fields__}
+    for name, letter in _UNITS.items():
+        at = np.flatnonzero(first == ord(letter))
+        columns[name][row_of[at]] = _integers(pc.ascii_ltrim(flat.take(pa.array(at - 1)), "+"))
+    is_time = as_mask(pc.match_substring(flat, ":"))
+    rows = row_of[is_time]
+    time = pc.extract_regex(pc.ascii_ltrim(flat.filter(pa.array(is_time)), "+-"), _TIME)
+    columns["sign"][rows] = np.where(first[is_time] == ord("-"), -1, 1)
+    for index, name in enumerate(("hours", "minutes", "seconds")):
+        columns[name][rows] = _integers(time.field(index))
+    fraction = pc.ascii_rpad(time.field(3), 1 + MAX_DIGITS, "0")
+    columns["micros"][rows] = _integers(pc.utf8_slice_codeunits(fraction, 1))
+    return Parts(**columns)
+
+
+def _integers(text: pa.StringArray) -> Numbers:
+    return int64_values(text.cast(pa.int64()))
+
+
+def _micros(text: pa.StringArray) -> pa.StringArray:
+    """Return intervals in microseconds."""
+    infinite = _infinite(text)
+    parts = _parts(without(text, infinite))
+    days = (parts.years * 12 + parts.months) * _DAYS_PER_MONTH + parts.days
+    minutes = (days * 24 + parts.sign * parts.hours) * 60 + parts.sign * parts.minutes
+    seconds = parts.sign * (parts.seconds + parts.micros / 1e6)
+    base = int64_like(_rounded((minutes * 60 + seconds) * 1e6), text).cast(pa.string())
+    return mapped(base, text, infinite, lambda one: str(_INFINITE[one]))
+
+
+def _rounded(numbers: NDArray[np.float64]) -> Numbers:
+    """Return the nearest int64, as ``Math.round`` does: a half goes up."""
+    whole = np.where(np.abs(numbers) < _EXACT, np.floor(numbers + 0.5), numbers)
+    inside = np.abs(whole) < -float(INT64_MIN)
+    limits = np.where(whole > 0, np.int64(INT64_MAX), np.int64(INT64_MIN))
+    return np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), limits)
+
+
+def _iso(text: pa.StringArray) -> pa.StringArray:
+    """Return intervals as ISO 8601 text in which every part stands, even if it is 0."""
+    infinite = _infinite(text)
+    parts = _parts(without(text, infinite))
+    numbers = (
+        parts.years,
+        parts.months,
+        parts.days,
+        parts.sign * parts.hours,
+        parts.sign * parts.minutes,
+        parts.sign * parts.seconds,
+    )
+    pieces: list[str | pa.StringArray] = []
+    for letter, number in zip(("P", "Y", "M", "DT", "H", "M"), numbers, strict=True):
+        pieces += [letter, int64_like(number, text).cast(pa.string())]
+    if parts.micros.any():
+        if (negative := (parts.micros > 0) & (parts.sign < 0) & (parts.seconds == 0)).any():
+            pieces[-2] = pa.array(np.where(negative, "M-", "M"), pa.string())
+        pieces.append(_fractions(parts.micros))
+    base = pc.binary_join_element_wise(*pieces, "S", "")
+    return mapped(base, text, infinite, lambda one: one)
+
+
+def _fractions(micros: Numbers) -> pa.StringArray:
+    """Return the point and the digits behind it that are needed, nothing for 0."""
+    digits = pc.ascii_lpad(pa.array(micros).cast(pa.string()), MAX_DIGITS, "0")
+    return pc.ascii_rtrim(pc.binary_join_element_wise("", digits, "."), "0.")

@@ -1,0 +1,1 @@
+"""PostgreSQL's streaming replication protocol: the connection, its frames and its messages."""

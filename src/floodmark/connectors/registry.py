@@ -1,0 +1,118 @@
+"""The connectors: what is known of each without importing it. A new database is a line in ``CONNECTORS``."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from floodmark.errors import ConfigError
+
+if TYPE_CHECKING:
+    from floodmark.config.common import CommonOptions
+
+
+@dataclass(frozen=True)
+class ConnectorSpec:
+    """A connector, as the rest of Floodmark finds it.
+
+    Attributes:
+        name: the value of the option ``connector``.
+        package: the package whose modules ``options``, ``connector``, ``executor``, ``checks.server`` and
+            ``log_status`` are the connector.
+        options: its option model, in ``options``.
+        driver: the module of the driver that it needs.
+        extra: what to install to get the driver.
+        debezium_class: Debezium's connector for the same database, as ``connector.class`` names it.
+        batch_options: the option model of batch reads; empty if tables can't be read in batch.
+    """
+
+    name: str
+    package: str
+    options: str
+    driver: str
+    extra: str
+    debezium_class: str
+    batch_options: str = ""
+
+    @property
+    def option_model(self) -> type[CommonOptions]:
+        """The model of its options; only they are imported."""
+        model: type[CommonOptions] = self._model(self.options)
+        return model
+
+    @property
+    def batch_option_model(self) -> type[Any]:
+        """The model of the options of a batch read."""
+        model: type[Any] = self._model(self.batch_options)
+        return model
+
+    def _model(self, name: str) -> Any:
+        return getattr(importlib.import_module(f"{self.package}.options"), name)
+
+
+CONNECTORS = {
+    spec.name: spec
+    for spec in (
+        ConnectorSpec(
+            name="postgres",
+            package="floodmark.connectors.postgres",
+            options="PostgresOptions",
+            driver="psycopg",
+            extra="floodmark[postgres]",
+            debezium_class="io.debezium.connector.postgresql.PostgresConnector",
+            batch_options="PostgresBatchOptions",
+        ),
+        ConnectorSpec(
+            name="mysql",
+            package="floodmark.connectors.mysql",
+            options="MysqlOptions",
+            driver="pymysql",
+            extra="floodmark[mysql]",
+            debezium_class="io.debezium.connector.mysql.MySqlConnector",
+        ),
+        ConnectorSpec(
+            name="mariadb",
+            package="floodmark.connectors.mysql",
+            options="MariadbOptions",
+            driver="pymysql",
+            extra="floodmark[mysql]",
+            debezium_class="io.debezium.connector.mariadb.MariaDbConnector",
+        ),
+    )
+}
+"""By the value of the option ``connector``."""
+
+
+def require_driver(connector: str) -> None:
+    """Prove that a connector's driver is installed, without importing it.
+
+    Raises:
+        ConfigError: it isn't.
+    """
+    driver = CONNECTORS[connector].driver
+    if find_spec(driver) is None:
+        raise _missing_driver(connector, f"No module named '{driver}'")
+
+
+def connector_module(connector: str, name: str) -> ModuleType:
+    """Return a module of a connector.
+
+    Args:
+        connector: the option ``connector``.
+        name: of the module in the connector's package, such as ``executor`` or ``checks.server``.
+
+    Raises:
+        ConfigError: the connector's driver is not installed.
+    """
+    try:
+        return importlib.import_module(f"{CONNECTORS[connector].package}.{name}")
+    except ImportError as exc:
+        raise _missing_driver(connector, exc) from None
+
+
+def _missing_driver(connector: str, reason: object) -> ConfigError:
+    fix = f"Install it with: pip install '{CONNECTORS[connector].extra}'"
+    return ConfigError(f"The driver of connector '{connector}' is not installed: {reason}.", fix)

@@ -1,0 +1,1 @@
+"""What users can replace: snapshotters and converters, and how installed ones are found."""

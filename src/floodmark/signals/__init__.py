@@ -1,0 +1,1 @@
+"""Signals: what users ask of a running query, and the channels that bring it."""

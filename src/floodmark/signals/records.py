@@ -1,0 +1,500 @@
+"""Signals: what somebody asks of a running capture, with Debezium's types and fields.
+
+A signal is three texts, whichever channel it comes by. ``parse_signal`` turns it into an action. Actions
+are JSON data both ways, since the offset remembers those that aren't finished.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from floodmark.config.patterns import Pattern, PatternError
+from floodmark.errors import SignalError
+from floodmark.logger import get_logger
+from floodmark.packing import pack_names, unpack_names
+
+log = get_logger(__name__)
+
+WINDOW_OPEN = "snapshot-window-open"
+WINDOW_CLOSE = "snapshot-window-close"
+EVERYTHING = ".*"
+INCREMENTAL = "incremental"
+BLOCKING = "blocking"
+SHOWN = 80
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+MOST_CHARACTERS = 1 << 20
+"""How long a signal's data may be."""
+MOST_NAME_CHARACTERS = 1000
+"""How long its id and type may be: the id comes back in notifications and in offsets."""
+MOST_PATTERNS = 10_000
+MOST_LOGGED = 20
+TABLES = "data-collections"
+DATA_CURE = 'Give an object, such as {"data-collections": ["public\\\\.orders"]}.'
+SIGNAL_CURE = 'Write {"id": "…", "type": "…", "data": {…}} on one line.'
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One signal as a channel delivers it.
+
+    Attributes:
+        id: names the signal; its snapshot's notifications carry it.
+        type: what is asked for, such as ``execute-snapshot``.
+        data: a JSON object as text; empty if there is nothing to say.
+        place: what tells it from every other signal of its channel, if the id doesn't.
+        millis: when it was sent, as far as its channel knows, milliseconds since the epoch.
+    """
+
+    id: str
+    type: str
+    data: str = ""
+    place: str = ""
+    millis: int = 0
+
+    @property
+    def receipt(self) -> str:
+        """What an offset remembers the signal by."""
+        return self.place or self.id
+
+    def to_json(self) -> dict[str, str]:
+        """Return the signal as JSON data."""
+        return {"id": self.id, "type": self.type, "data": self.data}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the signal that ``to_json`` described."""
+        return cls(content["id"], content["type"], content["data"], millis=int(content.get("millis") or 0))
+
+
+def in_order_of_time(channels: Iterable[Sequence[Signal]]) -> list[Signal]:
+    """Return the signals that channels delivered, in the order in which they were sent.
+
+    Args:
+        channels: of each its signals, whose order stays as it is.
+    """
+    timed = []
+    for signals in channels:
+        latest = 0
+        for signal in signals:
+            latest = max(latest, signal.millis)
+            timed.append((latest, signal))
+    return [signal for _, signal in sorted(timed, key=lambda one: one[0])]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Which rows of the tables that a pattern matches are read: those that a SQL predicate holds for."""
+
+    tables: str
+    filter: str
+
+
+@dataclass(frozen=True)
+class ExecuteSnapshot:
+    """Take a snapshot of some tables.
+
+    Attributes:
+        tables: regular expressions of the names, as ``schema.table``.
+        blocking: whether streaming waits for it.
+        conditions: the first that matches a table counts.
+        surrogate_key: the column to cut the tables by, instead of their key.
+        owed: whether the tables are new, so that without it their rows never come.
+    """
+
+    TYPE: ClassVar[str] = "execute-snapshot"
+
+    id: str
+    tables: tuple[str, ...]
+    blocking: bool = False
+    conditions: tuple[Condition, ...] = ()
+    surrogate_key: str | None = None
+    owed: bool = False
+
+    def filter_of(self, table: str) -> str | None:
+        """Return the predicate for a table's rows, if it has one.
+
+        Raises:
+            SignalError: an earlier version accepted a regular expression that can't be used.
+        """
+        for condition in self.conditions:
+            try:
+                pattern = Pattern(condition.tables, ignore_case=True)
+            except PatternError as exc:
+                raise SignalError(f"Signal '{self.id}': '{condition.tables}' can't be matched: {exc}.") from None
+            if pattern.fullmatch(table):
+                return condition.filter
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {
+            "type": self.TYPE,
+            "id": self.id,
+            "tables": pack_names(self.tables),
+            "blocking": self.blocking,
+            "conditions": [[condition.tables, condition.filter] for condition in self.conditions],
+            "surrogate_key": self.surrogate_key,
+            "owed": self.owed,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        conditions = tuple(Condition(tables, text) for tables, text in content["conditions"])
+        return cls(
+            content["id"],
+            unpack_names(content["tables"]),
+            content["blocking"],
+            conditions,
+            content["surrogate_key"],
+            content.get("owed", False),
+        )
+
+
+@dataclass(frozen=True)
+class StopSnapshot:
+    """Stop the running incremental snapshot, or take some tables out of it.
+
+    Attributes:
+        tables: regular expressions of their names; empty: all.
+    """
+
+    TYPE: ClassVar[str] = "stop-snapshot"
+
+    id: str
+    tables: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id, "tables": list(self.tables)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"], tuple(content["tables"]))
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """An action that says nothing but its type."""
+
+    TYPE: ClassVar[str]
+
+    id: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"])
+
+
+@dataclass(frozen=True)
+class PauseSnapshot(_Plain):
+    """Pause the running incremental snapshot."""
+
+    TYPE: ClassVar[str] = "pause-snapshot"
+
+
+@dataclass(frozen=True)
+class ResumeSnapshot(_Plain):
+    """Go on with the paused incremental snapshot."""
+
+    TYPE: ClassVar[str] = "resume-snapshot"
+
+
+@dataclass(frozen=True)
+class WindowOpened(_Plain):
+    """The mark that Debezium writes before it reads a chunk."""
+
+    TYPE: ClassVar[str] = WINDOW_OPEN
+
+
+@dataclass(frozen=True)
+class WindowClosed(_Plain):
+    """The mark that Debezium writes after it has read a chunk."""
+
+    TYPE: ClassVar[str] = WINDOW_CLOSE
+
+
+@dataclass(frozen=True)
+class LogMessage:
+    """Write a line to the log."""
+
+    TYPE: ClassVar[str] = "log"
+
+    id: str
+    message: str
+
+    def text(self, offset: object) -> str:
+        """Return the line: ``{}`` in the message stands for the offset."""
+        return self.message.replace("{}", str(offset), 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action as JSON data."""
+        return {"type": self.TYPE, "id": self.id, "message": self.message}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the action that ``to_json`` described."""
+        return cls(content["id"], content["message"])
+
+
+Action = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | WindowOpened | WindowClosed | LogMessage
+
+_ACTIONS: dict[str, type[Action]] = {
+    action.TYPE: action
+    for action in (
+        ExecuteSnapshot,
+        StopSnapshot,
+        PauseSnapshot,
+        ResumeSnapshot,
+        LogMessage,
+        WindowOpened,
+        WindowClosed,
+    )
+}
+TYPES = tuple(name for name in _ACTIONS if name not in (WINDOW_OPEN, WINDOW_CLOSE))
+"""The types that people send."""
+
+
+def action_from_json(content: Mapping[str, Any]) -> Action:
+    """Return the action that an action's ``to_json`` described."""
+    return _ACTIONS[content["type"]].from_json(content)
+
+
+def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
+    """Return the tables that patterns match, as Debezium lists them.
+
+    They are in the order of the patterns, each once. A pattern that matches none stands for itself: a table
+    that nobody knows, which is reported instead of being passed over.
+    """
+    known = dict.fromkeys(tables)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        found.update(dict.fromkeys(_matching(pattern, known) or [pattern]))
+    return list(found)
+
+
+def _matching(text: str, tables: Mapping[str, None]) -> list[str]:
+    """Return the tables that match; none if an earlier version accepted what can't be matched."""
+    try:
+        pattern = Pattern(text)
+    except PatternError:
+        return []
+    if pattern.literal is not None:
+        # New tables are asked for by their names, which may be ten thousand.
+        return [pattern.literal] if pattern.literal in tables else []
+    return [table for table in tables if pattern.fullmatch(table)]
+
+
+def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables that a snapshot is asked of, by the names that their events have, in the order of the patterns.
+
+    A name that nobody knows is logged, and stands there without a table.
+
+    Args:
+        action: what is asked for.
+        tables: all captured ones, as the connector describes them.
+    """
+    published: dict[str, list[dict[str, Any]]] = {}
+    for table in tables:
+        published.setdefault(table["published"], []).append(table)
+    asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published))}
+    unknown = [name for name, found in asked.items() if not found]
+    for name in unknown[:MOST_LOGGED]:
+        log.warning("signal_matches_no_table", signal=action.id, table=name[:MOST_NAME_CHARACTERS])
+    if len(unknown) > MOST_LOGGED:
+        log.warning("signal_matches_no_table", signal=action.id, others=len(unknown) - MOST_LOGGED)
+    return asked
+
+
+def parse_signal(signal: Signal) -> Action:
+    """Return what a signal asks for.
+
+    Raises:
+        SignalError: the type is not known, or the data is not what the type needs.
+    """
+    _check_size(signal)
+    kind = _ACTIONS.get(signal.type)
+    if kind is None:
+        close = difflib.get_close_matches(signal.type.lower(), TYPES, n=1)
+        cure = f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(TYPES)}."
+        raise SignalError(f"Signal '{signal.id}' has the unknown type '{signal.type}'.", cure)
+    if issubclass(kind, WindowOpened | WindowClosed):
+        return kind(signal.id)
+    data = _Data(signal)
+    if kind is LogMessage:
+        return LogMessage(signal.id, data.required_text("message"))
+    if kind is ExecuteSnapshot:
+        return _execute(signal.id, data)
+    if kind is StopSnapshot:
+        if data.snapshot_type() == BLOCKING:
+            raise data.wrong("type", "only an incremental snapshot can be stopped")
+        return StopSnapshot(signal.id, data.patterns())
+    assert issubclass(kind, PauseSnapshot | ResumeSnapshot)
+    return kind(signal.id)
+
+
+def _check_size(signal: Signal) -> None:
+    """Refuse what would be too much for logs, notifications and offsets."""
+    for field, text, most in (
+        ("id", signal.id, MOST_NAME_CHARACTERS),
+        ("type", signal.type, MOST_NAME_CHARACTERS),
+        ("data", signal.data, MOST_CHARACTERS),
+    ):
+        if len(text) > most:
+            raise SignalError(f"Signal {signal.id[:SHOWN]!r}: the field '{field}' has more than {most} characters.")
+    if _CONTROL.search(signal.id + signal.type):
+        raise SignalError(
+            f"Signal {signal.id[:SHOWN]!r} ({signal.type[:SHOWN]!r}) has control characters in its id or type."
+        )
+
+
+def _execute(name: str, data: _Data) -> ExecuteSnapshot:
+    blocking = data.snapshot_type() == BLOCKING
+    tables = data.patterns()
+    if not tables:
+        raise data.wrong(TABLES, "it must be a list of regular expressions of tables, and not empty")
+    old = data.text("additional-condition")
+    # As in Debezium, the old form wins, and only incremental snapshots have it.
+    conditions = (Condition(EVERYTHING, old),) if old and not blocking else data.conditions()
+    return ExecuteSnapshot(name, tables, blocking, conditions, data.text("surrogate-key"))
+
+
+def read_signal(text: str, default_id: str = "") -> Signal:
+    """Return the signal that a JSON object ``{"id": …, "type": …, "data": {…}}`` describes.
+
+    Args:
+        text: the object.
+        default_id: the signal's id if the object has none; empty: it must have one.
+
+    Raises:
+        SignalError: the text is no such object.
+    """
+    where = f"The signal {text[: 10 * SHOWN].strip()[:SHOWN]!r}"
+    if len(text) > MOST_CHARACTERS:
+        raise SignalError(f"{where} has more than {MOST_CHARACTERS} characters.", SIGNAL_CURE)
+    content = _json_object(text, where, SIGNAL_CURE)
+    name, kind, data = (content.get(field) for field in ("id", "type", "data"))
+    name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    name = default_id if name is None else name
+    if not isinstance(name, str) or not isinstance(kind, str) or not (name and kind):
+        raise SignalError(f"{where} lacks the texts 'id' and 'type'.", SIGNAL_CURE)
+    if not isinstance(data, str):
+        try:
+            data = "" if data is None else json.dumps(data)
+        except RecursionError:
+            raise SignalError(f"{where} is nested too deeply.", SIGNAL_CURE) from None
+    if not all(map(_is_unicode, (name, kind, data))):
+        raise SignalError(f"{where} holds half of a surrogate pair.", SIGNAL_CURE)
+    found = Signal(name, kind, data)
+    _check_size(found)
+    return found
+
+
+class _Data:
+    """Reads the fields of a signal's data."""
+
+    def __init__(self, signal: Signal) -> None:
+        self._signal = signal
+        where = f"The data of signal '{signal.id}' ({signal.type})"
+        content = _json_object(signal.data, where, DATA_CURE) if signal.data.strip() else {}
+        self._fields: dict[str, Any] = content
+
+    def wrong(self, field: str, reason: str) -> SignalError:
+        """Return the error that says what is wrong with a field."""
+        where = f"Signal '{self._signal.id}' ({self._signal.type})"
+        close = [] if field in self._fields else difflib.get_close_matches(field, self._fields, n=1)
+        cure = f"Its data has '{close[0]}': write '{field}'." if close else DATA_CURE if field == TABLES else ""
+        return SignalError(f"{where}: the field '{field}' is wrong: {reason}.", cure)
+
+    def text(self, field: str) -> str | None:
+        """Return a text; None if it is missing or blank."""
+        value = self._fields.get(field)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.wrong(field, "it must be a text")
+        return self._sound(field, value) if value.strip() else None
+
+    def required_text(self, field: str) -> str:
+        """Return a text that must be there."""
+        value = self.text(field)
+        if value is None:
+            raise self.wrong(field, "it must be a text, and not empty")
+        return value
+
+    def snapshot_type(self) -> str:
+        """Return ``incremental`` or ``blocking``."""
+        value = (self.text("type") or INCREMENTAL).lower()
+        if value not in (INCREMENTAL, BLOCKING):
+            raise self.wrong("type", f"it must be {INCREMENTAL} or {BLOCKING}, not '{value[:SHOWN]}'")
+        return value
+
+    def patterns(self) -> tuple[str, ...]:
+        """Return the regular expressions of the tables."""
+        return tuple(self._pattern(TABLES, item) for item in self._list(TABLES))
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions on the tables' rows."""
+        field = "additional-conditions"
+        found = []
+        for item in self._list(field):
+            text = item.get("filter") if isinstance(item, dict) else None
+            if not isinstance(text, str) or not text.strip():
+                raise self.wrong(field, "each must be an object with the texts 'data-collection' and 'filter'")
+            found.append(Condition(self._pattern(field, item.get("data-collection")), self._sound(field, text)))
+        return tuple(found)
+
+    def _list(self, field: str) -> list[Any]:
+        value = self._fields.get(field)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.wrong(field, "it must be a list")
+        if len(value) > MOST_PATTERNS:
+            raise self.wrong(field, f"it has more than {MOST_PATTERNS} items")
+        return value
+
+    def _pattern(self, field: str, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise self.wrong(field, "a regular expression of tables must be a text, and not empty")
+        pattern = self._sound(field, value.strip())
+        try:
+            Pattern(pattern)
+        except PatternError as exc:
+            raise self.wrong(field, f"'{pattern}' is not a regular expression that can be used: {exc}") from None
+        return pattern
+
+    def _sound(self, field: str, value: str) -> str:
+        if not _is_unicode(value):
+            raise self.wrong(field, "it holds half of a surrogate pair")
+        return value
+
+
+def _json_object(text: str, where: str, cure: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise SignalError(f"{where} is not JSON: {exc}.", cure) from None
+    if not isinstance(content, dict):
+        raise SignalError(f"{where} is not a JSON object.", cure)
+    return content
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text can be written; JSON's escapes can make one that can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

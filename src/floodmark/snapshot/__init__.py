@@ -1,1 +1,0 @@
-"""The snapshot engine. Nothing in it knows a database."""

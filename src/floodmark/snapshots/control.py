@@ -1,0 +1,169 @@
+"""What signals do to snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from floodmark.errors import SignalError
+from floodmark.logger import get_logger
+from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
+from floodmark.signals.records import (
+    SHOWN,
+    Action,
+    ExecuteSnapshot,
+    LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    Signal,
+    StopSnapshot,
+    WindowClosed,
+    WindowOpened,
+    asked_tables,
+    expand,
+    parse_signal,
+)
+from floodmark.snapshots.excluded_tables import absent
+from floodmark.snapshots.incremental.engine import IncrementalEngine
+from floodmark.snapshots.incremental.state import IncrementalState, TableRun
+
+log = get_logger(__name__)
+
+# What waits is in every offset.
+MOST_BLOCKING = 100
+MOST_RUNS = 50_000
+CLOCKS_MS = 2000
+"""Times of different channels that lie closer together don't tell which signal was sent first."""
+
+
+class SignalControl:
+    """Applies signals to the state of the snapshots; what is wrong with a signal never stops the stream.
+
+    Args:
+        engine: of the incremental snapshots.
+        notifications: makes what is told of them.
+        tell: takes what is told.
+    """
+
+    def __init__(
+        self,
+        engine: IncrementalEngine,
+        notifications: IncrementalSnapshotNotifications,
+        tell: Callable[[Notification], None],
+    ) -> None:
+        self._engine = engine
+        self._notifications = notifications
+        self._tell = tell
+
+    def apply(
+        self, state: IncrementalState, signals: Iterable[Signal], position: str, waiting: int = 0
+    ) -> list[ExecuteSnapshot]:
+        """Apply signals in their order.
+
+        Args:
+            state: of the incremental snapshots; is changed.
+            signals: as the channels delivered them.
+            position: of the log.
+            waiting: how many blocking snapshots wait already.
+
+        Returns:
+            The blocking snapshots that are asked for.
+        """
+        blocking: list[ExecuteSnapshot] = []
+        for signal in signals:
+            try:
+                action = parse_signal(signal)
+            except SignalError as exc:
+                log.warning("signal_refused", signal=signal.id[:SHOWN], error=str(exc))
+                continue
+            if isinstance(action, WindowOpened | WindowClosed):
+                continue  # somebody's marks, perhaps this query's own: they ask for nothing
+            if isinstance(action, PauseSnapshot | ResumeSnapshot) and not self._switches(state, signal):
+                continue
+            log.info("signal_received", signal=signal.id, type=signal.type)
+            if isinstance(action, ExecuteSnapshot) and action.blocking:
+                if len(blocking) + waiting >= MOST_BLOCKING:
+                    error = f"{MOST_BLOCKING} blocking snapshots wait already"
+                    log.warning("signal_refused", signal=signal.id, error=error)
+                    continue
+                blocking.append(action)
+            else:
+                self._act(state, action, position)
+        return blocking
+
+    def _switches(self, state: IncrementalState, signal: Signal) -> bool:
+        """Return whether a signal that pauses or resumes is the last one, whenever its channel delivered it."""
+        # A clock that is fast must not outdate all that comes after.
+        sent_ms = min(signal.millis, time.time_ns() // 1_000_000)
+        if sent_ms and sent_ms + CLOCKS_MS < state.switched_ms:
+            log.warning(
+                "signal_is_outdated",
+                signal=signal.id,
+                type=signal.type,
+                sent_ms=sent_ms,
+                last_ms=state.switched_ms,
+                reason="another channel brought a pause or resume that was sent later",
+            )
+            return False
+        if state.tables:
+            state.switched_ms = max(state.switched_ms, sent_ms)
+        return True
+
+    def _act(self, state: IncrementalState, action: Action, position: str) -> None:
+        if isinstance(action, ExecuteSnapshot):
+            if len(state.runs) >= MOST_RUNS:
+                log.warning("signal_refused", signal=action.id, error=f"{MOST_RUNS} tables wait already")
+                return
+            self.execute(state, action)
+        elif isinstance(action, StopSnapshot):
+            self._stop(state, action)
+        elif isinstance(action, PauseSnapshot):
+            self._pause(state, True)
+        elif isinstance(action, ResumeSnapshot):
+            self._pause(state, False)
+        elif isinstance(action, LogMessage):
+            log.info("signal_message", signal=action.id, message=action.text(position))
+
+    def execute(self, state: IncrementalState, action: ExecuteSnapshot) -> None:
+        """Queue the tables of an incremental snapshot."""
+        begins = not state.runs
+        state.name = action.id
+        asked = asked_tables(action, self._engine.tables())
+        for name, parts in asked.items():
+            if not parts:
+                state.runs.append(TableRun(name, absent(name), "", {}, None, "", 0, outcome="UNKNOWN_SCHEMA"))
+            for part in parts:
+                self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "")
+        if action.owed:
+            for run in state.runs:
+                run.owed |= run.name in asked and not run.condition
+        if begins:
+            self._tell(self._notifications.started(action.id, list(asked)))
+
+    def _stop(self, state: IncrementalState, action: StopSnapshot) -> None:
+        stopped = set(expand(action.tables, state.tables)) if action.tables else None
+        ended = [run for run in state.runs if (run.name in stopped if stopped is not None else not run.owed)]
+        for run in ended:
+            self._engine.leave_out(run, f"The signal '{action.id}' stopped the snapshot of this new table.")
+        dropped = state.drop(lambda run: any(run is one for one in ended))
+        if dropped:
+            self._tell(self._notifications.aborted(state.name, dropped))
+        if stopped is None:
+            # The pause was for what has been stopped.
+            state.paused = False
+            if state.tables:
+                log.warning(
+                    "snapshot_of_new_tables_goes_on",
+                    signal=action.id,
+                    tables=state.tables,
+                    reason="without it their rows never come; name them in data-collections to stop it all the same",
+                )
+        if not state.tables:
+            state.paused = False
+
+    def _pause(self, state: IncrementalState, paused: bool) -> None:
+        if not state.tables or state.paused == paused:
+            return
+        state.paused = paused
+        make = self._notifications.paused if paused else self._notifications.resumed
+        self._tell(make(state.name, state.tables))

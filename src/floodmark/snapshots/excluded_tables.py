@@ -1,0 +1,127 @@
+"""Tables that are set aside: something about them fails, and the others go on without them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+from floodmark.errors import NoTableLeftError
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+RETRIES = 3
+GONE = "It was dropped, or renamed to what isn't captured, before all of its rows were read."
+NO_KEY = "It has no key to read it by while the log goes on; a blocking snapshot reads it."
+What = Literal["initial", "blocking", "incremental", "log"]
+
+
+@dataclass(frozen=True)
+class AsideTable:
+    """A table that is set aside.
+
+    Attributes:
+        name: ``schema.table``.
+        oid: the table, as the source numbers it.
+        what: the snapshot that left it out; ``log``: its changes are left out.
+        error: why.
+    """
+
+    name: str
+    oid: int
+    what: What
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the table that ``to_json`` described."""
+        return cls(**data)
+
+
+class TablesAside:
+    """The tables that are set aside, while a micro-batch is planned."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, AsideTable] = {}
+
+    @property
+    def tables(self) -> tuple[AsideTable, ...]:
+        """All of them."""
+        return tuple(self._tables.values())
+
+    def begin(self, tables: Iterable[AsideTable]) -> None:
+        """Start from what an offset says."""
+        self._tables = {table.oid: table for table in tables}
+
+    def prove_any_left(self, tables: Collection[str]) -> None:
+        """Refuse to go on if all of the query's tables are left out, or their first snapshots are.
+
+        Args:
+            tables: their names; without any the query has one table, whatever its name.
+
+        Raises:
+            NoTableLeftError: they are.
+        """
+        failures = {table.name: table.error for table in self._tables.values() if table.what in ("log", "initial")}
+        if failures and failures.keys() >= set(tables):
+            raise no_table_left(failures)
+
+    def failed(self, table: AsideTable, tries: int) -> bool:
+        """Take note that a table could not be read; return whether it is set aside for that.
+
+        Args:
+            table: as it would be set aside.
+            tries: how often in a row it has failed.
+        """
+        log.warning("table_cannot_be_read", table=table.name, error=table.error, tries=tries)
+        if tries <= RETRIES:
+            return False
+        self.add(table)
+        return True
+
+    def add(self, table: AsideTable) -> None:
+        """Set a table aside; one whose changes are left out stays so."""
+        known = self._tables.get(table.oid)
+        if known is not None and known.what == "log":
+            return
+        log.error("table_is_set_aside", table=table.name, part=table.what, error=table.error)
+        self._tables[table.oid] = table
+
+    def resume(self, oid: int, name: str) -> None:
+        """Take a table back, since it is read.
+
+        Args:
+            oid: the table, as the source numbers it.
+            name: ``schema.table``; one that wasn't there when it was set aside has no number.
+        """
+        for number in (oid, absent(name)):
+            table = self._tables.pop(number, None)
+            if table is not None:
+                log.info("table_is_resumed", table=table.name)
+
+
+def no_table_left(failures: Mapping[str, str]) -> NoTableLeftError:
+    """Return the error of a query that has no other tables than those that fail.
+
+    Args:
+        failures: why, by ``schema.table``.
+    """
+    told = "; ".join(f"{name} ({error.rstrip('.')})" for name, error in failures.items())
+    return NoTableLeftError(
+        f"Nothing is left to deliver, since every table of the query fails: {told}.",
+        "Correct the cause and start the query again with the same checkpoint: it goes on where it was. To go on "
+        "without what can't be decoded, set event.processing.failure.handling.mode=warn, which keeps it as dead "
+        "letters (on MySQL and MariaDB also inconsistent.schema.handling.mode=warn), and read the table again by a "
+        "signal (execute-snapshot). Such a signal also takes back a table that an earlier run has set aside.",
+    )
+
+
+def absent(name: str) -> int:
+    """Return what stands for the number of a table that isn't there."""
+    return -zlib.crc32(name.encode()) - 1

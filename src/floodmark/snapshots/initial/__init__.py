@@ -1,0 +1,1 @@
+"""Initial snapshots: all tables as of one read point."""

@@ -1,0 +1,315 @@
+"""Running a snapshot: holding the read point, handing out chunks, going on after a loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container
+from typing import Any
+
+from floodmark.connectors.contract.base import ReadPoint
+from floodmark.errors import ConditionError, SignalError, SourceStateError
+from floodmark.logger import get_logger
+from floodmark.notifications.records import InitialSnapshotNotifications
+from floodmark.signals.records import ExecuteSnapshot, asked_tables
+from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.excluded_tables import GONE, AsideTable, absent
+from floodmark.snapshots.reports import Part, TaskReports
+from floodmark.snapshots.state import Found, SnapshotState, TableState, first_state, rebase, settle_batch, take_units
+
+log = get_logger(__name__)
+
+FIRST_CHUNKS = 4
+SMALL_TABLES = 64
+"""So many small tables count as one chunk."""
+
+
+class SnapshotEngine:
+    """Plans the chunks of one snapshot.
+
+    Args:
+        around: what it works with.
+        notifications: makes what is told.
+        part: what its chunks are reported as.
+        target_s: how long a micro-batch with chunks should take.
+        max_chunks: most chunks in a micro-batch.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        notifications: InitialSnapshotNotifications,
+        part: Part,
+        target_s: float,
+        max_chunks: int,
+    ) -> None:
+        self._connector = around.connector
+        self._tell = around.tell
+        self._aside = around.aside
+        self._notifications = notifications
+        self._part: Part = part
+        self._target_s = target_s
+        self._max_chunks = max(max_chunks, 1)
+        self._point: ReadPoint | None = None
+        self._chunks = FIRST_CHUNKS
+        self._planned_at: float | None = None
+        self._started = False
+        self._unseen: set[int] = set()
+
+    def begin(self, point: ReadPoint) -> SnapshotState:
+        """Return the state of a snapshot of all captured tables at a read point."""
+        self.release()
+        self._point = point
+        tables = self._connector.snapshot_tables()
+        log.info("snapshot_begins", tables=len(tables), position=point.position)
+        self._tell(self._notifications.started())
+        return first_state(point.position, point.token, point.token["visible"], tables)
+
+    def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
+        """Return the state of the snapshot that a signal asks for.
+
+        As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
+        """
+        self._point = point
+        asked = asked_tables(action, self._connector.tables(sized=True))
+        chosen = [table for tables in asked.values() for table in tables]
+        refused: list[str] = []
+        for table in chosen:
+            try:
+                statement = action.filter_of(table["published"])
+                if statement:
+                    table |= {"statement": statement, "file": "", "units": 1}
+                    self._check(table["oid"], statement)
+            except (ConditionError, SignalError) as exc:
+                log.warning("condition_refused", signal=action.id, table=table["published"], error=str(exc))
+                refused.append(table["published"])
+            else:
+                self._aside.resume(table["oid"], table["published"])
+        chosen = [table for table in chosen if table["published"] not in refused]
+        for name, tables in asked.items():
+            if not tables and action.owed:
+                self._leave_out(AsideTable(name, absent(name), "blocking", GONE))
+        self._tell(self._notifications.started())
+        for name in dict.fromkeys(refused):
+            self._tell(self._notifications.table_failed(name))
+        log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
+        return first_state(point.position, point.token, point.token["visible"], chosen, blocking=True)
+
+    def _found(self, state: SnapshotState) -> dict[int, Found]:
+        """Return the tables that exist now."""
+        tables = self._connector.tables(sized=True) if state.blocking else self._connector.snapshot_tables()
+        found = {table["oid"]: Found(table["units"], table["file"], table["rows"]) for table in tables}
+        return found | {table.oid: Found(1, "") for table in state.tables if table.statement and table.oid in found}
+
+    def settle(self, state: SnapshotState, reports: TaskReports) -> None:
+        """Take the batch as delivered, as far as it was.
+
+        Args:
+            state: is changed; what is left in its batch was read without the read point.
+            reports: of the batch's tasks.
+        """
+        if not state.batch:
+            self._take_back(state)
+            self._tell_finished(state)
+            return
+        self._unseen = {
+            state.tables[state.batch[number][0]].oid
+            for number in reports.blank(self._part)
+            if number < len(state.batch)
+        }
+        for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
+            self._set_aside(state, index, error)
+        self._take_back(state)
+        self._tell_finished(state)
+
+    def _set_aside(self, state: SnapshotState, index: int, error: str) -> None:
+        """Try a table again with the next micro-batch, but not for ever; the others go on."""
+        table = state.tables[index]
+        table.failures += 1
+        if self._aside.failed(self._excluded(state, table, error), table.failures):
+            table.pending, table.outcome = [], "SQL_EXCEPTION"
+            self._tell(self._notifications.table_failed(table.name))
+
+    def _tell_finished(self, state: SnapshotState) -> None:
+        partly = {index for index, _ in state.batch}
+        names = [table.name for table in state.tables]
+        for index, table in enumerate(state.tables):
+            if not table.outcome and not table.pending and index not in partly:
+                table.outcome = "SUCCEEDED"
+                if not table.all_units:
+                    self._tell(self._notifications.in_progress(table.name, names))
+                self._tell(self._notifications.table_completed(table.name, names, table.read))
+
+    def usable(self, state: SnapshotState) -> bool:
+        """Return whether the state can go on at its read point; tables that are gone are taken out of it.
+
+        It can't if a table has another structure now, nor if one has had another at the read point, which shows
+        nothing of it then: it was altered while the read point was opened.
+        """
+        found = self._found(state)
+        self._pass_over_gone(state, found)
+        other = any(
+            table.oid in found and (found[table.oid][1] != table.file or table.oid in self._unseen)
+            for index, table in enumerate(state.tables)
+            if table.pending or any(index == handed for handed, _ in state.batch)
+        )
+        return self.holds(state) and not other and not state.batch
+
+    def revive(self, state: SnapshotState) -> SnapshotState:
+        """Return the state at a read point that is held, opening a new one if the last is lost."""
+        return state if self.usable(state) else self.move(state, self._connector.read_point())
+
+    def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
+        """Return the state at another read point."""
+        return rebase(state, point.position, point.token, point.token["visible"], self._take_point(state, point))
+
+    def _take_point(self, state: SnapshotState, point: ReadPoint) -> dict[int, Found]:
+        """Go on at another read point; return the tables that exist now, of which the others are taken out."""
+        self.release()
+        self._point = point
+        log.info("snapshot_goes_on", position=point.position)
+        found = self._found(state)
+        self._pass_over_gone(state, found)
+        return found
+
+    def _pass_over_gone(self, state: SnapshotState, found: Container[int]) -> None:
+        partly = {index for index, _ in state.batch}
+        for index, table in enumerate(state.tables):
+            if (table.pending or index in partly) and table.oid not in found:
+                table.pending, table.outcome = [], "SKIPPED"
+                self._leave_out(self._excluded(state, table, GONE))
+        state.batch = [(index, span) for index, span in state.batch if state.tables[index].oid in found]
+
+    def _take_back(self, state: SnapshotState) -> None:
+        """Read tables that were gone and are there again: one may be renamed away only for a moment."""
+        gone = [table for table in state.tables if table.outcome == "SKIPPED"]
+        there = {table["oid"] for table in self._connector.tables()} if gone else set()
+        for table in gone:
+            if table.oid in there:
+                table.outcome = ""
+                table.pending, table.done, table.keys, table.read = table.all_units, [], {}, 0
+                self._aside.resume(table.oid, table.name)
+
+    def give_up(self, state: SnapshotState) -> None:
+        """Set aside the tables that have not been read, since nobody wants the snapshot any more."""
+        for table in state.tables:
+            if table.pending:
+                self._aside.add(self._excluded(state, table, "Its snapshot was given up, since snapshot.mode says so."))
+        self._tell(self._notifications.aborted())
+
+    def _excluded(self, state: SnapshotState, table: TableState, why: str) -> AsideTable:
+        return AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", why)
+
+    def _leave_out(self, table: AsideTable) -> None:
+        self._aside.add(table)
+        self._tell(self._notifications.table_skipped(table.name))
+
+    def holds(self, state: SnapshotState) -> bool:
+        """Tell whether the state's read point is held by this process and can be read from."""
+        point = self._point
+        return point is not None and point.token == state.token and point.alive()
+
+    def plan(self, state: SnapshotState, everything: bool) -> None:
+        """Put the next chunks into the state's batch.
+
+        Args:
+            state: with its read point held.
+            everything: whether to take all there is.
+        """
+        now = time.monotonic()
+        # The first micro-batch starts the tasks' processes: how long it took says nothing of its chunks.
+        if self._planned_at is not None and self._started:
+            took = now - self._planned_at
+            if took < self._target_s / 2:
+                self._chunks = min(2 * self._chunks, self._max_chunks)
+            elif took > 2 * self._target_s:
+                self._chunks = max(self._chunks // 2, 1)
+        self._started = self._planned_at is not None
+        self._planned_at = now
+        self._refuse_statements(state)
+        untouched = {index for index, table in enumerate(state.tables) if table.pending and not table.done}
+        self._take(state, everything)
+        names = [table.name for table in state.tables]
+        for index in sorted(untouched & {index for index, _ in state.batch}):
+            self._tell(self._notifications.in_progress(names[index], names))
+
+    def _refuse_statements(self, state: SnapshotState) -> None:
+        """Leave out tables whose statements can't be used: an earlier version accepted them, or a column is gone."""
+        for table in state.tables:
+            try:
+                if table.pending and table.statement:
+                    self._check(table.oid, table.statement)
+            except ConditionError as exc:
+                log.warning("condition_refused", table=table.name, error=str(exc))
+                table.pending, table.outcome = [], "SQL_EXCEPTION"
+                self._tell(self._notifications.table_failed(table.name))
+
+    def _take(self, state: SnapshotState, everything: bool) -> None:
+        size = self._connector.chunk_units()
+        take_units(state, 1 << 60 if everything else self._chunks * size, max(size // SMALL_TABLES, 1))
+
+    def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
+        """Return the chunks of the state's batch, as readers take them."""
+        lost = not self.holds(state)
+        oids = sorted({state.tables[index].oid for index, _ in state.batch})
+        described = self._connector.describe(oids)
+        size = self._connector.chunk_units()
+        result = []
+        for number, (index, (first, last, view)) in enumerate(state.batch):
+            table = state.tables[index]
+            if table.oid not in described:
+                continue
+            stored = described[table.oid]["stored"]
+            if state.blocking:
+                # What the options say of the initial snapshot is not asked here.
+                try:
+                    stored = {**stored, "statement": self._statement(table)}
+                except SourceStateError:
+                    continue  # without a report the table counts as not read, and planning refuses it
+            shared = {
+                **described[table.oid],
+                "stored": stored,
+                "file": table.file,
+                "since": None if view < 0 else state.views[view],
+                "token": state.token,
+                "position": state.position,
+                "lost": lost,
+                "streams": self._part == "lane",
+                "full": size,
+            }
+            cuts = range(first, last, size)
+            result += [
+                {**shared, "chunk": (number, begin), "first": begin, "last": min(begin + size, last)} for begin in cuts
+            ]
+        return result
+
+    def _check(self, oid: int, statement: str) -> None:
+        """Prove that a signal's statement can be used; whether its table is there is found when it is read.
+
+        Raises:
+            ConditionError: it can't.
+        """
+        try:
+            self._connector.row_query(oid, statement)
+        except ConditionError:
+            raise
+        except SourceStateError as exc:
+            log.info("condition_is_not_checked", error=str(exc))
+
+    def _statement(self, table: TableState) -> str | None:
+        """Return the statement that a signal asks for as SQL; the state has the signal's own text."""
+        return self._connector.row_query(table.oid, table.statement) if table.statement else None
+
+    def complete(self) -> None:
+        """Let go of the read point, since everything has been read, and tell it."""
+        self.release()
+        self._tell(self._notifications.completed())
+
+    def give_way(self) -> None:
+        """Let go of what another session may wait for, since it keeps the source from answering: nothing here."""
+
+    def release(self) -> None:
+        """Let go of the read point."""
+        self._unseen = set()
+        if self._point is not None:
+            self._point.release()
+            self._point = None

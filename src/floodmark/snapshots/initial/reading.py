@@ -1,0 +1,347 @@
+"""Reading tables ahead of the micro-batches that deliver them, into files beside the log's segments.
+
+Some sources show a view of the tables only to the connection that opened it. Then the process that holds the view reads
+the rows, raw, in threads; tasks do the rest of the work. The files of a table follow each other in the order of its
+key, so that the key of the last row delivered is all that must be remembered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.capture.segment import SegmentData
+from floodmark.capture.store import SegmentStore
+from floodmark.connectors.contract.base import Connector, ReadPoint
+from floodmark.errors import ConnectError
+from floodmark.logger import get_logger
+from floodmark.snapshots.state import RANGE_UNITS
+
+log = get_logger(__name__)
+
+Key = list[str]
+Range = tuple[int, int]
+"""A table, by its index in the snapshot's state, and the number of its range."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is to be read of a range of a table, or of a whole one.
+
+    Attributes:
+        table: index of the table in the snapshot's state.
+        unit: the number of its first piece.
+        after: the key before its first row; None: it begins with the table.
+        upto: the key of its last row; None: it goes to the table's end.
+    """
+
+    table: int
+    unit: int
+    after: Key | None
+    upto: Key | None
+
+    @property
+    def range(self) -> Range:
+        """Where it is."""
+        return self.table, self.unit // RANGE_UNITS
+
+
+@dataclass(eq=False)
+class _Part:
+    """What pieces and jobs have in common.
+
+    Attributes:
+        table: index of the table in the snapshot's state.
+        unit: the number of the next, or only, piece in its table.
+        after: the key before its first row; None: it begins with the table.
+        chunk: as the connector takes it.
+    """
+
+    table: int
+    unit: int
+    after: Key | None
+    chunk: dict[str, Any]
+
+    @property
+    def rest(self) -> Rest:
+        """The part of the table that begins here."""
+        return Rest(self.table, self.unit, self.after, self.chunk["upto"])
+
+    @property
+    def range(self) -> Range:
+        """Where it is."""
+        return self.table, self.unit // RANGE_UNITS
+
+
+@dataclass(eq=False)
+class Piece(_Part):
+    """Rows that were read into files.
+
+    Attributes:
+        upto: the key of its last row; None if nothing of the job's part follows. The last piece may have no rows.
+        size: bytes of its files.
+        counts: as how many bytes it counts.
+    """
+
+    upto: Key | None
+    files: list[str] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+    counts: int = 0
+    delivered: bool = False
+
+
+@dataclass(eq=False)
+class Job(_Part):
+    """A part of a table that is to be read.
+
+    Attributes:
+        whole: whether all rows make one piece.
+    """
+
+    whole: bool
+    cancelled: bool = False
+    error: Exception | None = None
+
+
+class Reading:
+    """Reads what it is asked for at one read point.
+
+    Args:
+        connector: the source.
+        point: the read point; whoever opened it releases it.
+        store: where the rows wait.
+        name: the beginning of the files' names.
+        threads: parts of tables that are read at a time.
+        most_bytes: stop for a while when so many bytes wait.
+        least_bytes: as so many a smaller piece counts, unless it is empty.
+
+    Attributes:
+        ready: as how many bytes the pieces count that have been read and not delivered.
+    """
+
+    def __init__(
+        self,
+        connector: Connector,
+        point: ReadPoint,
+        store: SegmentStore,
+        name: str,
+        threads: int,
+        most_bytes: int,
+        least_bytes: int,
+    ) -> None:
+        self.point = point
+        self._connector = connector
+        self._store = store
+        self._name = name
+        self._most_bytes = most_bytes
+        self._least_bytes = least_bytes
+        self._changed = threading.Condition()
+        self._queue: deque[Job] = deque()
+        self._running = 0
+        self._jobs: dict[Range, list[Job]] = defaultdict(list)
+        self._failed: list[Job] = []
+        self._pieces: dict[Range, dict[int, Piece]] = defaultdict(dict)
+        self._delivered: list[Piece] = []
+        self._sizes: dict[str, int] = {}
+        self._waiting = 0
+        self.ready = 0
+        self._written = 0
+        self._unlimited = False
+        self._stopped = False
+        self.lost = False
+        self.stale = False
+        self.cuts: dict[int, list[Key]] = {}
+        self._threads = [threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True) for i in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def covers(self, rest: Rest) -> bool:
+        """Tell whether a part of a table has been read, or will be."""
+        with self._changed:
+            jobs = self._jobs.get(rest.range, ())
+            return self._piece(rest) is not None or any(job.rest == rest and not job.cancelled for job in jobs)
+
+    def add(self, job: Job) -> None:
+        """Read a part of a table; what else is read to the end of the same range of it is of no use any more."""
+        with self._changed:
+            if not job.whole:
+                for other in self._jobs.get(job.range, ()):
+                    other.cancelled |= not other.whole
+                for piece in self._pieces.get(job.range, {}).values():
+                    if piece.unit >= job.unit:
+                        self._drop(piece)
+            self._queue.append(job)
+            self._jobs[job.range].append(job)
+            self._changed.notify_all()
+
+    def piece(self, rest: Rest) -> Piece | None:
+        """Return the first piece of a part of a table; None if it hasn't been read yet."""
+        with self._changed:
+            return self._piece(rest)
+
+    def find(self, table: int, unit: int) -> Piece | None:
+        """Return a piece that has been read, delivered or not."""
+        with self._changed:
+            return self._found(table, unit)
+
+    def _piece(self, rest: Rest) -> Piece | None:
+        piece = self._found(rest.table, rest.unit)
+        return piece if piece is not None and piece.rest == rest and not piece.delivered else None
+
+    def _found(self, table: int, unit: int) -> Piece | None:
+        return self._pieces.get((table, unit // RANGE_UNITS), {}).get(unit)
+
+    @property
+    def ordered(self) -> int:
+        """How many jobs wait for a thread."""
+        with self._changed:
+            return len(self._queue)
+
+    def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
+        """Wait until there is enough, nothing more comes, or the time is over."""
+        with self._changed:
+            self._unlimited = timeout is None
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: enough() or self._full() or not self._busy(), timeout)
+
+    def failures(self) -> list[Job]:
+        """Return what could not be read, each once."""
+        with self._changed:
+            failed, self._failed = self._failed, []
+            return failed
+
+    @property
+    def busy(self) -> bool:
+        """Whether more will come."""
+        with self._changed:
+            return self._busy()
+
+    def _busy(self) -> bool:
+        return not (self.lost or self.stale or self._stopped) and bool(self._queue or self._running)
+
+    def _full(self) -> bool:
+        return self._waiting >= self._most_bytes and not self._unlimited
+
+    def delivered(self, pieces: list[Piece]) -> None:
+        """Remove the files of the last micro-batch's pieces, and forget those of the ones before.
+
+        The last ones' are still asked for if the next micro-batch is planned once more.
+        """
+        with self._changed:
+            kept = {id(piece) for piece in pieces}
+            for piece in self._delivered:
+                if id(piece) not in kept and self._found(piece.table, piece.unit) is piece:
+                    self._forget(piece)
+            self._delivered = pieces
+            for piece in pieces:
+                self._drop(piece)
+            self._changed.notify_all()
+
+    def _drop(self, piece: Piece) -> None:
+        if not piece.delivered:
+            piece.delivered = True
+            self.ready -= piece.counts
+            self._remove(piece.files)
+
+    def _forget(self, piece: Piece) -> None:
+        del self._pieces[piece.range][piece.unit]
+        if not self._pieces[piece.range]:
+            del self._pieces[piece.range]
+
+    def _remove(self, files: list[str]) -> None:
+        for name in files:
+            self._waiting -= self._sizes.pop(name, 0)
+            self._store.remove_file(name)
+
+    def stop(self) -> None:
+        """End the threads, of which none waits for the source any more, and remove all files."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        for name in list(self._sizes):
+            self._store.remove_file(name)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped or self._queue)
+                if self._stopped:
+                    return
+                job = self._queue.popleft()
+                self._running += 1
+            try:
+                self._read(job)
+            except Exception as exc:
+                self._take_error(job, exc)
+            finally:
+                with self._changed:
+                    self._running -= 1
+                    self._jobs[job.range].remove(job)
+                    if not self._jobs[job.range]:
+                        del self._jobs[job.range]
+                    self._changed.notify_all()
+
+    def _take_error(self, job: Job, error: Exception) -> None:
+        with self._changed:
+            if isinstance(error, ConnectError) or self._stopped:
+                self.lost = True
+                log.info("read_point_is_lost", error=str(error))
+            elif not job.cancelled:
+                job.error = error
+                self._failed.append(job)
+
+    def _read(self, job: Job) -> None:
+        whole = Piece(job.table, job.unit, job.after, job.chunk, None)
+        with closing(self._connector.window_rows(self.point, job.chunk)) as parts:
+            while not (self._stopped or job.cancelled):
+                try:
+                    data = next(parts)
+                except StopIteration as end:
+                    if end.value == "complete":
+                        # Where the pieces are delivered one by one, this one only tells that nothing follows.
+                        self._finish(
+                            job, whole if job.whole else Piece(job.table, job.unit, job.after, job.chunk, None)
+                        )
+                        return
+                    self.stale = True
+                    break
+                part = whole if job.whole else Piece(job.table, job.unit, job.after, job.chunk, data.header["last"])
+                self._write(part, data)
+                if not job.whole:
+                    self._finish(job, part)
+        with self._changed:
+            self._remove(whole.files)
+
+    def _write(self, piece: Piece, data: SegmentData) -> None:
+        with self._changed:
+            self._written += 1
+            name = f"{self._name}-{self._written:08d}.seg"
+            self._sizes[name] = len(data.payload)
+            self._waiting += len(data.payload)
+        self._store.write(name, data)
+        piece.files.append(name)
+        piece.size += len(data.payload)
+        piece.rows += len(data.starts)
+
+    def _finish(self, job: Job, piece: Piece) -> None:
+        """Let a piece be delivered, and wait while too much waits for that."""
+        with self._changed:
+            if job.cancelled:
+                self._remove(piece.files)
+                return
+            known = self._found(piece.table, piece.unit)
+            if known is not None:
+                self._drop(known)
+            self._pieces[piece.range][piece.unit] = piece
+            piece.counts = max(piece.size, self._least_bytes) if piece.files else 0
+            self.ready += piece.counts
+            job.unit, job.after = piece.unit + 1, piece.upto
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._full() or self._stopped or job.cancelled)

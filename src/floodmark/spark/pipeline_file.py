@@ -1,0 +1,268 @@
+"""The model of ``pipeline.yaml``: a source, a sink, and how Spark runs the query between them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.model import allowed_values, nearest
+from floodmark.connectors.load import load_options
+from floodmark.errors import ConfigError
+
+FILE_SINKS = ("json", "parquet")
+DEFAULT_MASTER = "local[*]"
+_EXAMPLES = {
+    "source": "Write the source's options there, such as {connector: postgres, …}.",
+    "sink": "Write where the events go, such as {type: parquet, path: /data/events}.",
+    "sink.type": "Write where the events go: console, json, parquet, kafka or noop.",
+    "sink.options": "Write options of Spark's sink there, such as {compression: zstd}.",
+    "checkpoint": "Name a directory for the query's checkpoint, which no other query uses.",
+    "trigger": "Write when a micro-batch starts, such as {processingTime: 10 seconds} or {availableNow: true}.",
+    "spark": "Write properties of Spark there, such as {spark.master: 'local[4]'}.",
+}
+_VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_UNIT = "(?:millisecond|second|minute|hour|day|week)s?"
+_INTERVAL = re.compile(rf"(?:interval\s+)?\d+(?:\.\d+)?\s*{_UNIT}(?:\s+\d+\s*{_UNIT})*", re.IGNORECASE)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=False, hide_input_in_errors=True)
+
+
+class Sink(_Section):
+    """Where the events go."""
+
+    type: Literal["console", "json", "parquet", "kafka", "noop"]
+    path: str | None = None
+    options: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type in FILE_SINKS and not self.path:
+            raise ValueError(f"Key 'sink.path' is required for the sink '{self.type}'.")
+        if self.type not in FILE_SINKS and self.path:
+            raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
+        if self.type == "kafka" and not self.options.get("kafka.bootstrap.servers"):
+            raise ValueError("Key 'sink.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
+        return self
+
+
+class Trigger(_Section):
+    """When a micro-batch starts; one after another without a pause if nothing is given."""
+
+    processing_time: str | None = Field(None, alias="processingTime")
+    available_now: bool = Field(False, alias="availableNow")
+    once: bool = False
+
+    @field_validator("processing_time")
+    @classmethod
+    def _check_interval(cls, value: str | None) -> str | None:
+        if value is not None and not _INTERVAL.fullmatch(value.strip()):
+            raise ValueError("it must be an interval such as '10 seconds'")
+        return value
+
+    @model_validator(mode="after")
+    def _check_only_one(self) -> Self:
+        given = {"processingTime": self.processing_time is not None, "availableNow": self.available_now}
+        named = [f"'{name}'" for name, is_given in {**given, "once": self.once}.items() if is_given]
+        if len(named) > 1:
+            raise ValueError(f"Keys {' and '.join(named)} of 'trigger' exclude each other: give only one.")
+        return self
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of Spark's ``DataStreamWriter.trigger``; none for the default."""
+        if self.processing_time is not None:
+            return {"processingTime": self.processing_time}
+        if self.available_now:
+            return {"availableNow": True}
+        return {"once": True} if self.once else {}
+
+
+class Pipeline(_Section):
+    """A whole pipeline file."""
+
+    name: str | None = None
+    source: dict[str, str] = Field(repr=False)
+    sink: Sink
+    checkpoint: str
+    trigger: Trigger = Field(default_factory=lambda: Trigger.model_validate({}))
+    spark: dict[str, str] = {}
+
+    @field_validator("spark")
+    @classmethod
+    def _check_spark(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if not key.startswith("spark."):
+                raise ValueError(f"'{key}' is not a Spark property; write 'spark.{key}' if that is meant")
+        return value
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if self.options.format != "events" and self.sink.type == "kafka":
+            raise ValueError("The sink 'kafka' needs the source's option 'format' to be 'events'.")
+        return self
+
+    @property
+    def options(self) -> CommonOptions:
+        """The source's options."""
+        return load_options(self.source)
+
+    @property
+    def title(self) -> str:
+        """The query's name: the file's ``name``, else the source's ``topic.prefix``."""
+        return self.name or self.options.topic_prefix
+
+    @property
+    def master(self) -> str:
+        """The Spark master to run on."""
+        return self.spark.get("spark.master", DEFAULT_MASTER)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are one process on this machine."""
+        return is_local(self.master)
+
+
+def is_local(master: str) -> bool:
+    """Return whether a Spark master runs driver and executors as one process on this machine."""
+    return master.split("[")[0] == "local"
+
+
+def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
+    """Read a pipeline file.
+
+    Every scalar is taken as the text that stands in the file, so ``0123`` stays ``0123``. A list
+    becomes a comma-separated option value. ``${NAME}`` is replaced by an environment variable;
+    ``$${NAME}`` stays ``${NAME}``.
+
+    Raises:
+        ConfigError: the file is missing or not YAML, or a key or value in it is not allowed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise ConfigError(f"Cannot read the pipeline file {path}: {reason}.") from None
+    try:
+        # Two steps, since only the tree of nodes knows a key that stands there twice.
+        tree = yaml.compose(text, yaml.BaseLoader)
+        _refuse_duplicates(tree, "", path)
+        content = yaml.load(text, yaml.BaseLoader)
+    except yaml.YAMLError as exc:
+        raise ConfigError(f"The pipeline file {path} is not YAML: {_yaml_problem(exc)}.") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"The pipeline file {path} must hold a mapping with the keys {_names(Pipeline)}.")
+    return parse_pipeline(content, environment)
+
+
+def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Pipeline:
+    """Read the content of a pipeline file; see ``load_pipeline``.
+
+    Raises:
+        ConfigError: a key or value is not allowed.
+    """
+    _refuse_unknown(Pipeline, content, "")
+    plain = {key: _plain(value, key, environment) for key, value in content.items()}
+    for key, model in (("sink", Sink), ("trigger", Trigger)):
+        if isinstance(plain.get(key), dict):
+            _refuse_unknown(model, plain[key], f"{key}.")
+    try:
+        return Pipeline.model_validate(plain)
+    except ValidationError as exc:
+        raise _explain(exc) from None
+
+
+def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
+    """Refuse a key that a mapping has twice: YAML's reader would take the last one without a word."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise ConfigError(
+                f"The pipeline file {path} has the key '{where}{name}' twice, in lines {lines[name]} and {line}.",
+                "Remove one of them.",
+            )
+        lines[name] = line
+        _refuse_duplicates(value, f"{where}{name}.", path)
+
+
+def _plain(value: Any, where: str, environment: Mapping[str, str]) -> Any:
+    """Replace variables everywhere, and lists by comma-separated text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, f"{where}.{key}", environment) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_plain(item, where, environment) for item in value]
+        if not all(isinstance(item, str) for item in items):
+            raise ConfigError(f"Key '{where}' must be a list of plain values.")
+        return ",".join(item.replace(",", "\\,") for item in items)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _substitute(str(value), where, environment)
+
+
+def _substitute(text: str, where: str, environment: Mapping[str, str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        escaped, name = match.groups()
+        if escaped:
+            return match[0][1:]
+        if name not in environment:
+            raise ConfigError(
+                f"Key '{where}' uses the environment variable {name}, which is not set.",
+                f"Set it, or write $${{{name}}} if the text itself is meant.",
+            )
+        return environment[name]
+
+    return _VARIABLE.sub(replacement, text)
+
+
+def _refuse_unknown(model: type[BaseModel], content: Mapping[str, Any], where: str) -> None:
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    for key in content:
+        if key not in known:
+            close = difflib.get_close_matches(str(key).lower(), known, n=1)
+            hint = f"Did you mean '{where}{close[0]}'?" if close else f"Allowed: {_names(model)}."
+            raise ConfigError(f"Unknown key '{where}{key}' in the pipeline file.", hint)
+
+
+def _names(model: type[BaseModel]) -> str:
+    return ", ".join(field.alias or name for name, field in model.model_fields.items())
+
+
+def _explain(exc: ValidationError) -> ConfigError:
+    """Turn pydantic's report into one sentence about the first wrong key."""
+    error = exc.errors()[0]
+    where = ".".join(str(part) for part in error["loc"])
+    reason = str(error["msg"]).removeprefix("Value error, ").strip().rstrip(".")
+    if error["type"] == "missing":
+        return ConfigError(f"Key '{where}' is required in the pipeline file.", _EXAMPLES.get(where, ""))
+    if error["type"] in ("model_type", "dict_type"):
+        return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
+    if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
+        return ConfigError(f"{reason}.")
+    # Only values of the source and of sinks' options can be secret, and those are texts of any kind.
+    shown = f" has the value '{error['input']}', which" if isinstance(error["input"], str) else ""
+    problem = f"Key '{where}'{shown} is not allowed:"
+    if error["type"] == "literal_error":
+        choices = allowed_values(Sink.model_fields["type"])
+        hint = nearest(str(error["input"]), choices) or "Other sinks need a program of your own, with spark.readStream."
+        return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
+    if error["type"].startswith("bool"):
+        return ConfigError(f"{problem} it must be true or false.")
+    return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
+
+
+def _yaml_problem(exc: yaml.YAMLError) -> str:
+    mark = getattr(exc, "problem_mark", None)
+    problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+    hint = ". Indent with spaces" if "'\\t'" in str(problem) else ""
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{hint}" if mark else problem

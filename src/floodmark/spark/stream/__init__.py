@@ -1,0 +1,1 @@
+"""Streaming queries: planning micro-batches on the driver, reading them in tasks."""

@@ -1,0 +1,54 @@
+"""When a heartbeat is due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.base import Connector
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+
+class Heartbeats:
+    """Decides which micro-batches hold a heartbeat, and has the source run what the user wants with each.
+
+    Args:
+        options: the source's options.
+        connector: the source.
+        streaming: tells whether the log is read; during a snapshot alone there are no heartbeats.
+    """
+
+    def __init__(self, options: CommonOptions, connector: Connector, streaming: Callable[[], bool]) -> None:
+        self._interval_s = options.heartbeat_ms / 1000
+        self._action = options.heartbeat_action_query
+        self._connector = connector
+        self._streaming = streaming
+        self._next = time.monotonic() + self._interval_s
+        self._snapshot_ended = False
+        if self._action and not self._interval_s:
+            log.warning("heartbeat_action_query_has_no_effect", reason="heartbeat.interval.ms is 0")
+
+    def after_snapshot(self) -> None:
+        """Let the micro-batch with which a snapshot ends hold a heartbeat."""
+        self._snapshot_ended = True
+
+    def due(self, alone: bool, ending: bool) -> int | None:
+        """Return the time of a heartbeat, in milliseconds since the epoch, if it is time for one.
+
+        Args:
+            alone: whether the micro-batch would hold nothing else.
+            ending: whether the query ends once there is nothing to deliver: a heartbeat must not keep it going.
+        """
+        ended, self._snapshot_ended = self._snapshot_ended, False
+        # Both clocks at once, before anything that takes time: heartbeats are as far apart as the option says.
+        now, time_ms = time.monotonic(), time.time_ns() // 1_000_000
+        on_time = now >= self._next and self._streaming() and not (alone and ending)
+        if not self._interval_s or not (ended or on_time):
+            return None
+        self._next = now + self._interval_s
+        if self._action:
+            self._connector.run_aside(self._action)
+        return time_ms

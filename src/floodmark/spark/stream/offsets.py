@@ -1,0 +1,142 @@
+"""The offset: the whole resume state, as a JSON document in Spark's checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from floodmark.capture.gaps import Gap
+from floodmark.errors import CheckpointError
+from floodmark.notifications.records import Notification, pack_notifications, unpack_notifications
+from floodmark.packing import pack_names, unpack_names
+from floodmark.signals.records import ExecuteSnapshot
+from floodmark.snapshots.excluded_tables import AsideTable
+from floodmark.snapshots.incremental.state import IncrementalState
+from floodmark.snapshots.state import SnapshotState
+from floodmark.spark.stream.catch_up import Lane
+
+VERSION = 4
+READABLE = (3, VERSION)
+
+
+@dataclass
+class Offset:
+    """Where a query is.
+
+    Attributes:
+        source: what identifies the source; empty before the first micro-batch.
+        log: log position; empty before the first micro-batch.
+        snapshot: the running snapshot, if any.
+        ended: whether nothing follows (``snapshot.mode=initial_only``).
+        incremental: the incremental snapshots, if any.
+        taken: receipts of the polled signals that were taken with this offset, and of those that may come again.
+        notifications: what is told with the micro-batch that ends with this offset.
+        blocking: blocking snapshots that signals asked for and that haven't begun.
+        known: the names of the captured tables when the query was last started.
+        batch: the name of the micro-batch that ends with this offset, by which its tasks report.
+        aside: the tables that are set aside.
+        lane: the second lane, if there is one.
+        gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
+        heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
+            epoch; None: there is none.
+        xmin: what that micro-batch's events say of the oldest transaction that the source keeps rows for.
+        bookmark: what the connector needs to go on from ``oldest``, if the position does not say all of it.
+        gaps: accepted gaps that have been announced, and behind which the log has not come yet.
+    """
+
+    source: dict[str, str]
+    log: str
+    snapshot: SnapshotState | None = None
+    ended: bool = False
+    incremental: IncrementalState | None = None
+    taken: tuple[str, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+    gap: bool = False
+    blocking: tuple[ExecuteSnapshot, ...] = ()
+    known: tuple[str, ...] = ()
+    batch: str = ""
+    aside: tuple[AsideTable, ...] = ()
+    lane: Lane | None = None
+    heartbeat: int | None = None
+    xmin: int | None = None
+    bookmark: dict[str, Any] | None = None
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def oldest(self) -> str:
+        """The position from which on the log is needed."""
+        return min(self.log, self.lane.position) if self.lane is not None and self.lane.position else self.log
+
+    @property
+    def new(self) -> bool:
+        """Whether the query hasn't begun."""
+        return not self.log
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether a snapshot runs or is about to."""
+        runs = self.incremental is not None and self.incremental.active
+        return runs or self.snapshot is not None or self.lane is not None or bool(self.blocking)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the offset as JSON data."""
+        return {
+            "v": VERSION,
+            "source": self.source,
+            "log": self.log,
+            "snapshot": self.snapshot.to_json() if self.snapshot else None,
+            "ended": self.ended,
+            "incremental": self.incremental.to_json() if self.incremental else None,
+            "taken": list(self.taken),
+            "notifications": pack_notifications(self.notifications),
+            "gap": self.gap,
+            "known": pack_names(self.known),
+            "batch": self.batch,
+            "aside": [table.to_json() for table in self.aside],
+            "lane": self.lane.to_json() if self.lane else None,
+            "blocking": [action.to_json() for action in self.blocking],
+            "heartbeat": self.heartbeat,
+            "xmin": self.xmin,
+            "bookmark": self.bookmark,
+            "gaps": [gap.to_json() for gap in self.gaps],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the offset that ``to_json`` described.
+
+        Raises:
+            CheckpointError: another version wrote it.
+        """
+        if data.get("v") not in READABLE:
+            raise CheckpointError(
+                f"The checkpoint has format version {data.get('v')}; this Floodmark reads "
+                f"{' and '.join(map(str, READABLE))}.",
+                "Use the Floodmark that wrote it, or a new checkpoint.",
+            )
+        snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
+        incremental = IncrementalState.from_json(data["incremental"]) if data["incremental"] else None
+        return cls(
+            data["source"],
+            data["log"],
+            snapshot,
+            data["ended"],
+            incremental,
+            tuple(data["taken"]),
+            unpack_notifications(data["notifications"]),
+            data["gap"],
+            tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
+            unpack_names(data["known"]),
+            data["batch"],
+            tuple(AsideTable.from_json(item) for item in data["aside"]),
+            Lane.from_json(data["lane"]) if data["lane"] else None,
+            data.get("heartbeat"),
+            data.get("xmin"),
+            data.get("bookmark"),
+            tuple(Gap.from_json(item) for item in data.get("gaps", ())),
+        )
+
+
+def following(start: Offset, **changes: Any) -> Offset:
+    """Return an offset after another one: what belongs to a single micro-batch is not taken over."""
+    return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, **changes})

@@ -1,0 +1,267 @@
+"""What executors read a source's partitions with, by connector; every worker imports it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+from floodmark.capture.retry import RetryPolicy
+from floodmark.capture.segment import SegmentData
+from floodmark.capture.store import SegmentStore
+from floodmark.changes.table_version import EventVersions, VersionMaker
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.base import (
+    ChunkOutcome,
+    ChunkReader,
+    DeadLetter,
+    ExecutorSide,
+    LogDecoder,
+    TableFailure,
+)
+from floodmark.connectors.registry import connector_module
+from floodmark.errors import (
+    ConnectError,
+    LockTimeoutError,
+    LogGoneError,
+    SchemaChangeError,
+    StateDirError,
+    StatementTimeoutError,
+    describe,
+)
+from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.gaps import gap_batch
+from floodmark.events.heartbeats import heartbeat_batch
+from floodmark.logger import get_logger
+from floodmark.notifications.records import notification_batch
+from floodmark.snapshots.excluded_tables import no_table_left
+from floodmark.snapshots.reports import Outcome, Part, Report, ReportBox
+from floodmark.spark.stream.dead_letters import keep_dead_letters
+from floodmark.spark.stream.partitions import (
+    AnnouncementPartition,
+    ChunkPartition,
+    GapPartition,
+    HeartbeatPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+    in_window,
+)
+from floodmark.spark.worker_memory import keep_modules
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import InputPartition
+
+log = get_logger(__name__)
+
+
+def _side(options: CommonOptions) -> ExecutorSide:
+    return cast(ExecutorSide, connector_module(options.connector, "executor"))
+
+
+def output_schema(options: CommonOptions) -> pa.Schema:
+    """Return the columns that the options ask for; for typed rows the source is asked."""
+    return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
+
+
+def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
+    if options.format == "events":
+        return EventVersions(options)
+    from floodmark.changes.typed_tables import RowVersions
+
+    return RowVersions(options, schema, settled)
+
+
+def _segment(partition: LogPartition) -> SegmentData:
+    return SegmentStore(partition.uri, partition.owner, partition.run).read(partition.segment.name)
+
+
+def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
+    """Return what decodes log segments."""
+    return _side(options).make_decoder(options, _versions(options, schema))
+
+
+def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Return the events of a task of a streaming query."""
+    keep_modules()
+    batches = _read_partition(options, schema, partition)
+    if options.format != "tables" or isinstance(partition, GapPartition):
+        return batches
+    from floodmark.changes.typed_tables import without_unknown
+
+    return map(without_unknown, batches)
+
+
+def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    if isinstance(partition, LogPartition):
+        return read_log(options, schema, partition)
+    if isinstance(partition, WindowPartition):
+        return read_window(options, schema, partition)
+    if isinstance(partition, ChunkPartition):
+        return read_chunks(options, schema, partition)
+    if isinstance(partition, WarmPartition):
+        return iter([pa.RecordBatch.from_pylist([], schema=schema)])
+    if isinstance(partition, AnnouncementPartition):
+        return iter([pa.RecordBatch.from_pylist(partition.rows, schema=schema)])
+    if isinstance(partition, GapPartition):
+        return iter([gap_batch(partition.gaps, options, schema)])
+    if options.format != "events":
+        return iter(())
+    if isinstance(partition, NotificationPartition):
+        return iter([notification_batch(partition.notifications, options, f"{partition.position}-00")])
+    assert isinstance(partition, HeartbeatPartition)
+    return iter([heartbeat_batch(partition.time_ms, options, partition.position)])
+
+
+def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
+    """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
+
+    With ``event.processing.failure.handling.mode`` other than ``fail`` records that can't be decoded are left out and
+    kept as dead letters.
+
+    Raises:
+        LogGoneError: its segment is missing.
+        StateDirError: its segment is damaged, or cannot be read.
+        DecodeError: a record isn't what the protocol says.
+        SchemaChangeError: the table of typed rows was altered.
+        NoTableLeftError: the table of typed rows can't be decoded.
+    """
+    data = _segment(partition)
+    failed: list[TableFailure] | None = [] if options.errors_tables == "isolate" else None
+    mode = options.event_processing_failure_handling_mode
+    dead: list[DeadLetter] | None = None if mode == "fail" else []
+    yield from (
+        _side(options)
+        .make_decoder(options, _versions(options, schema, partition.settled))
+        .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
+    )
+    if dead:
+        keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
+        for letter in dead if mode == "warn" else ():
+            log.warning("record_is_left_out", table=letter.table, position=letter.position, error=letter.error)
+    if failed and options.format == "rows":
+        # There are no other tables to go on with, and the micro-batch is not delivered.
+        raise no_table_left({one.table: one.error for one in failed})
+    if failed:
+        reports = [Report("log", (), "failed", 0, one.table, one.oid, one.error) for one in failed]
+        ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of chunks that the planner has read, those that are right at the window's end; report failures.
+
+    Raises:
+        LogGoneError: a file is missing.
+        StateDirError: a file is damaged, or cannot be read.
+    """
+    began = time.time()
+    store = SegmentStore(partition.uri, partition.owner, partition.run)
+    reader = _side(options).make_window_reader(options, _versions(options, schema))
+    reports = []
+    for chunk in partition.chunks:
+        try:
+            files = map(store.read, chunk["files"])
+            log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
+            yield from reader.read(chunk, files, log)
+        except (LogGoneError, StateDirError, SchemaChangeError):
+            # The table is all right: its rows, or the log, are read again when the query is restarted.
+            raise
+        except Exception as exc:
+            # Whatever it is, it must not stop the other tables.
+            if options.errors_tables == "fail":
+                raise
+            report = _failure(partition.part, chunk, 0, exc)
+            if partition.required:
+                raise no_table_left({report.table: report.error}) from exc
+            reports.append(report)
+    reports += _time(partition.part, began)
+    if reports:
+        ReportBox(partition.uri, partition.owner).write(partition.batch, reports)
+
+
+def _time(part: Part, began: float) -> list[Report]:
+    """Return how long a task took, if the pace of a snapshot follows it."""
+    return [Report("time", (), "complete", began=began, ended=time.time())] if part == "incremental" else []
+
+
+class _Reading:
+    """Iterates over a chunk's rows and keeps what the generator returns at the end."""
+
+    def __init__(self, rows: Generator[pa.RecordBatch, None, ChunkOutcome]) -> None:
+        self._rows = rows
+        self.outcome: ChunkOutcome = "nothing"
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.outcome = yield from self._rows
+
+
+def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkPartition) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a task's chunks, and report at the end what became of each.
+
+    Raises:
+        ConnectError: the source stayed away, or went away in the middle.
+        StateDirError: the report cannot be written.
+    """
+    reports = []
+    began = time.time()
+    policy = RetryPolicy.from_options(options)
+    with closing(_side(options).make_chunk_reader(options, _versions(options, schema))) as reader:
+        for chunk in partition.chunks:
+            rows = 0
+            try:
+                reading = _Reading(read_chunk(reader, policy, chunk))
+                for batch in reading:
+                    rows += batch.num_rows
+                    yield batch
+                reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
+            except (ConnectError, SchemaChangeError):
+                raise
+            except Exception as exc:
+                # Whatever it is, it must not stop the other tables.
+                report = _failure(partition.part, chunk, rows, exc)
+                if options.errors_tables == "fail" and report.outcome == "failed":
+                    raise
+                if partition.required and report.outcome == "failed":
+                    raise no_table_left({report.table: report.error}) from exc
+                reports.append(report)
+    reports += _time(partition.part, began)
+    ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
+
+
+def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> Report:
+    stored = chunk["stored"]
+    outcome: Outcome = "failed"
+    if chunk.get("streams") and isinstance(error, StatementTimeoutError):
+        outcome = "locked" if isinstance(error, LockTimeoutError) else "slow"
+    return Report(part, chunk["chunk"], outcome, rows, stored["name"], stored["oid"], describe(error))
+
+
+def read_chunk(
+    reader: ChunkReader, policy: RetryPolicy, chunk: dict[str, Any]
+) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+    """Return a chunk's rows, and at the end what became of it, trying again if the source is away.
+
+    Once a part has been handed on it can't be taken back, so a connection lost after that fails the task:
+    Spark runs it again, if ``spark.task.maxFailures`` (or ``local[N,F]``) allows.
+
+    Raises:
+        ConnectError: the source stayed away, or went away in the middle.
+    """
+    failures = 0
+    begun = False
+    while True:
+        reading = _Reading(reader.read(chunk))
+        try:
+            for batch in reading:
+                begun = True
+                yield batch
+            return reading.outcome
+        except ConnectError:
+            failures += 1
+            if begun or policy.gave_up(failures):
+                raise
+            time.sleep(policy.delay_s(failures))

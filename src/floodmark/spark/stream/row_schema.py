@@ -1,0 +1,52 @@
+"""Whether the tables of a query of typed rows still have the columns that the query was made with."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+
+from floodmark.changes.typed_tables import prove_same, row_types
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.base import Connector
+from floodmark.spark.stream.readers import output_schema
+
+
+class RowSchema:
+    """Finds the place in the log from which on the tables must have the query's columns.
+
+    The log up to there may hold rows of earlier versions of a table: of those, the query's columns are the latest
+    form. What comes behind and differs is a change that the query's rows don't show.
+
+    Args:
+        options: the source's options.
+        schema: the DataFrame's columns.
+        connector: the source.
+    """
+
+    def __init__(self, options: CommonOptions, schema: pa.Schema, connector: Connector) -> None:
+        self._options = options
+        self._schema = schema
+        self._connector = connector
+        self._settled: str | None = None
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The names of the query's tables; of ``format=rows`` none is known."""
+        return frozenset() if self._options.format == "rows" else frozenset(row_types(self._options, self._schema))
+
+    def settled(self) -> str:
+        """Return a position up to which all versions of the tables lead to the query's columns.
+
+        Raises:
+            SchemaChangeError: a table has other columns by now, or is new, and ``schema.changes`` is ``fail``.
+        """
+        if self._settled is None:
+            self._settled = self._settle()
+        return self._settled
+
+    def _settle(self) -> str:
+        # In this order: what alters a table after it was looked at lies behind the position.
+        position = self._connector.current_position()
+        prove_same(self._options, self._schema, output_schema(self._options))
+        return position

@@ -1,0 +1,136 @@
+"""The tasks of a micro-batch, from the offsets at its ends alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.base import Connector
+from floodmark.snapshots.incremental.engine import IncrementalEngine
+from floodmark.snapshots.initial.engine import SnapshotEngine
+from floodmark.snapshots.reports import Part
+from floodmark.snapshots.state import SnapshotState
+from floodmark.spark.stream.captured_log import CapturedLog
+from floodmark.spark.stream.catch_up import SecondLane
+from floodmark.spark.stream.offsets import Offset
+from floodmark.spark.stream.partitions import (
+    AnnouncementPartition,
+    ChunkPartition,
+    GapPartition,
+    HeartbeatPartition,
+    LogPartition,
+    NotificationPartition,
+    WarmPartition,
+    WindowPartition,
+    announcement_partitions,
+    chunk_partitions,
+    window_partitions,
+)
+
+MAX_WARM = 8
+
+Task = (
+    AnnouncementPartition
+    | LogPartition
+    | ChunkPartition
+    | GapPartition
+    | WindowPartition
+    | NotificationPartition
+    | HeartbeatPartition
+    | WarmPartition
+)
+
+
+class MicroBatchTasks:
+    """Makes the tasks of micro-batches.
+
+    Args:
+        options: the source's options.
+        owner: the name of the source's directory below ``state.dir``.
+        connector: the source.
+        log: what capture has received.
+        engine: of the snapshots that everything waits for.
+        lane: the second lane.
+        incremental: the engine of the incremental snapshots.
+    """
+
+    def __init__(
+        self,
+        options: CommonOptions,
+        owner: str,
+        connector: Connector,
+        log: CapturedLog,
+        engine: SnapshotEngine,
+        lane: SecondLane,
+        incremental: IncrementalEngine,
+    ) -> None:
+        self._options = options
+        self._owner = owner
+        self._connector = connector
+        self._log = log
+        self._engine = engine
+        self._lane = lane
+        self._incremental = incremental
+
+    def of(self, start: Offset, end: Offset) -> list[Task]:
+        """Return the tasks of the micro-batch between two offsets, also of one that an earlier process planned."""
+        result: list[Task] = []
+        if start.new and end.snapshot is None:
+            result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
+        announced = tuple(gap for gap in end.gaps if gap not in start.gaps)
+        if announced:
+            result.append(GapPartition(announced))
+        if end.snapshot is not None:
+            result += self._announcements(start, end.snapshot)
+            result += self._chunk_tasks(end, "consistent", self._engine.chunks(end.snapshot))
+        result += self._lane_tasks(start, end)
+        captured = self._log_tasks(start, end)
+        if end.incremental is not None and end.incremental.batch:
+            result += self._chunk_tasks(end, "incremental", self._incremental.chunks(end.incremental), captured)
+        result += captured
+        if end.notifications and self._options.notification_sink_topic_name:
+            result.append(NotificationPartition(end.notifications, end.log))
+        if end.heartbeat is not None:
+            result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
+        return result
+
+    def _announcements(self, start: Offset, snapshot: SnapshotState) -> list[Task]:
+        """Return what comes before the rows, if the snapshot begins with this micro-batch."""
+        if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
+            return []
+        return [*announcement_partitions(self._connector.announcements(snapshot.position, snapshot.token))]
+
+    def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
+        result: list[Task] = []
+        if start.lane is not None and start.lane.position:
+            self._log.start(start.oldest)
+            upto = end.log if end.lane is None else end.lane.position
+            if upto > start.lane.position:
+                aside = _aside(start, end)
+                result += self._log.partitions(start.lane.position, upto, end.batch, aside, start.lane.tables, end.xmin)
+        if end.lane is not None and end.lane.snapshot is not None:
+            result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
+        return result
+
+    def _log_tasks(self, start: Offset, end: Offset) -> list[LogPartition]:
+        after = end.log if start.new or end.gap else start.log
+        if end.log <= after:
+            return []
+        lane = start.lane.tables if start.lane is not None and start.lane.position else ()
+        return self._log.partitions(after, end.log, end.batch, (*_aside(start, end), *lane), None, end.xmin)
+
+    def _chunk_tasks(
+        self, end: Offset, part: Part, chunks: list[dict[str, Any]], captured: Sequence[LogPartition] = ()
+    ) -> list[ChunkPartition | WindowPartition]:
+        to_read = [chunk for chunk in chunks if "files" not in chunk]
+        return [
+            *window_partitions(chunks, captured, self._log.place, end.batch, part),
+            *chunk_partitions(self._owner, end.batch, part, to_read, self._options.snapshot_max_threads),
+        ]
+
+
+def _aside(start: Offset, end: Offset) -> tuple[int, ...]:
+    """Return the tables whose changes are left out, as the log numbers them."""
+    return tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})
