@@ -20,6 +20,7 @@ from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError, SignalError, StateDirError
 from floodmark.signals import files
 from floodmark.signals.files import GRACE_S, FileChannel, InboxChannel, SignalChannel, signal_channels
+from floodmark.signals.records import Signal
 from tests.support.object_store import s3_bucket
 from tests.support.options import REQUIRED
 from tests.support.patience import within
@@ -340,3 +341,27 @@ def test_command_tells_what_is_wrong(tmp_path: Path, arguments: tuple[str, ...],
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("character", ["é", "\U0001f30a"])
+def test_a_long_signal_is_taken_as_it_was_sent(tmp_path: Path, character: str) -> None:
+    options = load_options({**REQUIRED, "state.dir": str(tmp_path)})
+    data = json.dumps({"message": 1_000_000 * character}, ensure_ascii=False)
+    files.send(options, options.owner, Signal("long", "log", data))
+    (taken,) = InboxChannel(str(tmp_path), options.owner, 0.0).poll()
+    assert (taken.id, taken.data == data) == ("long", True)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (json.dumps({"message": 170_000 * "\x01"}), "more than 1048576 characters"),
+        ('{"message": "\ud800"}', "half of a surrogate pair"),
+    ],
+    ids=["too long with its escapes", "no text"],
+)
+def test_a_signal_that_could_not_be_read_is_not_sent(tmp_path: Path, data: str, error: str) -> None:
+    options = load_options({**REQUIRED, "state.dir": str(tmp_path)})
+    with pytest.raises(SignalError, match=error):
+        files.send(options, options.owner, Signal("long", "log", data))
+    assert InboxChannel(str(tmp_path), options.owner, 0.0).poll() == []

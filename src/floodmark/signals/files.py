@@ -1,6 +1,6 @@
-"""Channels that are polled; signals that come as files: ``signal.file``, and the inbox in the state directory.
+"""Polled signal channels, and those that read files: ``signal.file``, and the inbox in the state directory.
 
-A channel hands out what waits until it is acknowledged, so nothing is lost if planning fails or the process
+A channel returns waiting signals until they are acknowledged, so nothing is lost if planning fails or the process
 dies: the offset remembers the receipts of the signals that it took, and those are acknowledged without being
 taken again.
 """
@@ -42,44 +42,44 @@ K = TypeVar("K", int, str)
 
 
 class SignalChannel(Protocol):
-    """A place that must be looked at for signals."""
+    """A channel that has to be polled for signals."""
 
     def poll(self) -> list[Signal]:
-        """Return what waits, oldest first; of several signals with one receipt only the first.
+        """Return the waiting signals, oldest first; of several signals with one receipt only the first.
 
-        The place is looked at once in ``signal.poll.interval.ms``. Signals come again until they are
-        acknowledged.
+        The source of the signals is read once per ``signal.poll.interval.ms``. Signals are returned again until they
+        are acknowledged.
         """
 
     def look_at_once(self) -> None:
-        """Let the next ``poll`` look at the place, whenever that was done last."""
+        """Let the next ``poll`` read the source of the signals, whenever that was done last."""
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
         """Remove signals, when an offset that holds what follows from them is committed.
 
-        A process that goes on from an offset calls this first, with what that offset took, since the one
+        A process that resumes from an offset calls this first, with the receipts in that offset, since the process
         before it may have died before it could.
 
         Args:
-            receipts: of signals of any channel, in the order in which they were taken.
+            receipts: receipts of signals of any channel, in the order in which they were taken.
 
         Returns:
-            The receipts that the next offset must remember too, since their signals may come again.
+            The receipts that the next offset must remember too, since their signals may be returned again.
         """
 
     def close(self) -> None:
-        """Release everything; what waits stays where it is."""
+        """Release everything; waiting signals stay where they are."""
 
 
 def signal_channels(options: CommonOptions, owner: str) -> list[SignalChannel]:
-    """Return the channels to poll; the source's own table isn't one, since it is in the log.
+    """Return the channels to poll; the signal table isn't one, since its changes are in the log.
 
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
 
     Raises:
-        ConfigError: a channel can't be had with these options.
+        ConfigError: a channel can't be created with these options.
     """
     interval_s = options.signal_poll_interval_ms / 1000
     channels: list[SignalChannel] = [InboxChannel(options.state_dir, owner, interval_s)]
@@ -101,7 +101,7 @@ def _kafka_channel(options: CommonOptions) -> SignalChannel:
 
 
 class _PolledChannel(ABC, Generic[K]):
-    """What both kinds of files share: looking now and then, and handing out until acknowledged."""
+    """Base of both file channels: reads at intervals, and returns signals until they are acknowledged."""
 
     def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
         self._interval_s = interval_s
@@ -111,7 +111,7 @@ class _PolledChannel(ABC, Generic[K]):
         self._recovered = False
 
     def poll(self) -> list[Signal]:
-        """Return what waits, oldest first; of several signals with one receipt only the first."""
+        """Return the waiting signals, oldest first; of several signals with one receipt only the first."""
         now = self._clock()
         if now >= self._next:
             self._next = now + self._interval_s
@@ -122,7 +122,7 @@ class _PolledChannel(ABC, Generic[K]):
         return list(first.values())
 
     def look_at_once(self) -> None:
-        """Let the next ``poll`` look at the place."""
+        """Let the next ``poll`` read new signals."""
         self._next = self._clock()
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
@@ -166,27 +166,27 @@ class _PolledChannel(ABC, Generic[K]):
 
     @abstractmethod
     def _refresh(self) -> None:
-        """Look for new signals."""
+        """Read new signals."""
 
     @abstractmethod
     def _recover(self) -> None:
-        """Look for the signals that a process before this one may have taken."""
+        """Read the signals that an earlier process may have taken."""
 
     @abstractmethod
     def _finish(self, key: K) -> None:
-        """Make sure that a signal doesn't come again."""
+        """Make sure that a signal isn't returned again."""
 
 
 class FileChannel(_PolledChannel[int]):
-    """``signal.file``: one JSON object a line, taken away when read.
+    """``signal.file``: one JSON object per line; the file is renamed when it is read, and then removed.
 
-    The file is renamed to ``<name>.taken.<lines done>``, which keeps what somebody appends through a handle
+    The file is renamed to ``<name>.taken.<lines done>``, which keeps lines that are appended through a handle
     opened before. It is removed when all its lines are done and nothing was added for a while.
 
     Args:
         path: the file; it need not exist.
-        interval_s: how often to look.
-        clock: the time in seconds.
+        interval_s: seconds between reads.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, path: Path, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -210,13 +210,13 @@ class FileChannel(_PolledChannel[int]):
             self._done, self._size = set(), -1
             self._waiting.clear()
             if self._path.is_file() and self._path.stat().st_size:
-                # One that was written before may have been moved here just now.
+                # A file that was written earlier may have been moved here just now.
                 self._moved_ns = self._path.stat().st_ctime_ns
                 self._taken = self._path.rename(self._named(0))
                 self._read(self._taken)
 
     def _recover(self) -> None:
-        # Only in the file that was taken: an id in a new one is another signal.
+        # Only in the file that was taken: the same id in a new file is another signal.
         self._taken = self._find()
         if self._taken is not None:
             self._read(self._taken)
@@ -234,12 +234,12 @@ class FileChannel(_PolledChannel[int]):
         return self._path.with_name(f"{self._path.name}{TAKEN}{done}")
 
     def _read(self, taken: Path) -> bool:
-        """Take in the lines that are new; tell whether the file is done with."""
+        """Read the new lines; return whether the file is done."""
         if taken.stat().st_size > MOST_FILE_BYTES:
             log.warning("signal_file_is_too_large", place=str(taken), most_bytes=MOST_FILE_BYTES, next="removed")
             self._waiting.clear()
             return True
-        # First the time: a line that is added in between only looks older than it is.
+        # Read the time first: a line that is added in between then only looks older than it is.
         millis = max(taken.stat().st_mtime_ns, self._moved_ns) // 1_000_000
         content = taken.read_bytes()
         if len(content) != self._size:
@@ -258,7 +258,7 @@ class FileChannel(_PolledChannel[int]):
             try:
                 self._waiting[number] = replace(_read_line(line), millis=millis)
             except SignalError as exc:
-                # The last line may lack its end because somebody is writing it.
+                # The last line may lack its end because it is still being written.
                 if settled or not unfinished:
                     self._tell_malformed(exc)
                     self._done.add(number)
@@ -272,15 +272,15 @@ class FileChannel(_PolledChannel[int]):
 
 
 class InboxChannel(_PolledChannel[str]):
-    """``<state.dir>/<owner>/signals``: one file a signal, as ``send`` writes them.
+    """``<state.dir>/<owner>/signals``: one file per signal, as ``send`` writes them.
 
-    A damaged file ends the query: a snapshot that was asked for, and never comes, would not be noticed.
+    A damaged file ends the query, since a requested snapshot that is never taken would not be noticed.
 
     Args:
         uri: the option ``state.dir``.
         owner: the name of the source's directory below it.
-        interval_s: how often to look.
-        clock: the time in seconds.
+        interval_s: seconds between reads.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, uri: str, owner: str, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -303,11 +303,11 @@ class InboxChannel(_PolledChannel[str]):
                 continue
             try:
                 with self._fs.open_input_stream(path) as file:
-                    # One byte a character at least, and the seal: what is longer is refused for its length.
+                    # At most four bytes per character, and the seal; longer content has too many characters.
                     signal = self._signal(info.base_name, file.read(4 * MOST_CHARACTERS + 64))
                 self._waiting[path] = replace(signal, place=info.base_name, millis=_sent_ms(info))
             except OSError as exc:
-                # One that can't be read, or is gone by now, doesn't hold up the others.
+                # A file that can't be read, or is gone by now, doesn't hold up the others.
                 self._tell_unreadable(exc)
             except SignalError as exc:
                 self._tell_malformed(exc)
@@ -331,26 +331,34 @@ class InboxChannel(_PolledChannel[str]):
         self._refresh()
 
     def _finish(self, key: str) -> None:
+        # Remembered until the file is gone, so that a failed deletion doesn't bring the signal back.
         self._done.add(key)
         self._fs.delete_file(key)
         self._done.discard(key)
 
 
 def send(options: CommonOptions, owner: str, signal: Signal) -> None:
-    """Put a signal into a source's inbox, where the query finds it, now or when it next runs.
+    """Write a signal to a source's inbox, where the query reads it, now or when it next runs.
 
     Raises:
         SignalError: the signal is malformed.
         StateDirError: the state directory cannot be written.
     """
     parse_signal(signal)
+    text = json.dumps(signal.to_json(), ensure_ascii=False)
+    # The query must be able to read what is sent, and escapes make the text longer than the signal's parts.
+    read_signal(text)
+    try:
+        content = text.encode() + b"\n"
+    except UnicodeEncodeError:
+        raise SignalError(f"Signal {signal.id!r} has half of a surrogate pair, which is no text.") from None
     filesystem, root = open_filesystem(options.state_dir)
     directory = f"{root.rstrip('/')}/{owner}/{SIGNALS}"
     # Names sort as the signals were sent.
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.json"
     try:
-        # Whoever sent it counts on it from here on.
-        write_durably(filesystem, f"{directory}/{name}", [sealed(name, json.dumps(signal.to_json()).encode() + b"\n")])
+        # The sender relies on the signal from here on, so it has to survive a power cut.
+        write_durably(filesystem, f"{directory}/{name}", [sealed(name, content)])
     except OSError as exc:
         raise state_dir_error(
             options.state_dir,
@@ -361,7 +369,7 @@ def send(options: CommonOptions, owner: str, signal: Signal) -> None:
 
 
 def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str | None = None) -> Signal:
-    """Return a signal from what a program or a command line gives.
+    """Return a signal from the arguments of a program or a command line.
 
     Raises:
         SignalError: the data is not JSON.
@@ -375,7 +383,7 @@ def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str
 
 
 def _sent_ms(info: fs.FileInfo) -> int:
-    """Return when a file of the inbox was sent: its name says so."""
+    """Return when a file of the inbox was sent, from its name or else its modification time, in milliseconds."""
     nanos = info.base_name.partition("-")[0]
     return int(nanos) // 1_000_000 if nanos.isdecimal() else int((info.mtime_ns or 0) // 1_000_000)
 
