@@ -16,9 +16,12 @@ import psutil
 from tests.support import quick_start
 from tests.support.patience import within
 
+_SPARK_GAVE_UP = b"Python worker failed to connect back"
+"""Spark waits 10 s for a Python process to start, which no setting changes; on a busy machine that may be too short."""
+
 
 class Driver:
-    """A query in a process of its own.
+    """A query in a process of its own. One that Spark ends because the machine is too busy is started again.
 
     Args:
         options: the source's options.
@@ -47,15 +50,27 @@ class Driver:
             "every": every,
             "master": master,
         }
+        self._command = [sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)]
+        self._start()
+        self._checkpoint = work / "checkpoint"
+
+    def _start(self) -> None:
         with self._log.open("ab") as log:
+            self._begin = log.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)],
+                self._command,
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "FLOODMARK_LOG": "info"},
             )
-        self._checkpoint = work / "checkpoint"
+
+    def _started_again(self) -> bool:
+        """Start the query again if Spark has ended it because a process took too long; return whether that was so."""
+        if self._process.poll() in (None, 0) or _SPARK_GAVE_UP not in self._log.read_bytes()[self._begin :]:
+            return False
+        self._start()
+        return True
 
     def batches(self) -> int:
         """Return how many micro-batches have been planned."""
@@ -68,7 +83,7 @@ class Driver:
         while time.monotonic() < deadline:
             if self.batches() >= count:
                 return True
-            if self._process.poll() is not None:
+            if self._process.poll() is not None and not self._started_again():
                 return False
             time.sleep(0.02)
         return False
@@ -106,8 +121,12 @@ class Driver:
         Raises:
             TimeoutError: it did not; the message has the end of its log.
         """
+        deadline = time.monotonic() + seconds
         try:
-            return self._process.wait(seconds)
+            while True:
+                code = self._process.wait(max(deadline - time.monotonic(), 0))
+                if not self._started_again():
+                    return code
         except subprocess.TimeoutExpired:
             self.kill()
             raise TimeoutError(f"the query did not end in {seconds} s:\n{self.log()[-3000:]}") from None
