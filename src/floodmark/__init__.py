@@ -22,17 +22,17 @@ def register(spark: SparkSession) -> None:
 
 
 def check(options: Mapping[str, str], checkpoint: str | None = None) -> list[Finding]:
-    """Look for everything that would make a query fail later, as ``floodmark check`` does for a pipeline file.
+    """Check for problems that would make a query fail later, as ``floodmark check`` does for a pipeline file.
 
-    Connects to the source, and only reads there. ``state.dir`` and the checkpoint's directory are created if they are
-    missing.
+    The check connects to the source and only reads from it. ``state.dir`` and the checkpoint's directory are
+    created if they are missing.
 
     Args:
         options: the source's options, as for ``spark.readStream``.
-        checkpoint: the query's checkpoint directory, to check that the query can go on from it.
+        checkpoint: the query's checkpoint directory, to check that the query can continue from it.
 
     Returns:
-        What was found: those whose ``status`` is ``error`` keep the query from working, each with a ``fix``. Wrong
+        The findings. Those whose ``status`` is ``error`` prevent the query from working; each has a ``fix``. Wrong
         options and a source that can't be reached are findings too; nothing is raised for them.
     """
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def signal(
     data: Mapping[str, Any] | str | None = None,
     id: str | None = None,  # noqa: A002 - Debezium's name
 ) -> str:
-    """Send a signal to the query that captures a source, also if it isn't running: then it finds it later.
+    """Send a signal to the query that captures a source; a query that isn't running reads it once it is started.
 
     Args:
         options: the source's options, as for ``spark.readStream``.

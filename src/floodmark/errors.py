@@ -5,14 +5,14 @@
     FloodmarkError
     ├── ConfigError            an option is missing, unknown or has a wrong value
     ├── ConnectError           the source cannot be reached
-    │   ├── LoginError         it refuses the login, and would do so again
-    │   └── NotReadyError      it is there, but takes no connections for now
+    │   ├── LoginError         it refuses the login; a retry would not help
+    │   └── NotReadyError      it responds, but accepts no connections for now
     ├── SourceStateError       the source is not in a state that capture needs
-    │   ├── ConditionError     a signal's condition on rows has what it must not have
-    │   ├── SlotBusyError      somebody else reads the replication slot
-    │   ├── PrivilegeError     the account may not do what was asked for
-    │   ├── NoTableLeftError   every table of the query fails
-    │   ├── UnreadableLogError the server can't read its log at a place
+    │   ├── ConditionError     a signal's condition on rows is wrong or not allowed
+    │   ├── SlotBusyError      another connection reads the replication slot
+    │   ├── PrivilegeError     the account lacks a privilege
+    │   ├── NoTableLeftError   every table of the query has failed
+    │   ├── UnreadableLogError the server can't read its log at a position
     │   ├── StatementTimeoutError  a statement took longer than the stream may wait
     │   │   └── LockTimeoutError   another session held a lock all the time
     │   └── LogGoneError       the log that the checkpoint needs no longer exists
@@ -21,7 +21,7 @@
     ├── StateDirError          ``state.dir`` cannot be read or written
     │   └── DamagedFileError   a file in it is not what was written
     ├── SchemaChangeError      the table of typed rows was altered while the query runs
-    ├── DecodeError            a log record is not what the protocol says
+    ├── DecodeError            a log record does not follow the protocol
     ├── DdlError               a statement of the log that changes tables cannot be understood
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
     ├── SignalError            a signal is not what its type needs
@@ -61,7 +61,7 @@ class LoginError(ConnectError):
 
 
 class NotReadyError(ConnectError):
-    """The source is there but takes no connections for now: it starts, stops, recovers, or has too many."""
+    """The source responds but accepts no connections for now: it starts, stops, recovers, or has too many."""
 
 
 class SourceStateError(FloodmarkError):
@@ -69,7 +69,7 @@ class SourceStateError(FloodmarkError):
 
 
 class ConditionError(SourceStateError):
-    """A signal's condition on the rows of a table is wrong, or has what it must not have."""
+    """A signal's condition on the rows of a table is wrong, or contains something that is not allowed."""
 
 
 class SlotBusyError(SourceStateError):
@@ -77,19 +77,19 @@ class SlotBusyError(SourceStateError):
 
 
 class PrivilegeError(SourceStateError):
-    """The account may not do what was asked for."""
+    """The account lacks a privilege that the operation needs."""
 
 
 class NoTableLeftError(SourceStateError):
-    """Every table of a query can't be read or decoded, so that nothing would be delivered any more."""
+    """None of a query's tables can be read or decoded, so nothing would be delivered any more."""
 
 
 class StatementTimeoutError(SourceStateError):
-    """The source ended a statement that took longer than it may."""
+    """The source cancelled a statement that exceeded its time limit."""
 
 
 class LockTimeoutError(StatementTimeoutError):
-    """A statement waited for another session's lock all the time; it is worth trying again later."""
+    """A statement timed out waiting for another session's lock; it can be tried again later."""
 
 
 class LogGoneError(SourceStateError):
@@ -97,13 +97,13 @@ class LogGoneError(SourceStateError):
 
 
 class UnreadableLogError(SourceStateError):
-    """The server can't read its log at the place that it was asked for: it is damaged, or another log."""
+    """The server can't read its log at the requested position: the log is damaged, or is another one."""
 
 
 class ForkedLogError(LogGoneError):
-    """The source lost changes that the checkpoint has, so its log is not the one that the checkpoint's position is of.
+    """The source lost changes that the checkpoint has, so the checkpoint's position refers to another log.
 
-    No new snapshot repairs that: what was delivered of the lost changes would stay.
+    A new snapshot doesn't repair that: lost changes that were already delivered would stay in the target.
     """
 
 
@@ -124,7 +124,7 @@ class SchemaChangeError(FloodmarkError):
 
 
 class DecodeError(FloodmarkError):
-    """A log record is not what the protocol says it should be."""
+    """A log record does not follow the protocol."""
 
 
 class DdlError(FloodmarkError):
@@ -140,9 +140,9 @@ class SignalError(FloodmarkError):
 
 
 class CaptureError(FloodmarkError):
-    """Capture could not go on and used up its retries."""
+    """Capture could not continue and used up its retries."""
 
 
 def describe(error: BaseException) -> str:
-    """Return an error as a line of text: those raised on purpose speak for themselves."""
+    """Return an error as text, with the name of its type unless it is one of Floodmark's."""
     return str(error) if isinstance(error, FloodmarkError) else f"{type(error).__name__}: {error}"

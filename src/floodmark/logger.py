@@ -1,4 +1,4 @@
-"""Structured logging: JSON lines on standard error, warnings only unless asked for more.
+"""Structured logging: JSON lines on standard error, by default only warnings and errors.
 
 Spark's source process and executors are separate processes, so the level travels in the environment
 variable ``FLOODMARK_LOG`` (``debug``, ``info``, ``warning``, ``error``).
@@ -16,9 +16,9 @@ LEVEL_VARIABLE = "FLOODMARK_LOG"
 
 
 class Logger:
-    """A logger of some component; it leaves the application's own structlog configuration alone.
+    """The logger of a component; it doesn't change the application's structlog configuration.
 
-    It is made with its first line: most processes log nothing, and importing structlog is a good part of their start.
+    structlog is imported for the first line: most processes log nothing, and the import slows down their start.
     """
 
     def __init__(self, name: str) -> None:
@@ -26,17 +26,17 @@ class Logger:
         self._level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, "").upper(), logging.WARNING)
 
     def info(self, event: str, **fields: Any) -> None:
-        """Log what happens, with data."""
+        """Log an event with its data."""
         if self._level <= logging.INFO:
             self._lines.info(event, **fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Log what may need someone's attention."""
+        """Log an event that may need attention."""
         if self._level <= logging.WARNING:
             self._lines.warning(event, **fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Log what has gone wrong."""
+        """Log a failure."""
         self._lines.error(event, **fields)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Making long lists of tables short, for offsets: Spark keeps a hundred offsets, several times each."""
+"""Compresses long lists of tables for offsets: Spark keeps a hundred offsets, each several times."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 FEW = 100
-"""So many tables are stored as plain JSON, which people can read."""
+"""Up to this many tables are stored as plain JSON, which people can read."""
 _LEVEL, _BEST_LEVEL = 9, 19
 
 
 def table_number(database: str, table: str) -> int:
-    """Return the number that stands for a table of MySQL or MariaDB, whose log numbers tables anew all the time."""
+    """Return a stable 63-bit number for a table of MySQL or MariaDB, as the ids in their log keep changing."""
     digest = hashlib.blake2b(f"{database}\0{table}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
@@ -33,7 +33,8 @@ def unpack(packed: str) -> Any:
     """Return the JSON data that ``pack`` compressed.
 
     Raises:
-        ValueError: it didn't.
+        ValueError: the text is not what ``pack`` returned.
+        OSError: its compressed part is damaged.
     """
     size, _, text = packed.partition(":")
     content = pa.Codec("zstd").decompress(base64.b85decode(text), int(size), asbytes=True)
@@ -41,16 +42,16 @@ def unpack(packed: str) -> Any:
 
 
 def pack_names(names: tuple[str, ...]) -> list[str] | str:
-    """Return names of tables for an offset: as they are if they are few."""
+    """Return names of tables for an offset: a list of up to ``FEW`` names, else compressed text."""
     return list(names) if len(names) <= FEW else _packed_names(names)
 
 
 def unpack_names(data: Sequence[str] | str) -> tuple[str, ...]:
-    """Return the names that ``pack_names`` took."""
+    """Return the names that were passed to ``pack_names``."""
     return _unpacked_names(data) if isinstance(data, str) else tuple(data)
 
 
-# They are the same in all offsets, but for a few.
+# Almost all offsets of a query have the same names.
 @lru_cache(maxsize=4)
 def _packed_names(names: tuple[str, ...]) -> str:
     return pack(list(names), _BEST_LEVEL)
@@ -62,10 +63,13 @@ def _unpacked_names(packed: str) -> tuple[str, ...]:
 
 
 def pack_numbers(tables: Iterable[tuple[str, int]]) -> list[int]:
-    """Return the numbers of tables: each as its distance from the one before, and 0 if its name gives it.
+    """Encode the numbers of tables as small numbers.
+
+    A number that ``table_number`` returns for the table's name becomes 0, any other the difference from the previous
+    one of these.
 
     Args:
-        tables: name, with that of its database or schema, and number.
+        tables: full name (``<database or schema>.<table>``) and number of each.
     """
     result, before = [], 0
     for name, number in tables:
@@ -78,7 +82,7 @@ def pack_numbers(tables: Iterable[tuple[str, int]]) -> list[int]:
 
 
 def unpack_numbers(names: Iterable[str], numbers: Iterable[int]) -> list[int]:
-    """Return the numbers that ``pack_numbers`` took."""
+    """Return the numbers that were passed to ``pack_numbers``."""
     result, before = [], 0
     for name, number in zip(names, numbers, strict=True):
         before += number

@@ -1,4 +1,4 @@
-"""What may be shown of texts that can hold passwords: statements, URIs, and what servers say of them."""
+"""Redacts texts that can hold passwords: statements, URIs, and what servers report about them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def shown_statement(statement: str) -> str:
 
 
 def shown_reason(reason: str) -> str:
-    """Return what a server says of a statement, without what it quotes of it."""
+    """Return a server's message about a statement without the parts that it quotes."""
     return _QUOTED.sub(HIDDEN, " ".join(reason.split())).rstrip(".")
 
 
 def shown_uri(uri: str) -> str:
-    """Return a URI without the credentials before its host and the parameters at its end; a path as it is."""
+    """Return a URI without the credentials before its host and the parameters at its end; a path unchanged."""
     return _PARAMETERS.sub(f"?{HIDDEN}", _CREDENTIALS.sub(f"{HIDDEN}@", uri)) if "://" in uri else uri
 
 
 def without_uri_secrets(uri: str, text: str) -> str:
-    """Return a text in which a URI may stand, or parts of it, without what ``shown_uri`` hides."""
+    """Return a text that may contain a URI or parts of it, without what ``shown_uri`` hides."""
     text = text.replace(uri, shown_uri(uri))
     if "://" not in uri:
         return text

@@ -1,1 +1,1 @@
-"""Reading the log once, in order, into segment files. Nothing in here knows a database."""
+"""Reads the log once, in order, into segment files; independent of the database."""

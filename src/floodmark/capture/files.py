@@ -1,11 +1,11 @@
-"""How files and directories in ``state.dir`` are made: for the user that runs the query alone, whole, and durable.
+"""Creates files and directories in ``state.dir``: private to the user that runs the query, atomic, and durable.
 
-Segments and dead letters hold raw rows, so nobody else may read them, whatever the process's umask is. Only
+Segments and dead letters hold raw rows, so no other user may read them, whatever the process's umask is. Only
 local filesystems have such permissions; object stores and HDFS have their own rules.
 
-A file that others find by its name is written under another name first (``write_atomically``), so that they see all of
-it or nothing. What the query can't get again from the source is also on the disk before it counts
-(``write_durably``). Object stores do both by themselves when a file is closed.
+A file that other processes find by its name is written under another name first (``write_atomically``), so that they
+see all of it or nothing. Data that the query can't read again from the source is also synced to disk before anything
+relies on it (``write_durably``). Object stores do both by themselves when a file is closed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def open_filesystem(uri: str, private: bool = True) -> tuple[fs.FileSystem, str]
 
     Args:
         uri: a local path or a URI.
-        private: whether what is made on a local filesystem is for this user alone.
+        private: whether files and directories created on a local filesystem are for this user alone.
 
     Raises:
         StateDirError: PyArrow cannot open the URI.
@@ -49,12 +49,12 @@ def open_filesystem(uri: str, private: bool = True) -> tuple[fs.FileSystem, str]
 
 
 def state_dir_error(uri: str, problem: str, exc: Exception, cure: str) -> StateDirError:
-    """Return the error that says what is wrong with ``state.dir``; the credentials in a URI are not shown.
+    """Return the error for a problem with ``state.dir``; credentials in a URI are not shown.
 
     Args:
-        uri: the option.
-        problem: what can't be done, to follow the option's value.
-        exc: why.
+        uri: the option's value.
+        problem: what can't be done, as a clause that follows the option's value.
+        exc: the cause.
         cure: what the user can do.
     """
     reason = without_uri_secrets(uri, str(exc)).rstrip(".")
@@ -62,7 +62,7 @@ def state_dir_error(uri: str, problem: str, exc: Exception, cure: str) -> StateD
 
 
 class PrivateLocalFileSystem(fs.LocalFileSystem):  # type: ignore[misc]
-    """The local filesystem; directories and files that are made through it have the modes 0700 and 0600."""
+    """The local filesystem; directories and files that are created through it have the modes 0700 and 0600."""
 
     def create_dir(self, path: str, *, recursive: bool = True) -> None:
         """Create a directory; one that exists keeps its mode."""
@@ -78,8 +78,8 @@ class PrivateLocalFileSystem(fs.LocalFileSystem):  # type: ignore[misc]
             _restrict(path, DIRECTORY_MODE)
 
     def open_output_stream(self, path: str, *args: Any, **kwargs: Any) -> pa.NativeFile:
-        """Open a file for writing, empty."""
-        # PyArrow makes files with 0666 less the umask, but leaves the mode of one that exists as it is.
+        """Open a file for writing and empty it."""
+        # PyArrow creates files with 0666 less the umask, but keeps the mode of one that exists.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             _restrict(file, FILE_MODE)
@@ -89,7 +89,7 @@ class PrivateLocalFileSystem(fs.LocalFileSystem):  # type: ignore[misc]
 
 
 def write_atomically(filesystem: fs.FileSystem, path: str, parts: Iterable[Part]) -> None:
-    """Write a file that is there as a whole or not at all, in place of one that has its name.
+    """Write a file atomically, replacing one that has its name.
 
     The directory is created if it is missing. While the file is written, its name begins with a dot.
 
@@ -99,13 +99,13 @@ def write_atomically(filesystem: fs.FileSystem, path: str, parts: Iterable[Part]
         parts: its content, as consecutive pieces.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: the file cannot be written; what was written of it is removed.
     """
     _write(filesystem, path, parts, durable=False)
 
 
 def write_durably(filesystem: fs.FileSystem, path: str, parts: Iterable[Part]) -> None:
-    """Write a file that is there as a whole or not at all, and survives a power cut once this returns.
+    """Write a file atomically, so that it survives a power failure once this returns.
 
     On a local filesystem the content is synced before the file gets its name, and its directory after that; so are
     directories that are created for it. As a directory is synced as a whole, earlier removals in it are durable too.
@@ -116,7 +116,7 @@ def write_durably(filesystem: fs.FileSystem, path: str, parts: Iterable[Part]) -
         parts: its content, as consecutive pieces.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: the file cannot be written; what was written of it is removed.
     """
     _write(filesystem, path, parts, durable=True)
 
@@ -127,6 +127,7 @@ def _write(filesystem: fs.FileSystem, path: str, parts: Iterable[Part], durable:
     unfinished = f"{directory}/.{name}"
     missing = list(_missing(directory)) if durable else []
     filesystem.create_dir(directory, recursive=True)
+    # A new directory survives a power failure only once its parent, which holds its name, is synced.
     for made in missing:
         _sync(os.path.dirname(made))
     try:
@@ -145,14 +146,14 @@ def _write(filesystem: fs.FileSystem, path: str, parts: Iterable[Part], durable:
 
 
 def _missing(directory: str) -> Iterable[str]:
-    """Yield a directory and those above it that are not there, the innermost first."""
+    """Yield a directory and its parents that don't exist, the innermost first."""
     while directory and not os.path.isdir(directory):
         yield directory
         directory = os.path.dirname(directory)
 
 
 def _sync(path: str) -> None:
-    """Have a file or directory written to the disk."""
+    """Sync a file or directory to disk."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -161,16 +162,16 @@ def _sync(path: str) -> None:
 
 
 def open_scratch(uri: str, owner: str) -> BinaryIO:
-    """Open a file without a name, which is gone when it is closed or the process ends.
+    """Open a temporary file without a name, which disappears when it is closed or the process ends.
 
-    It is in the source's directory in ``state.dir``, or among the system's temporary files if that is no local one.
+    It is in the source's directory in ``state.dir`` if that is local, else among the system's temporary files.
 
     Args:
         uri: the option ``state.dir``.
         owner: the name of the source's directory below it.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file cannot be created.
         StateDirError: PyArrow cannot open the URI.
     """
     filesystem, root = open_filesystem(uri)
@@ -182,9 +183,9 @@ def open_scratch(uri: str, owner: str) -> BinaryIO:
 
 
 def make_private(filesystem: fs.FileSystem, directory: str) -> None:
-    """Take other users' permissions from a directory and all in it, as earlier versions left them.
+    """Remove other users' permissions, which earlier versions left, from a directory and everything in it.
 
-    What belongs to another user is left alone, and so is what symbolic links lead to.
+    Other users' files and the targets of symbolic links are left alone.
 
     Args:
         filesystem: where the directory is; only a local one has permissions.
@@ -201,7 +202,7 @@ def make_private(filesystem: fs.FileSystem, directory: str) -> None:
 
 
 def _restrict(path: str | int, mode: int) -> None:
-    """Set the mode of a file or directory if it is this user's; mounts without permissions refuse, which is fine."""
+    """Set the mode of a file or directory if it is this user's; ignore errors of mounts without permissions."""
     with contextlib.suppress(OSError):
         found = os.stat(path) if isinstance(path, int) else os.lstat(path)
         if not stat.S_ISLNK(found.st_mode) and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != mode:

@@ -34,7 +34,7 @@ class Gap:
 
 
 class AcceptedGaps:
-    """The gaps that a connector met since it was made; capture adds to them, the planner reads them."""
+    """The gaps that a connector has found; capture adds them, the planner reads them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,6 +47,6 @@ class AcceptedGaps:
                 self._gaps.append(gap)
 
     def all(self) -> tuple[Gap, ...]:
-        """Return the gaps in the order in which they were met."""
+        """Return the gaps in the order in which they were found."""
         with self._lock:
             return tuple(self._gaps)

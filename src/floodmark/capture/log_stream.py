@@ -1,4 +1,4 @@
-"""What capture asks of a connector: one connection that receives the log."""
+"""The protocol that a connector implements for capture: one connection that receives the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.capture.segment import SegmentData
 
 @dataclass
 class Cut:
-    """What was cut off a log stream: a segment's content and what it covers.
+    """A segment that was cut from a log stream: its content and what it covers.
 
     Attributes:
         after: position just before its first record.
@@ -19,7 +19,7 @@ class Cut:
         rows: how many records it holds.
         last_commit_s: when its last transaction was committed, seconds since the epoch.
         signals: rows inserted into the signal table, each with its position.
-        inflated: bytes that the records have more when they are decompressed.
+        inflated: how many bytes larger the records are when they are decompressed.
     """
 
     data: SegmentData
@@ -35,16 +35,16 @@ class LogStream(Protocol):
     """One connection that receives the log, in order."""
 
     def open(self, position: str) -> None:
-        """Start to receive what comes after a position."""
+        """Start to receive the log after a position."""
 
     def read(self, timeout: float) -> int:
-        """Take what has arrived, waiting up to ``timeout`` seconds if there is nothing; return its bytes."""
+        """Receive what has arrived, waiting up to ``timeout`` seconds for something; return how many bytes."""
 
     def tend(self) -> None:
         """Keep the connection alive while nothing is read."""
 
     def cut(self, force: bool) -> Cut | None:
-        """Close the received records at the last transaction end.
+        """Cut a segment from the received records at the last transaction end; return None if there is nothing to cut.
 
         Args:
             force: cut inside a transaction if there is no transaction end.
@@ -56,21 +56,21 @@ class LogStream(Protocol):
 
     @property
     def spooled_bytes(self) -> int:
-        """How many bytes of state transactions take that aren't decided yet."""
+        """How many bytes of state the undecided transactions take."""
 
     @property
     def received(self) -> str:
-        """Up to where the next cut reaches."""
+        """The position that the next cut reaches."""
 
     @property
     def idle_position(self) -> str | None:
-        """Up to where the log is known to hold nothing but what has been cut; None if records wait."""
+        """The position up to which the log holds nothing that hasn't been cut; None if records wait."""
 
     def confirm(self, position: str) -> None:
         """Let the source discard the log up to a position. Safe to call from another thread."""
 
     def ping(self) -> None:
-        """Ask the source for its current position. Safe to call from another thread."""
+        """Request the source's current position. Safe to call from another thread."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,4 +1,4 @@
-"""How often and when to try again after the source went away."""
+"""Retries after the connection to the source is lost."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class RetryPolicy:
     """How often and when to reconnect.
 
     Attributes:
-        max_retries: tries in a row without success; -1: without end.
-        initial_s: wait before the first try; it doubles each time.
+        max_retries: failed attempts in a row before giving up; -1: no limit.
+        initial_s: wait before the first attempt; it doubles each time.
         max_s: longest wait.
-        busy_retries: tries while somebody else reads the log.
+        busy_retries: attempts while another connection reads the log.
         busy_wait_s: wait between those.
     """
 
@@ -38,11 +38,11 @@ class RetryPolicy:
 
     @classmethod
     def from_options(cls, options: CommonOptions, busy_s: float = 0.0) -> Self:
-        """Return what the options ask for.
+        """Return the policy that the options define.
 
         Args:
             options: the source's options.
-            busy_s: how long to wait in all while somebody else reads the log.
+            busy_s: how long to wait in total while another connection reads the log.
         """
         fixed = options.retriable_restart_wait_ms
         return cls(
@@ -53,23 +53,23 @@ class RetryPolicy:
         )
 
     def delay_s(self, failures: int) -> float:
-        """Return the wait after so many failures in a row."""
+        """Return how long to wait after this number of failures in a row."""
         return min(self.initial_s * float(2 ** min(failures - 1, 20)), self.max_s)
 
     def gave_up(self, failures: int) -> bool:
-        """Tell whether that many failures in a row are too many."""
+        """Return whether this number of failures in a row exceeds the limit."""
         return 0 <= self.max_retries < failures
 
     def run(self, action: Callable[[], T], doing: str, is_final: Callable[[ConnectError], bool] = lambda _: False) -> T:
-        """Return what an action returns, repeating it while the source is away.
+        """Run an action and return its result, repeating it while the source can't be reached.
 
         Args:
-            action: may be repeated from its beginning.
-            doing: for the log and the error.
-            is_final: which errors trying again doesn't help; they are raised at once.
+            action: can be repeated from its beginning.
+            doing: what the action does, for the log and the error.
+            is_final: returns whether a retry can't help against an error; such errors are raised at once.
 
         Raises:
-            CaptureError: the source stayed away.
+            CaptureError: the source can't be reached, and the retries are used up.
         """
         failures = 0
         while True:

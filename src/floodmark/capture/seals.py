@@ -1,7 +1,7 @@
 """Checksums of the small files in ``state.dir``: their last line, over their name and their content.
 
-A file that is flipped, cut, emptied or lies under another file's name is noticed. Source: CRC-32 of ISO 3309, as zlib
-computes it; it finds every change of up to 32 bits in a row.
+They detect a file with changed bits, one that is cut off or empty, and one that lies under another file's name. Source:
+CRC-32 of ISO 3309, as zlib computes it; it detects every change of up to 32 bits in a row.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def sealed(name: str, text: bytes) -> bytes:
     """Return a file's content with its checksum.
 
     Args:
-        name: of the file; it must be read under the same one.
+        name: the file's name; it must be read under the same one.
         text: its content, whole lines.
     """
     return text + _line(name, text)
 
 
 def opened(name: str, content: bytes) -> bytes:
-    """Return what ``sealed`` was given.
+    """Return the content that was passed to ``sealed``, after verifying its checksum.
 
     Raises:
         DamagedFileError: the content is not what was written under this name.

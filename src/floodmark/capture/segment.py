@@ -51,7 +51,7 @@ class SegmentData:
     """A segment's content.
 
     Attributes:
-        header: what the connector needs to decode the records without anything else.
+        header: all that the connector needs to decode the records.
         payload: the raw records, shape (bytes,).
         starts: where each record starts in the payload, shape (records,).
     """
@@ -64,7 +64,7 @@ class SegmentData:
         """Return the file's content as consecutive pieces.
 
         Args:
-            name: under which the file will be read.
+            name: the name that the file will be read under.
         """
         header = json.dumps({**self.header, "payload_bytes": len(self.payload)}).encode()
         parts: list[bytes | memoryview] = [
@@ -84,7 +84,7 @@ class SegmentData:
 
         Args:
             data: the content.
-            name: the one that the file was written under.
+            name: the name that the file was written under.
 
         Raises:
             DamagedFileError: the content is not what was written under that name.

@@ -1,13 +1,14 @@
-"""The transaction spool: records of transactions whose outcome the log hasn't told yet.
+"""The transaction spool: keeps records of transactions whose outcome is not yet in the log.
 
-Some logs hold the rows of a transaction before it is known whether it commits: prepared ones may stay so for days, and
-survive restarts of the server. Their records are kept here until they are decided, and don't count as delivered: the
-log is needed from where the oldest of them begins. A source that keeps its log for whoever reads it needs no more;
-others discard it by age, so what is undecided is also kept in files that survive the query's restarts. The resume
-state names one index of them. If that is gone, the log is read again from the oldest transaction's beginning.
+Some logs hold the rows of a transaction before it is known whether it commits: a transaction can stay prepared for
+days, and survives restarts of the server. Its records are kept here until it is decided, and don't count as delivered:
+the log is needed from where the oldest undecided transaction begins. That is enough for a source that keeps its log
+until it has been read. Others discard it by age, so undecided transactions are also kept in files that survive the
+query's restarts. The resume state names one index of these files. If it is gone, the log is read again from the
+beginning of the oldest transaction.
 
-Records of transactions that are decided before the next segment is cut are in no file. All those that aren't share
-one file for each cut. In memory there is about 1 KB for each transaction.
+Transactions that are decided before the next segment is cut are not written to files, unless they exceed the memory
+limit. The others share one file for each cut. In memory, each transaction takes about 1 KB.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from floodmark.capture.spool_files import IndexEntry, SpoolFiles, StoredPiece
 
 MEMORY_BYTES = 8 << 20
 INDEX_SHARE = 20
-"""An index is written at most this many times its own duration after the last one."""
+"""If writing an index took long, the next is written no earlier than this many times that duration later."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Piece:
     Attributes:
         payload: the raw records, shape (bytes,).
         starts: where each record starts in the payload, shape (records,).
-        form: what the connector needs to know of the records' form.
-        inflated: bytes that the records have more when they are decompressed.
+        form: the form of the records, as a number that the connector defines.
+        inflated: how many bytes larger the records are when they are decompressed.
     """
 
     payload: NDArray[np.uint8]
@@ -45,14 +46,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Undecided:
-    """What the resume state says of the transactions that were undecided at a position.
+    """What the resume state holds about the transactions that were undecided at a position.
 
     Attributes:
         begin: position at which the oldest of them begins; all are known again once the log has been read from there.
-        token: what the connector needs to find that place, if its position doesn't say all of it.
-        at: position at which ``index`` tells all of them; the log after it tells the rest. Empty: there is none.
-        index: name of the file; empty: none was undecided at that position.
-        oldest: what users call the oldest one.
+        token: what the connector needs to find ``begin`` in the log, if the position alone is not enough.
+        at: position at which ``index`` is complete; the log after it has the rest. Empty: there is no index.
+        index: name of the file; empty: none was undecided at ``at``.
+        oldest: label of the oldest one, for users.
     """
 
     begin: str
@@ -67,13 +68,13 @@ class Spooled:
     """A transaction in the spool.
 
     Attributes:
-        key: its identity, as long as it is undecided.
+        key: identifies it as long as it is undecided.
         begin: position at which it begins.
-        token: what else is needed to find that place.
-        label: what users call it.
-        pieces: its records; those that are still in memory, and those in files.
+        token: what else is needed to find that position in the log.
+        label: its name for users.
+        pieces: its records, each still in memory or in a file.
         size: bytes of its records when they are decompressed.
-        complete: whether all of them have been received.
+        complete: whether all its records have been received.
     """
 
     key: bytes
@@ -90,7 +91,7 @@ class _State:
     """Which files are needed to start from a position.
 
     Attributes:
-        position: from here on, until the next state's.
+        position: the files are needed from here on, until the next state's.
         files: names.
     """
 
@@ -102,11 +103,11 @@ class TransactionSpool:
     """Keeps undecided transactions.
 
     Args:
-        files: where what is undecided survives restarts; None: it doesn't, and is kept in memory.
-        memory_bytes: how much of transactions stays in memory between two cuts.
+        files: keep undecided transactions across restarts; None: they are only in memory.
+        memory_bytes: above this, records are written to files even before a cut.
 
     Attributes:
-        position: where what it holds is undecided.
+        position: where the transactions that it holds are undecided.
     """
 
     def __init__(self, files: SpoolFiles | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -143,9 +144,9 @@ class TransactionSpool:
             self._write_out(list(self._transactions.values()))
 
     def complete(self, key: bytes, name: bytes, label: str) -> None:
-        """Say that all records of a transaction have come; from now on it is known by its name.
+        """Mark a transaction as completely received; from now on ``name`` is its key.
 
-        One that is undecided under that name is replaced: sources use a name again only when it is free.
+        An undecided transaction with that key is replaced: sources use a name again only when it is free.
         """
         found = self._transactions.pop(key)
         self.drop(name)
@@ -154,7 +155,7 @@ class TransactionSpool:
         self._changed = True
 
     def drop(self, key: bytes) -> bool:
-        """Forget a transaction, which is decided; return whether it was known."""
+        """Remove a decided transaction; return whether it was known."""
         found = self._transactions.pop(key, None)
         if found is None:
             return False
@@ -178,15 +179,15 @@ class TransactionSpool:
                 yield Piece(payload, starts, piece.form, piece.inflated)
 
     def abandon(self) -> None:
-        """Forget transactions that were not received to their end."""
+        """Remove transactions that were not completely received."""
         for key in [key for key, one in self._transactions.items() if not one.complete]:
             self.drop(key)
 
     def save(self, position: str) -> Undecided | None:
-        """Keep what is undecided at a position, which all that was appended and dropped lies before.
+        """Save what is undecided at a position that lies after everything that was appended and dropped.
 
         Returns:
-            What the resume state says of it; None if nothing is undecided.
+            What the resume state must hold; None if nothing is undecided.
 
         Raises:
             StateDirError: the files cannot be written.
@@ -208,7 +209,7 @@ class TransactionSpool:
         return Undecided(oldest.begin, oldest.token, at, self._index, oldest.label)
 
     def restore(self, index: str, position: str) -> bool:
-        """Be as an index says, and remove what it doesn't need; return whether the files were there and right."""
+        """Restore the transactions of an index, and remove other files; return whether the files were intact."""
         self._forget_all()
         entries = None
         if self._files is not None:
@@ -227,17 +228,18 @@ class TransactionSpool:
         return True
 
     def clear(self, position: str) -> None:
-        """Hold nothing at a position, and remove all files."""
+        """Remove all transactions and files, and continue at a position."""
         self._forget_all()
         self.position = position
         self._note(position, "", ())
         self._remove_unneeded()
 
     def forget(self, position: str) -> None:
-        """Let files go that are of no use to start from a position or after it. Safe to call from another thread."""
+        """Let ``save`` remove files that only earlier positions need. Safe to call from another thread."""
         self._forgotten = position
 
     def _remove_forgotten(self) -> None:
+        # The last state at or before the position is still needed to start from there.
         kept = max((number for number, one in enumerate(self._states) if one.position <= self._forgotten), default=0)
         del self._states[:kept]
         if kept or self._unneeded:
@@ -258,6 +260,7 @@ class TransactionSpool:
         assert self._files is not None
         begun = time.monotonic()
         undecided = [one for one in self._transactions.values() if one.complete]
+        # The records must be durable before an index refers to them.
         self._write_out(undecided)
         entries = []
         for one in undecided:

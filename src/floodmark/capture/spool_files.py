@@ -1,4 +1,4 @@
-"""The files of the transaction spool: ``<state.dir>/<owner>/spool``.
+"""Reads and writes the files of the transaction spool in ``<state.dir>/<owner>/spool``.
 
 A file of records (``.records``) holds pieces of transactions: the raw records, then where each starts (little-endian
 uint32). An index (``.index``) is JSON with a checksum: all undecided transactions at one position, each with its
@@ -30,7 +30,7 @@ log = get_logger(__name__)
 _RECORDS, _INDEX = ".records", ".index"
 
 Content = tuple[NDArray[np.uint8], NDArray[np.uint32], int, int]
-"""Payload, starts and form of a piece, and how many bytes it has more when it is decompressed."""
+"""Payload, starts and form of a piece, and how many bytes larger it is when it is decompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class StoredPiece:
 
     Attributes:
         file: name of the file.
-        offset: in that.
+        offset: where the piece begins in the file.
         size: bytes of its records.
         records: how many there are.
-        checksum: CRC32 of both.
-        form: as of the piece.
-        inflated: as of the piece.
+        checksum: CRC32 of the records and their starts.
+        form: ``spool.Piece.form``.
+        inflated: ``spool.Piece.inflated``.
     """
 
     file: str
@@ -72,10 +72,10 @@ class SpoolFiles:
 
     Args:
         uri: the option ``state.dir``.
-        owner: what makes the source unique below it.
+        owner: name of the source's directory below it.
 
     Attributes:
-        held_bytes: of all files.
+        held_bytes: size of all files.
     """
 
     def __init__(self, uri: str, owner: str) -> None:
@@ -109,7 +109,7 @@ class SpoolFiles:
         """Return the records of a piece, and where each starts.
 
         Raises:
-            StateDirError: they are gone or damaged.
+            StateDirError: the file is missing or damaged.
         """
         length = piece.size + 4 * piece.records
         try:
@@ -149,7 +149,7 @@ class SpoolFiles:
         return name
 
     def read_index(self, name: str) -> list[IndexEntry] | None:
-        """Return what an index tells; None if it or a file that it names is gone or damaged."""
+        """Return the entries of an index; None if it, or a file that it names, is missing or damaged."""
         try:
             with self._fs.open_input_file(f"{self._path}/{name}") as file:
                 data = bytes(file.read())
@@ -163,7 +163,7 @@ class SpoolFiles:
         return entries
 
     def keep_only(self, names: set[str]) -> None:
-        """Remove all other files; what can't be removed now is the next time."""
+        """Remove all other files; what can't be removed now is tried again the next time."""
         known = self._known()
         for name in [name for name in known if name not in names]:
             try:

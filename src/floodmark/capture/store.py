@@ -1,4 +1,4 @@
-"""The state directory: writing, reading and removing segment files."""
+"""Writes, reads and removes segment files in the state directory."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from floodmark.capture.segment import Segment, SegmentData
 from floodmark.errors import DamagedFileError, LogGoneError, StateDirError
 
 SIGNALS = "signals"
-"""The directory beside those of the runs that signals wait in."""
+"""Subdirectory of waiting signals, beside those of the runs."""
 REPORTS = "reports"
-"""The one that the tasks of micro-batches report in."""
+"""Subdirectory of the reports that the tasks of micro-batches write."""
 DEAD_LETTERS = "dead-letters"
-"""The one that keeps records which could not be decoded."""
+"""Subdirectory of records that could not be decoded."""
 SCHEMA_HISTORY = "schema-history"
-"""The one that keeps what is known of the tables at earlier places of the log."""
+"""Subdirectory of the schema history."""
 SPOOL = "spool"
-"""The one that keeps transactions whose outcome is not known yet."""
+"""Subdirectory of transactions whose outcome is not known yet."""
 
 
 class SegmentStore:
     """The segments of one run of a query.
 
-    Each run has a directory of its own, ``<state.dir>/<owner>/<run>``: what an earlier run left is
-    never read again (the source re-sends it), only removed.
+    Each run has a directory of its own, ``<state.dir>/<owner>/<run>``: the files of
+    earlier runs are never read again (the source sends the log again), only removed.
 
     Args:
         uri: the option ``state.dir``.
-        owner: what makes the source unique below it.
+        owner: name of the source's directory below it.
         run: this run's name.
     """
 
@@ -43,10 +43,10 @@ class SegmentStore:
         self._run = run
 
     def create(self) -> None:
-        """Create the run's directory, prove that it can be written, and keep other users out of the source's one.
+        """Create the run's directory, check that it can be written, and make the source's directory private.
 
         Raises:
-            StateDirError: it cannot.
+            StateDirError: the directory cannot be created or written.
         """
         try:
             self._fs.create_dir(self._path, recursive=True)
@@ -72,7 +72,7 @@ class SegmentStore:
     def write(self, name: str, data: SegmentData) -> None:
         """Write a segment.
 
-        It is neither synced nor renamed into place: whoever reads it is told its name when it is whole, and after a
+        The file is neither synced nor renamed into place: readers get its name only when it is complete, and after a
         crash the log is read again.
 
         Raises:
@@ -90,7 +90,7 @@ class SegmentStore:
         """Read a segment.
 
         Raises:
-            LogGoneError: the file isn't there.
+            LogGoneError: the file is missing.
             DamagedFileError: it is not what was written.
             StateDirError: it cannot be read.
         """
@@ -117,20 +117,20 @@ class SegmentStore:
             ) from None
 
     def _full_name(self, name: str) -> str:
-        """Return what a file's checksum calls it, so that a file of another run or source is not taken for it."""
+        """Return the name that a file's checksum covers: it tells apart files of other runs and sources."""
         return f"{self._owner}/{self._run}/{name}"
 
     def exists(self, segment: Segment) -> bool:
-        """Return whether a segment's file is there."""
+        """Return whether a segment's file exists."""
         info = self._fs.get_file_info(f"{self._path}/{segment.name}")
         return bool(info.type == fs.FileType.File)
 
     def remove(self, segment: Segment) -> None:
-        """Remove a segment's file; one that is gone already is fine."""
+        """Remove a segment's file if it exists."""
         self.remove_file(segment.name)
 
     def remove_file(self, name: str) -> None:
-        """Remove a file of this run; one that is gone already is fine."""
+        """Remove a file of this run if it exists."""
         self._try_remove(self._fs.get_file_info(f"{self._path}/{name}"))
 
     def _try_remove(self, info: Any) -> None:
@@ -140,7 +140,7 @@ class SegmentStore:
             elif info.type == fs.FileType.File:
                 self._fs.delete_file(info.path)
         except OSError:
-            return  # removed by somebody else, or removed by the next run
+            return  # another process removes it, or the next run does
 
     def _unwritable(self, exc: OSError) -> StateDirError:
         return state_dir_error(

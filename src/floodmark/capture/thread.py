@@ -1,4 +1,4 @@
-"""The capture thread: one connection, one ordered log, appended to segments."""
+"""The capture thread: reads the ordered log over one connection, and appends it to segments."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PAUSE_WAIT_S = 0.05
 
 
 class Capture:
-    """Runs the capture thread and hands out what it has captured.
+    """Runs the capture thread and lists the segments that it has written.
 
     Args:
         open_stream: returns a new, unopened log stream.
         store: where segments go.
-        state_max_bytes: how many bytes of segments may wait.
+        state_max_bytes: most bytes of segments that may wait to be processed.
         retry: the reconnect policy.
     """
 
@@ -60,7 +60,7 @@ class Capture:
         """Start the thread.
 
         Args:
-            position: everything up to it is done.
+            position: capture starts after it.
         """
         self._upto = position
         self._thread = threading.Thread(target=self._run, name="floodmark-capture", daemon=True)
@@ -72,14 +72,14 @@ class Capture:
         return self._thread is not None
 
     def wait(self, after: str, timeout: float, urgent: bool = False, upto: str | None = None) -> None:
-        """Ask for what has been received to be cut, and wait until something is there.
+        """Request a cut of what has been received, and wait until there is something after a position.
 
         Args:
-            after: what is wanted lies after this position.
+            after: the position after which log is wanted.
             timeout: seconds to wait at most.
             urgent: whether to cut at once, even if more is arriving; otherwise only when a segment is full
                 or nothing more comes.
-            upto: cut at once what reaches this position, too, and return also when the log is known to hold
+            upto: also cut at once when this position has been received, and also return when the log is known to hold
                 nothing up to it.
 
         Raises:
@@ -116,7 +116,7 @@ class Capture:
             return [segment for segment in self._segments if segment.upto > after]
 
     def ping(self) -> None:
-        """Ask the source for its current position."""
+        """Request the source's current position."""
         stream = self._stream
         if stream is not None:
             try:
@@ -125,7 +125,7 @@ class Capture:
                 return  # the thread sees the same error and reconnects
 
     def confirm(self, position: str) -> None:
-        """Release what is done: tell the source, and remove the segments."""
+        """Confirm a position to the source, and remove the segments up to it."""
         with self._changed:
             self._confirmed = max(self._confirmed or position, position)
             done = [segment for segment in self._segments if segment.upto <= position]
@@ -172,7 +172,7 @@ class Capture:
             except LoginError as exc:
                 self._fail(exc)
             except UnreadableLogError as exc:
-                # The log may have been replaced while it was read, which is found when it is opened again.
+                # The log may have been replaced while it was read; opening it again detects that.
                 if self._upto == unreadable_at:
                     self._fail(exc)
                 else:
@@ -187,8 +187,8 @@ class Capture:
                 self._close_stream()
 
     def _step(self, stream: LogStream) -> bool:
-        """Read once and cut if it is time to; return whether anything came."""
-        # What isn't decided makes room only when more is read, so it never keeps capture waiting by itself.
+        """Read once and cut a segment if it is time to; return whether anything was received."""
+        # Undecided transactions free their space only when more log is read, so they alone must not pause capture.
         if self._bytes and self._bytes + stream.spooled_bytes > self._max_bytes:
             self._pause(stream)
             return False
@@ -205,7 +205,7 @@ class Capture:
         return got > 0
 
     def _is_urgent(self, stream: LogStream) -> bool:
-        """Tell whether the planner has nothing to deliver and wants whatever there is, or what it wants is there."""
+        """Return whether the planner has nothing to deliver, or the position that it waits for has been received."""
         if self._wanted_upto is not None and stream.received >= self._wanted_upto:
             return True
         return self._urgent_after is not None and self._upto <= self._urgent_after
@@ -217,6 +217,7 @@ class Capture:
         name = f"{self._count:08d}.seg"
         size = len(cut.data.payload) + cut.inflated
         segment = Segment(name, cut.after, cut.upto, cut.rows, size, cut.last_commit_s, tuple(cut.signals))
+        # The file must be complete before the segment is listed: readers open it by its name.
         self._store.write(name, cut.data)
         with self._changed:
             self._segments.append(segment)

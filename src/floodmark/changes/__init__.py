@@ -1,1 +1,1 @@
-"""From changed rows of any database to change events and typed rows."""
+"""Makes change events and typed rows of the changed rows of any database."""

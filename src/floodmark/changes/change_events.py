@@ -1,4 +1,4 @@
-"""From changes of rows to the events of Debezium: creates, updates, deletes, tombstones, and changed keys."""
+"""Makes Debezium's events of row changes: creates, updates, deletes, tombstones, and changed keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 DELETED, TOMBSTONE, CREATED = 0, 1, 2
 
 SUBS = 256
-"""More than one change makes events of."""
+"""The number of sub-orders that an event's order has room for; higher ones become the last."""
 
 
 class ChangeEvents:
@@ -30,8 +30,8 @@ class ChangeEvents:
 
     Args:
         options: the source's options.
-        by_part: whether the parts of a change of a key are left out like other deletes and creates, and not
-            like updates: as in Debezium, that depends on the connector.
+        by_part: whether ``skipped.operations`` leaves out the two parts of a key change like other deletes and
+            creates, and not like updates; as in Debezium, that depends on the connector.
     """
 
     def __init__(self, options: CommonOptions, by_part: bool = True) -> None:
@@ -43,7 +43,7 @@ class ChangeEvents:
         yield self.event(rows, "c", None, rows.version.encode(new))
 
     def new_rows(self, rows: Rows[C], new: Sequence[RawColumn]) -> Iterator[EventGroup]:
-        """Return the events of updates of which nothing is known but the new row."""
+        """Return the events of updates of which only the new row is known."""
         if not self._options.skips("u"):
             yield self.event(rows, "u", None, rows.version.encode(new))
 
@@ -91,10 +91,10 @@ class ChangeEvents:
     def update_counts(
         self, version: TableVersion, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool
     ) -> NDArray[np.int64]:
-        """Return how many events updates make, tombstones aside, shape (rows,).
+        """Return how many events each update makes, not counting tombstones, shape (rows,).
 
         Args:
-            version: of their table.
+            version: the version of their table.
             old: the old rows.
             new: the new rows.
             complete: whether all columns of the old rows are known.
@@ -144,12 +144,13 @@ class ChangeEvents:
             operation: c, u, d or t.
             before: the encoded old rows.
             after: the encoded new rows.
-            sub: the events' place among those of their change.
+            sub: the events' position among those of their change.
         """
-        # The rows are in the log's order.
+        # The rows are in the log's order, so the last one has the highest position.
         rows.version.admit(rows.changes.place(len(rows) - 1))
         block = None
         if rows.blocks is not None:
+            # The create of a changed key comes after its delete, unless that is left out.
             later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))
             block = rows.blocks.pieces(rows.changes.order, sub if operation == "t" else 0, later)
         columns = rows.version.columns(operation, len(rows), before, after, rows.source, block)

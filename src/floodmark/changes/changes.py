@@ -1,4 +1,4 @@
-"""Changes of rows, as a log decoder finds them in a segment, and what their events are made of."""
+"""Row changes as a log decoder finds them in a segment, and what is needed to make their events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSERT, UPDATE, DELETE, TRUNCATE = (ord(letter) for letter in "IUDT")
 OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
 
 Pieces = list[Text]
-"""Pieces of a text, each the same for all rows or one a row."""
+"""Pieces of a text, each either the same for all rows or an array with one text a row."""
 
 
 class Changes(Protocol):
@@ -26,7 +26,7 @@ class Changes(Protocol):
 
     Attributes:
         order: ascending numbers of the changes, shape (changes,).
-        kind: ``INSERT`` …, or what only the connector knows, shape (changes,).
+        kind: ``INSERT`` …, or a kind that only the connector knows, shape (changes,).
         relation: index into ``relations``, shape (changes,).
         relations: the versions of tables.
     """
@@ -55,10 +55,10 @@ class Changes(Protocol):
         """Return the bytes of one change."""
 
     def columns(self, sub: int, names: TableNames) -> Mapping[str, Text]:
-        """Return the columns of the changes' events that tell their place in the log, and their table.
+        """Return the columns of the changes' events that hold their position in the log, and their table.
 
         Args:
-            sub: their place among the events of one change.
+            sub: their position among the events of one change.
             names: of their tables.
         """
 
@@ -81,7 +81,7 @@ C = TypeVar("C", bound=Changes)
 
 @dataclass
 class Rows(Generic[C]):
-    """Changes of tables that look alike and of one kind, with what their events are made of.
+    """Changes of one kind, of tables with the same layout, and what is needed to make their events.
 
     Attributes:
         source: pieces of the source block's text.

@@ -1,6 +1,6 @@
-"""Which columns of a structure events hold, what they are called, and what becomes of their values.
+"""Plans which columns of a structure events hold, their names, and the transforms of their values.
 
-It is found once a structure version and is the same for the log and for snapshots.
+The plan is made once for each structure version, and is the same for the log and for snapshots.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Field(NamedTuple):
 
     Attributes:
         column: the index of the structure's column.
-        name: in events.
+        name: its name in events.
         optional: whether it may be null.
-        transform: what becomes of its values; None: nothing.
+        transform: changes its values; None: they stay as they are.
     """
 
     column: int
@@ -40,7 +40,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What events of one structure version are made of.
+    """The fields of the events of one structure version.
 
     Attributes:
         row: the fields of a row.
@@ -93,7 +93,7 @@ def event_key(
 def read_columns(
     schema: str, table: str, columns: Sequence[str], key: Sequence[str], options: CommonOptions
 ) -> Collection[str]:
-    """Return those of a table's columns that a snapshot must read: what events hold, and all keys."""
+    """Return the columns of a table that a snapshot must read: those that events hold, and all keys."""
     if options.has_all_columns:
         return columns
     needed = {*key, *event_key(schema, table, columns, key, options)}
@@ -101,12 +101,12 @@ def read_columns(
 
 
 def codec_of(structure: Structure, column: int, options: CommonOptions) -> Codec:
-    """Return the codec of a column, a converter's if one takes it."""
+    """Return the codec of a column: a converter's if one handles it, else the type's."""
     return _converted(structure, column, options) or structure.codec(column, options)
 
 
 def _converted(structure: Structure, column: int, options: CommonOptions) -> Codec | None:
-    """Return the codec of the converter that takes a column."""
+    """Return the codec of the converter that handles a column; None if none does."""
     if not options.converters:
         return None
     kind, one = structure.source_type(column), structure.columns[column]
@@ -117,14 +117,14 @@ def _converted(structure: Structure, column: int, options: CommonOptions) -> Cod
 
 
 def shown_codec(structure: Structure, column: int, options: CommonOptions) -> Codec:
-    """Return the codec of a column's values as rows show them."""
+    """Return the codec of a column's values as rows show them, with its transform."""
     codec = codec_of(structure, column, options)
     transform = _transform(structure, column, options) if _transforms(options) else None
     return codec if transform is None else transform.shown(codec)
 
 
 def plan_look(structure: Structure, options: CommonOptions) -> object:
-    """Return what structure versions that look alike must have in common beside their columns."""
+    """Return what structure versions of a layout group must have in common besides their columns."""
     try:
         # Only a converter knows what it makes of a column.
         return structure.number if options.converters else plan_columns(structure, options)
@@ -133,7 +133,7 @@ def plan_look(structure: Structure, options: CommonOptions) -> object:
 
 
 def shows_as_stored(structure: Structure, column: int, options: CommonOptions) -> bool:
-    """Tell whether rows show a column's values as the table has them."""
+    """Return whether rows show a column's values as the table has them."""
     if options.converters:
         return False
     return not _transforms(options) or _transform(structure, column, options) is None
@@ -143,8 +143,8 @@ def hidden_columns(structure: Structure, names: Collection[str], options: Common
     """Return the columns of a table whose values its events leave out, mask, cut or convert.
 
     Args:
-        structure: the columns that are known as such; all others are hidden if the options hide any.
-        names: of all columns.
+        structure: the known columns; all others are hidden if the options hide any.
+        names: the names of all columns.
         options: the source's options.
     """
     if options.has_all_columns and not _transforms(options) and not options.converters:
@@ -163,7 +163,7 @@ def hidden_columns(structure: Structure, names: Collection[str], options: Common
 
 def _key_field(structure: Structure, index: int, options: CommonOptions, shown: bool) -> Field:
     column = structure.columns[index]
-    # As in Debezium: nothing is known of a column that the filters leave out.
+    # As in Debezium, a column that the filters leave out counts as optional.
     optional = not shown or (column.optional and column.name not in structure.key)
     return Field(index, adjusted_field_name(column.name, options.field_name_adjustment_mode), optional)
 
@@ -186,7 +186,7 @@ def _full_name(structure: Structure, column: str) -> str:
 
 
 def _transform(structure: Structure, column: int, options: CommonOptions) -> Transform | None:
-    """Return what becomes of a column's values: the strictest of what matches it."""
+    """Return the transform of a column's values: the strictest one that matches; None if none does."""
     own = structure.columns[column].name
     name = _full_name(structure, own)
     kind = structure.source_type(column)

@@ -1,4 +1,4 @@
-"""How many events each change makes, and each event's place in its transaction (``provide.transaction.metadata``)."""
+"""Counts each change's events, and orders them in their transaction (``provide.transaction.metadata``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EventOrders:
-    """The places of a segment's events in their transactions.
+    """The positions of a segment's events in their transactions.
 
     An entry is a change, or one table of a change that concerns several.
 
@@ -45,7 +45,7 @@ class EventOrders:
     def of(
         cls, transaction: Numbers, table: Numbers, count: Numbers, tables: Sequence[str], before: Mapping[str, int]
     ) -> EventOrders:
-        """Return the places of events.
+        """Compute the positions of a segment's events.
 
         Args:
             transaction: each entry's transaction; 0 is the one that may have begun before the segment.
@@ -56,6 +56,7 @@ class EventOrders:
         """
         carried = np.zeros(len(tables), np.int64)
         carried[: len(before)] = list(before.values())
+        # One number for each pair of transaction and table.
         in_table = _before(transaction * len(tables) + table, count)
         total = _before(transaction, count)
         if before:
@@ -65,7 +66,7 @@ class EventOrders:
         return cls(total, in_table, transaction, count, table, tables, before)
 
     def per_table(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return transaction, table and events of each pair that has any, by transaction and first event."""
+        """Return transaction, table and number of events of each pair with events, by transaction and first event."""
         carried = [self.tables.index(name) for name in self.before]
         transaction = np.concatenate([np.zeros(len(carried), np.int64), self.transaction])
         table = np.concatenate([np.array(carried, np.int64), self.table])
@@ -80,7 +81,7 @@ class EventOrders:
         return pairs // len(self.tables), pairs % len(self.tables), events
 
     def totals(self, transactions: int) -> tuple[Numbers, pa.StringArray]:
-        """Return the number of events of each transaction, and the JSON of the numbers by table.
+        """Return the number of events of each transaction, and its numbers by table as JSON objects joined by commas.
 
         Args:
             transactions: how many there are.
@@ -97,6 +98,7 @@ class EventOrders:
             .add("}")
             .join(len(order))
         )
+        # ``order`` keeps the tables of a transaction together, so their numbers are the lengths of the lists.
         ends = np.concatenate([[0], np.cumsum(np.bincount(transaction, minlength=transactions))]).astype(np.int32)
         lists = pa.ListArray.from_arrays(pa.array(ends), one)
         return np.bincount(transaction, events, transactions).astype(np.int64), pc.binary_join(lists, ",")
@@ -113,7 +115,8 @@ def _before(group: Numbers, count: Numbers) -> Numbers:
     running = np.cumsum(count[order]) - count[order]
     sorted_group = group[order]
     begins = np.concatenate([[True], sorted_group[1:] != sorted_group[:-1]])[: len(group)]
-    # What the group's first entry has before it, all of its entries have.
+    # Subtract what comes before the group's first entry. ``running`` never decreases, so its maximum carries that
+    # number on to the group's other entries.
     base = np.maximum.accumulate(np.where(begins, running, 0)) if len(group) else running
     result = np.empty(len(group), np.int64)
     result[order] = running - base

@@ -1,4 +1,4 @@
-"""Tables and records that can't be decoded, kept apart from those that can."""
+"""Isolates tables and records that can't be decoded from those that can."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from floodmark.events.columns import EventGroup
 
 
 class Isolation:
-    """The tables of a segment that are left out, and those that turn out to be undecodable.
+    """Keeps track of a segment's excluded tables, including those that turn out to be undecodable.
 
     Args:
-        relations: of the segment.
-        aside: tables to leave out, as the log numbers them.
+        relations: the segment's relations.
+        aside: numbers of the tables to exclude.
         only: the tables that are wanted; None: all.
-        failed: gets the tables that can't be decoded; None: raise.
-        dead: gets the records that can't be decoded; None: their tables fail.
+        failed: receives the tables that can't be decoded; None: raise.
+        dead: receives the records that can't be decoded; None: their tables fail.
 
     Attributes:
-        numbers: the tables that are left out.
-        aside: which relations they are, shape (relations,).
+        numbers: the excluded tables.
+        aside: whether a relation is of one of them, shape (relations,).
     """
 
     def __init__(
@@ -48,21 +48,21 @@ class Isolation:
         self.aside = np.array([relation.number in self.numbers for relation in relations], np.bool_)
 
     def wants(self, number: int) -> bool:
-        """Tell whether the changes of a table are delivered, also of one that isn't among the relations."""
+        """Return whether the changes of a table are delivered; it may be none of the relations."""
         return number not in self.numbers and (self._only is None or number in self._only)
 
     def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
-        """Return how rows of a shape are made into events; None if that is not known."""
+        """Return the table version of a layout group; None if it can't be made, so that the group's tables fail."""
         try:
             return make(shapes.first[number])
         except Exception as exc:
-            # Whatever it is, it must not stop the other tables.
+            # Whatever the error is, it must not stop the other tables.
             for index in np.flatnonzero(shapes.shape == number).tolist():
                 self._set_aside(index, exc)
             return None
 
     def run(self, make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C]) -> list[EventGroup]:
-        """Return the events of rows; if they can't be made, those of the tables that are not to blame."""
+        """Return the events of rows, without those of tables or records that can't be decoded."""
         if self.numbers:
             rows = rows.select(np.flatnonzero(~self.aside[rows.changes.relation]))
             if not len(rows):
@@ -70,7 +70,7 @@ class Isolation:
         try:
             return list(make(rows))
         except SchemaChangeError:
-            # Nothing is wrong with the table: the query doesn't show it as it is now.
+            # The table can be decoded, but the query's columns are not the table's any more.
             raise
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
@@ -80,6 +80,7 @@ class Isolation:
             if len(rows) == 1 and self._dead is not None:
                 self._dead.append(self._letter(rows.changes, exc))
                 return []
+        # Find what fails: first the table, then the record, by halves.
         if len(tables) == 1:
             parts = [rows.select(half) for half in np.array_split(np.arange(len(rows)), 2)]
         else:
@@ -87,7 +88,7 @@ class Isolation:
         return [group for part in parts for group in self.run(make, part)]
 
     def fail(self, relation: NDArray[np.int64], error: Exception) -> None:
-        """Leave out tables of which nothing can be decoded.
+        """Exclude tables of which nothing can be decoded.
 
         Args:
             relation: indices of their relations.
@@ -97,7 +98,7 @@ class Isolation:
             self._set_aside(index, error)
 
     def fail_table(self, relation: Structure, error: Exception) -> None:
-        """Leave out a table from here on, which may be none of the relations."""
+        """Exclude a table from here on; it may be none of the relations."""
         if self._failed is None:
             raise error
         number = relation.number
@@ -121,13 +122,14 @@ class Isolation:
 
 
 def _located(make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C], error: Exception) -> DecodeError:
-    """Return the error of the first change that can't be decoded, with its place.
+    """Return the error of the first change that can't be decoded, with its position.
 
     Args:
         make: fails for the rows.
         rows: changes of one table.
         error: why.
     """
+    # The first ``good`` changes can be decoded, the first ``bad`` can't.
     good, bad = 0, len(rows)
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -1,8 +1,7 @@
-"""Tables that look alike, so that their changes can be decoded together.
+"""Groups tables with the same layout, so that their changes can be decoded together.
 
-The cost of a vectorised pass doesn't fall below some hundred microseconds, however few rows it has. With
-many tables, as tenants or partitions make them, the changes of all tables with the same columns go into
-one pass; only their names differ from row to row.
+A vectorised pass costs some hundred microseconds, however few rows it has. With many tables, as for tenants or
+partitions, the changes of all tables with the same columns go into one pass; only their names differ from row to row.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class TableNames:
         return cls(table_topic(options, schema, table), schema, table, structure.source_pieces)
 
     def take(self, at: pa.Array) -> TableNames:
-        """Return those of some of the rows."""
+        """Return the names of some of the rows."""
         topic, schema, table, *source = (
             text if isinstance(text, str) else text.take(at)
             for text in (self.topic, self.schema, self.table, *self.source)
@@ -51,16 +50,16 @@ class TableNames:
         return TableNames(topic, schema, table, tuple(source))
 
     def columns(self) -> dict[str, Text]:
-        """Return the output columns."""
+        """Return the output columns that hold the names."""
         return {"topic": self.topic, "schema": self.schema, "table": self.table}
 
 
 class Shapes:
-    """The relation versions of a segment, sorted by what they look like.
+    """The layout groups of a segment's relation versions.
 
     Attributes:
-        shape: the shape of each relation version, -1 if the table isn't captured, shape (relations,).
-        first: the first relation version of each shape.
+        shape: the group of each relation version, -1 if its changes aren't captured, shape (relations,).
+        first: the first relation version of each group.
     """
 
     def __init__(self, relations: Sequence[Structure], options: CommonOptions) -> None:
@@ -73,7 +72,7 @@ class Shapes:
             alike = relation.look()
             if alike is None or not options.captures(relation.schema, relation.table):
                 continue
-            # A schema holds the topic's name, and a table's own column its own rows.
+            # Then tables can't share a group: schemas hold topics' names, and ``tables`` has a column for each table.
             apart = options.schemas_enable or options.format == "tables"
             own = (relation.schema, relation.table) if apart else ()
             plan = plan_look(relation, options) if shaping else None

@@ -1,4 +1,4 @@
-"""Tables that were altered while a query delivers their typed rows: what differs, and what is done then."""
+"""Finds and handles changes of tables while a query delivers their typed rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 
 
 def differences(columns: Mapping[str, pa.DataType], row: pa.StructType) -> tuple[str, ...]:
-    """Return what a version of a table has otherwise than the query's rows, in words.
+    """Describe how a version of a table differs from the query's rows.
 
     Args:
-        columns: the version's.
-        row: the rows'.
+        columns: types of the version's columns by name.
+        row: the type of the query's rows.
     """
     held = {field.name: field.type for field in row}
     return (
@@ -41,7 +41,7 @@ def differences(columns: Mapping[str, pa.DataType], row: pa.StructType) -> tuple
 
 
 def holds(wanted: pa.DataType, kind: pa.DataType) -> bool:
-    """Return whether a type holds all values of another one as they are."""
+    """Return whether a type holds all values of another one without loss."""
     if wanted == kind or wanted in _WIDER.get(kind, ()):
         return True
     if pa.types.is_string(wanted):
@@ -54,13 +54,13 @@ def holds(wanted: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def heed(options: CommonOptions, table: str, changes: tuple[str, ...], when: str) -> None:
-    """Do what ``schema.changes`` says: raise, or warn, once a process.
+    """Raise or warn (once per process), as ``schema.changes`` requires.
 
     Args:
         options: the source's options.
         table: ``schema.table``.
         changes: what ``differences`` found.
-        when: in words.
+        when: when the difference was found, in words.
 
     Raises:
         SchemaChangeError: the option is ``fail``.
@@ -77,7 +77,7 @@ def heed(options: CommonOptions, table: str, changes: tuple[str, ...], when: str
 
 @lru_cache(maxsize=256)
 def leave_out(table: str) -> None:
-    """Warn, once a process, that changes are left out of a table that was gone when the query was made.
+    """Warn, once per process, that a table's changes are left out, as it was gone when the query was made.
 
     Args:
         table: ``schema.table``.

@@ -1,4 +1,4 @@
-"""What a connector says of a table whose rows are made into events."""
+"""The protocols by which a connector describes tables to the code that makes their events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from floodmark.config.common import CommonOptions
 
 @dataclass(frozen=True)
 class SourceType:
-    """A column's type as JDBC describes it; Debezium writes that into schemas and cuts hashes to the length.
+    """A column's type as JDBC describes it; Debezium writes it into schemas and cuts hashes to the length.
 
     Attributes:
         name: of the type.
-        length: in characters or digits; negative if nothing is known of it.
-        text: whether it is text for JDBC, the only types that are masked.
+        length: in characters or digits; negative if it is unknown.
+        text: whether it is text for JDBC; only text is masked.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Structure(Protocol):
 
     @property
     def number(self) -> int:
-        """The table, as the log numbers it."""
+        """The number that identifies the table."""
 
     @property
     def schema(self) -> str:
@@ -72,24 +72,24 @@ class Structure(Protocol):
         """The parts of the source block's text that name the table."""
 
     def look(self) -> Hashable | None:
-        """Return what is equal for tables whose rows are made into events in the same way, names aside.
+        """Return a value that is equal for tables with the same layout, whatever their names are.
 
-        None is for what is no table, though the log has rows of it.
+        None for something that is not a table, though the log has rows of it.
         """
 
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""
 
     def source_type(self, column: int) -> SourceType:
-        """Return what JDBC says of a column's type."""
+        """Return a column's type as JDBC describes it."""
 
     def comment(self, column: int, options: CommonOptions) -> str:
-        """Return a column's comment if schemas are to have it, else an empty text."""
+        """Return a column's comment if schemas include it, else an empty text."""
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:
         """Return a column's default as one raw value; None if it has none.
 
         Args:
             column: its index.
-            codec: the column's.
+            codec: the column's codec.
         """

@@ -1,4 +1,4 @@
-"""What is needed to make events of one version of a table; the log and snapshots share it."""
+"""Encodes the rows of one version of a table for events; used for the log and for snapshots."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class _Slot(NamedTuple):
     Attributes:
         column: the index of the structure's column.
         default: JSON of the column's default.
-        null: JSON that stands for null; None: ``null``.
-        lacking: JSON that stands for a value that the log lacks and that is not NULL.
+        null: JSON that replaces null; None: ``null``.
+        lacking: JSON that replaces a value of a NOT NULL column that the log lacks.
     """
 
     column: int
@@ -52,7 +52,7 @@ class _Slot(NamedTuple):
         return Fragment(fragment.text.fill_null(null), fragment.quoted)
 
     def schema(self, field: Field) -> dict[str, Any]:
-        """Return the schema of the field that shows the column."""
+        """Return the schema of the field that holds the column."""
         members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
         return field_schema(members, field.optional or self.codec.always_optional, field.name)
 
@@ -61,7 +61,7 @@ class TableVersion:
     """A structure version with its codecs and its envelope builder."""
 
     holds_unknown = False
-    """Whether rows hold columns of types without a mapping in any case."""
+    """Whether rows always hold columns of types without a mapping."""
 
     def __init__(self, structure: Structure, options: CommonOptions) -> None:
         self.structure = structure
@@ -80,7 +80,7 @@ class TableVersion:
             _slot(structure, field.column, bare[field.column], codec, options)
             for field, codec in zip(self._row, self.codecs, strict=True)
         ]
-        # A key's column is encoded for itself if the row does not have it, or not as it is.
+        # A key's column needs its own slot if the row does not have it, or has it transformed.
         shared = {field.column: place for place, field in enumerate(self._row) if field.transform is None}
         self._key: list[int] = []
         for field in plan.key:
@@ -136,7 +136,7 @@ class TableVersion:
         return {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:
-        """Return the JSON of new rows, then what their keys need beside it.
+        """Return the JSON of new rows, followed by the fields that only their keys need.
 
         Values that the log lacks become the placeholder.
         """
@@ -170,10 +170,10 @@ class TableVersion:
         return result
 
     def admit(self, place: str | None) -> None:
-        """Take rows at a place in the log; None: rows that were read. Events show any version of a table."""
+        """Accept rows at a position in the log, or, for None, from the table; events can show any table version."""
 
     def left_by_create(self, before: Sequence[Any]) -> Sequence[Any] | None:
-        """Return what the create of a changed key shows as its old row: nothing, as in Debezium.
+        """Return the old row of the create that follows a changed key: none, as in Debezium.
 
         Args:
             before: the old row, as ``encode_old`` returned it.
@@ -185,7 +185,7 @@ class TableVersion:
         try:
             return slot.encode(values)
         except Exception as exc:
-            # Whatever it is, the values aren't what the server writes for the type.
+            # Whatever the error is, the values aren't what the server writes for the type.
             name = self.names[slot.column]
             raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
 
@@ -198,12 +198,12 @@ class TableVersion:
     def key_changed(
         self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False
     ) -> NDArray[np.bool_]:
-        """Tell for each row whether both keys are known and differ, shape (rows,).
+        """Return for each row whether both keys are known and differ, shape (rows,).
 
         Args:
             old: the old rows.
             new: the new rows.
-            complete: whether all columns of the old rows are known; otherwise null means that it isn't.
+            complete: whether all columns of the old rows are known; otherwise null means unknown.
         """
         rows = len(old[0].values) if old else 0
         changed = np.zeros(rows, bool)
@@ -216,7 +216,7 @@ class TableVersion:
         return changed & known
 
     def row_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn]) -> NDArray[np.bool_]:
-        """Tell for each row whether events show the new row otherwise than the old one, shape (rows,)."""
+        """Return for each row whether the old and the new row differ as events show them, shape (rows,)."""
         rows = len(old[0].values) if old else 0
         changed = np.zeros(rows, bool)
         for field in self._row:
@@ -235,8 +235,8 @@ def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: 
         structure: the table.
         index: of the column.
         bare: the codec of its values.
-        shown: the codec of what rows show of them.
-        options: the source's.
+        shown: the codec of its values as rows show them.
+        options: the source's options.
     """
     optional = structure.columns[index].optional
     value = structure.default(index, bare)
@@ -248,7 +248,7 @@ def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: 
 
 
 def _differ(before: pa.Array, after: pa.Array) -> NDArray[np.bool_]:
-    """Tell for each row whether two values differ; two nulls don't, shape (rows,)."""
+    """Return for each row whether two values differ, shape (rows,); two nulls don't."""
     differ = as_mask(pc.not_equal(before, after))
     if before.null_count or after.null_count:
         differ = differ | (valid(before) != valid(after))

@@ -1,7 +1,7 @@
-"""What is shown of a column's values: masked, hashed, cut, or with the column's type told in the schema.
+"""Transforms the values of columns: masks, hashes and cuts them, or adds the source type to the schema.
 
-A transform wraps a codec. As in Debezium, masks and hashes are for text alone; other types keep their values, but their
-schema says ``masked``. Keys are not transformed.
+A transform wraps a codec. As in Debezium, masks and hashes are for text only; other types keep their values, but their
+schema has the parameter ``masked``. Keys are not transformed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _BEYOND = r"[\x{10000}-\x{10FFFF}]"
 
 
 class Transform(Protocol):
-    """What happens to a column's values before they are shown."""
+    """Changes a column's values before events show them."""
 
     def shown(self, codec: Codec) -> Codec:
         """Return the codec of the values as they are shown."""
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
-        """Return what tells whether a shown value has changed; None if it never does."""
+        """Return the values to compare to find out whether a shown value has changed; None if it never does."""
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Asterisks in place of a text, or of NULL.
+    """Replaces a text, or NULL, by asterisks.
 
     Attributes:
         length: how many.
@@ -73,13 +73,13 @@ class Mask:
         )
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
-        """Return nothing: masks are all alike."""
+        """Return None for text, whose masks are all equal; otherwise the values."""
         return None if self.text else text
 
 
 @dataclass(frozen=True)
 class Hash:
-    """A hash of salt and text, in hexadecimal; NULL stays NULL.
+    """Replaces a text by a hash of salt and text, in hexadecimal; NULL stays NULL.
 
     Attributes:
         algorithm: Python's name.
@@ -109,7 +109,7 @@ class Hash:
         )
 
     def compared(self, text: pa.StringArray) -> pa.StringArray | None:
-        """Return the texts: other texts have other hashes."""
+        """Return the texts: different texts have different hashes."""
         return text
 
     def _hashes(self, text: pa.StringArray) -> pa.StringArray:
@@ -123,7 +123,7 @@ class Hash:
 
 @dataclass(frozen=True)
 class Truncation:
-    """The first characters of a text, counted as UTF-16 units, or the first bytes of a binary value.
+    """Cuts a text to its first characters, counted as UTF-16 units, or a binary value to its first bytes.
 
     Attributes:
         length: how many.
@@ -169,7 +169,7 @@ class Truncation:
         return self._texts(text) if self.possible else text
 
     def _texts(self, text: pa.StringArray) -> pa.StringArray:
-        """Return the texts, without half characters."""
+        """Return the cut texts; half a surrogate pair at the end is dropped."""
         cut = pc.utf8_slice_codeunits(text, 0, self.length)
         beyond = _beyond(text)
         return cut if beyond is None else mapped(cut, text, beyond, self._cut)
@@ -189,7 +189,7 @@ class Truncation:
         return _units(text)[: 2 * self.length].decode("utf-16-be", "ignore")
 
     def _escaped(self, text: str) -> str:
-        """Return a cut text as JSON without its quotes; half a character at its end as its escape."""
+        """Return a cut text as JSON without its quotes; half a surrogate pair at its end becomes an escape."""
         units = _units(text)[: 2 * self.length]
         whole = self._cut(text)
         half = units[len(_units(whole)) :]
@@ -198,7 +198,7 @@ class Truncation:
 
 @dataclass(frozen=True)
 class Told:
-    """Values as they are, and parameters of their schema."""
+    """Keeps values as they are, and adds parameters to their schema."""
 
     parameters: tuple[tuple[str, str], ...]
 
@@ -212,18 +212,19 @@ class Told:
 
 
 def with_parameters(codec: Codec, parameters: dict[str, str]) -> Codec:
-    """Return a codec whose schema has more parameters."""
+    """Return a codec with parameters added to its schema."""
     return replace(codec, schema={**codec.schema, "parameters": {**codec.schema.get("parameters", {}), **parameters}})
 
 
 def _changed(literal: str, function: Callable[[str], str]) -> str:
-    """Return JSON text with a function applied, if it is a string."""
+    """Apply a function to a JSON value if it is a string."""
     value = json.loads(literal)
     return json_string(function(value)) if isinstance(value, str) else literal
 
 
 def _beyond(text: pa.StringArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
     """Return which texts have characters beyond U+FFFF; None if none has."""
+    # In UTF-8, only characters beyond U+FFFF have a byte from 0xF0 on.
     data = value_bytes(text)
     if not len(data) or int(data.max()) < FOUR_BYTES:
         return None
@@ -243,7 +244,7 @@ def _serialized(text: str) -> bytes:
 
 
 def _modified_utf8(text: str) -> bytes:
-    """Return UTF-8 of each UTF-16 unit apart; a zero character, special too, is in no database."""
+    """Return Java's modified UTF-8, with each UTF-16 unit encoded separately; U+0000, also special, isn't handled."""
     units = _units(text)
     halves = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in range(0, len(units), 2))
     return "".join(halves).encode("utf-8", "surrogatepass")

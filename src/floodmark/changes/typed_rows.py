@@ -1,4 +1,4 @@
-"""Typed rows instead of events: ``format=rows``, and ``format=tables`` in :mod:`.typed_tables`."""
+"""Encodes typed rows instead of events, for ``format=rows``; :mod:`.typed_tables` does for ``format=tables``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from floodmark.errors import ConfigError, DecodeError
 NAMES = pa.list_(pa.field("element", pa.string()))
 
 TABLE = b"table"
-"""Where a schema's metadata has the table's name."""
+"""The key of the table's name in a schema's metadata."""
 
 NOTHING = pa.scalar([], NAMES)
 
@@ -37,14 +37,14 @@ FIXED = [
 
 
 def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
-    """Refuse filters that match no table, or more than the format shows.
+    """Refuse filters that match no table, or tables that the format can't show.
 
     Args:
         options: the source's options.
-        tables: the names of the captured tables; several may have the same.
+        tables: the names of the captured tables, possibly with duplicates.
 
     Raises:
-        ConfigError: that is so.
+        ConfigError: no table matches, or several for ``format=rows``, or names that Spark can't tell apart.
     """
     counts = Counter(name.casefold() for name in tables)
     same = [name for name in tables if counts[name.casefold()] > 1]
@@ -65,7 +65,7 @@ def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
 
 
 def rows_schema(table: str, row: pa.StructType) -> pa.Schema:
-    """Return the columns of ``format=rows``, for a table by its name."""
+    """Return the schema of ``format=rows`` for a table."""
     return pa.schema([*FIXED, ("before", row), ("after", row)], metadata={TABLE: table})
 
 
@@ -79,7 +79,7 @@ class RowVersion(TableVersion):
         structure: the table.
         options: the source's options.
         row: the schema's type of rows.
-        settled: up to this position in the log the table may be another one than the schema says.
+        settled: up to this position in the log the table may differ from the schema.
     """
 
     holds_unknown = True
@@ -103,10 +103,10 @@ class RowVersion(TableVersion):
         return False
 
     def values(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
-        """Return the values of a batch read's rows in the schema's types; other odd values than arrays are null.
+        """Return a batch read's rows in the schema's types; values that a type doesn't hold, except arrays, are null.
 
         Raises:
-            DecodeError: a list can't hold an array.
+            DecodeError: an array doesn't fit its list type.
         """
         converted = self._converted(columns)
         for field, (_, lost) in zip(self._type, converted, strict=True):
@@ -120,29 +120,30 @@ class RowVersion(TableVersion):
         return [values for values, _ in converted]
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
-        """Return the rows' values in the schema's types, then the names of those that are null without being NULL.
+        """Return the rows' values in the schema's types, followed by two lists of names of columns for each row.
 
-        First of those that the log lacks, then of those that the type doesn't hold.
+        They name the columns that are null without being NULL: first those whose value the log lacks, then those whose
+        value the type doesn't hold.
         """
         return self._encoded_rows(columns, [column.unchanged for column in columns])
 
     def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Any]:
-        """Return the same of old rows.
+        """Return the same for old rows.
 
         Args:
             columns: as the log holds them.
-            complete: whether all columns are in the log; otherwise null stands for what is missing.
+            complete: whether all columns are in the log; otherwise null means that the value is missing.
         """
         if complete:
             return self.encode(columns)
-        # What the log holds of such a row is its replica identity, which has no nulls.
+        # Of such a row the log holds only the replica identity, which has no nulls.
         lacking = [~valid(column.values) if column.values.null_count else None for column in columns]
         return self._encoded_rows(columns, lacking)
 
     def key_changed(self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False) -> Mask:
-        """Tell for each row whether both keys are known and differ, shape (rows,).
+        """Return for each row whether both keys are known and differ, shape (rows,).
 
-        What the log lacks of an old row is not known to differ: a delete of no row would come, and a row of nowhere.
+        An old key of which the log lacks a column counts as equal, as a delete with such a key would match no row.
         """
         changed = super().key_changed(old, new, complete)
         for index in self._key_columns:
@@ -152,21 +153,21 @@ class RowVersion(TableVersion):
         return changed
 
     def admit(self, place: str | None) -> None:
-        """Take rows at a place in the log, unless the table was altered; None: rows that were read.
+        """Accept rows at a position in the log, or, for None, from the table, unless the table was altered.
 
         Raises:
-            SchemaChangeError: it was, and ``schema.changes`` is ``fail``.
+            SchemaChangeError: the table was altered, and ``schema.changes`` is ``fail``.
         """
         if self._differences and (place is None or place > self._settled):
             when = "when it was read" if place is None else f"at {place} in the log"
             heed(self._options, f"{self.structure.schema}.{self.structure.table}", self._differences, when)
 
     def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
-        """Return the old row: its key tells which row of the target has the values that the log lacks."""
+        """Return the old row: its key identifies the target's row that has the values that the log lacks."""
         return before
 
     def keys(self, row: Sequence[Any], rows: int, bare: bool = False) -> pa.StringArray:
-        """Return no keys: rows hold the columns themselves."""
+        """Return nulls: rows hold the key's columns themselves."""
         del row, bare
         return pa.nulls(rows, pa.string())
 
@@ -179,7 +180,10 @@ class RowVersion(TableVersion):
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
-        """Return the columns of the rows, what the new ones lack (of a delete the old ones), and the key."""
+        """Return the columns of the rows, the names that ``encode`` listed, and the key.
+
+        The names are those of the new row, or of the old row of a delete.
+        """
         del operation, source, transaction
         row = before if after is None else after
         return {
@@ -221,6 +225,7 @@ class RowVersion(TableVersion):
         found = [(field.name, mask) for field, mask in zip(self._type, masks, strict=True) if mask is not None]
         if not found:
             return pa.repeat(NOTHING, rows)
+        # Row by row, ``nonzero`` yields the column numbers in the order that the offsets divide them.
         each = np.stack([mask for _, mask in found], axis=1)
         offsets = np.zeros(rows + 1, np.int32)
         np.cumsum(each.sum(axis=1), out=offsets[1:])

@@ -1,7 +1,7 @@
 """Typed rows of several tables in one stream: ``format=tables``.
 
-Each table has a column of its own. It is a list that holds the row in the rows of its table and is null in those of
-other tables: so a row of one table costs four bytes for each other table, and not the width of its columns.
+Each table has a column of its own. It is a list, which holds the row in rows of its table and is null in rows of other
+tables. So a row costs only four bytes for each other table, not the width of that table's columns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NEW = ("it is none of the tables that the query was made with",)
 
 
 def typed_schema(options: CommonOptions, rows: Mapping[str, pa.StructType]) -> pa.Schema:
-    """Return the columns of a format of typed rows.
+    """Return the schema of ``format=rows`` or ``format=tables``.
 
     Args:
         options: the source's options.
-        rows: the types of the tables' rows, by ``schema.table``; one for ``format=rows``.
+        rows: the types of the tables' rows, by ``schema.table``; only one for ``format=rows``.
     """
     if options.format == "rows":
         ((table, row),) = rows.items()
@@ -37,7 +37,7 @@ def typed_schema(options: CommonOptions, rows: Mapping[str, pa.StructType]) -> p
 
 
 def row_types(options: CommonOptions, schema: pa.Schema) -> dict[str, pa.StructType]:
-    """Return the types of the tables' rows by ``schema.table``, which ``format=rows`` knows only in its metadata.
+    """Return the types of the tables' rows by ``schema.table``, which ``format=rows`` has only in its metadata.
 
     Args:
         options: the source's options.
@@ -78,7 +78,7 @@ class UnknownTableVersion(RowVersion):
     Args:
         structure: the table.
         options: the source's options.
-        settled: what the log holds up to this position was there before the query was made.
+        settled: the log up to this position was written before the query was made.
     """
 
     def __init__(self, structure: Structure, options: CommonOptions, settled: str) -> None:
@@ -87,10 +87,10 @@ class UnknownTableVersion(RowVersion):
         self._key_names = pa.scalar(None, NAMES)
 
     def admit(self, place: str | None) -> None:
-        """Leave out rows of before the query was made, and refuse others.
+        """Leave out rows from before the query was made, and refuse others.
 
         Raises:
-            SchemaChangeError: there are others, and ``schema.changes`` is ``fail``.
+            SchemaChangeError: a row is newer than the query, and ``schema.changes`` is ``fail``.
         """
         if place is not None and place <= self._settled:
             leave_out(f"{self.structure.schema}.{self.structure.table}")
@@ -108,7 +108,7 @@ class RowVersions:
     Args:
         options: the source's options.
         schema: the query's columns.
-        settled: up to this position in the log tables may be others than the schema says.
+        settled: up to this position in the log tables may differ from the schema.
     """
 
     options: CommonOptions
@@ -126,7 +126,7 @@ class RowVersions:
 
 
 def prove_same(options: CommonOptions, made: pa.Schema, now: pa.Schema) -> None:
-    """Do what ``schema.changes`` says if tables differ from what they were when a query was made.
+    """Raise or warn, as ``schema.changes`` requires, if tables have changed since a query was made.
 
     Args:
         options: the source's options.
@@ -134,11 +134,11 @@ def prove_same(options: CommonOptions, made: pa.Schema, now: pa.Schema) -> None:
         now: what they would be now.
 
     Raises:
-        SchemaChangeError: they do, and the option is ``fail``.
+        SchemaChangeError: tables have changed, and the option is ``fail``.
     """
     known = row_types(options, made)
     for table, row in row_types(options, now).items():
-        # Spark drops the metadata that the only table's name is in.
+        # Spark drops the metadata, which holds the only table's name.
         before = next(iter(known.values())) if options.format == "rows" else known.get(table)
         found = _NEW if before is None else differences({field.name: field.type for field in row}, before)
         if found:

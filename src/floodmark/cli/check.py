@@ -1,4 +1,4 @@
-"""``floodmark check``: looks for what would make a pipeline fail later."""
+"""``floodmark check``: reports what would make a pipeline fail later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from floodmark.spark.pipeline_file import Pipeline
 from floodmark.spark.stream.readers import output_schema
 
 _SERVER = ("connection", "server version", "system catalogs")
-"""Checks without which all that is asked of the server fails for the same reason."""
+"""If one of these checks fails, all other requests to the server fail for the same reason."""
 STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 
@@ -30,7 +30,7 @@ def check(pipeline: Pipeline, as_json: bool) -> int:
     """Check a pipeline and print what was found.
 
     Returns:
-        The exit code: 1 if something is an error.
+        The exit code: 1 if there is an error.
     """
     findings = check_environment(pipeline) + check_connector(pipeline.options, pipeline.checkpoint)
     failed = any(finding.status == "error" for finding in findings)
@@ -46,8 +46,8 @@ def check_options(options: Mapping[str, str], checkpoint: str | None, master: st
 
     Args:
         options: the source's options.
-        checkpoint: the query's; None if it isn't known.
-        master: Spark's.
+        checkpoint: the query's checkpoint; None if it isn't known.
+        master: the Spark master.
     """
     try:
         source = load_options(options)
@@ -57,7 +57,7 @@ def check_options(options: Mapping[str, str], checkpoint: str | None, master: st
 
 
 def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Finding]:
-    """Run the checks of the source's connector: ``check_source`` in its module ``preflight``."""
+    """Run the checks of the source's connector: ``check_source`` in its module ``checks.server``."""
     offset = None if checkpoint is None else last_offset(checkpoint)
     try:
         preflight = connector_module(options.connector, "checks.server")
@@ -69,7 +69,7 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
 
 
 def _typed_rows(options: CommonOptions) -> list[Finding]:
-    """Ask for the columns, as ``load`` does: it refuses filters that match no table, or too many."""
+    """Request the columns, as ``load`` does: it refuses filters that match no table, or too many."""
     try:
         columns = output_schema(options)
     except FloodmarkError as exc:

@@ -1,4 +1,4 @@
-"""``floodmark demo``: captures a shop while it is written to, and proves that nothing differs."""
+"""``floodmark demo``: captures a shop while it is written to, and verifies that nothing differs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class _Demo:
             self._sample()
 
     def _finish(self, query: StreamingQuery) -> None:
-        """Wait until a row that was written last has been captured, and stop after its micro-batch."""
+        """Write a last row, wait until it has been captured, and stop after its micro-batch."""
         with psycopg.connect(self._conninfo, autocommit=True) as conn:
             conn.execute("INSERT INTO customers (email, name) VALUES (%s, 'The End')", (MARKER,))
         started = time.monotonic()
@@ -153,7 +153,7 @@ class _Demo:
         return results
 
     def _sample(self, wanted: str = "") -> bool:
-        """Take in new events and print a few; tell whether one of them contains a text."""
+        """Count new events and print a few; return whether one of them contains a text."""
         lines = list(self._tail.new())
         found = False
         for line in lines:
@@ -232,7 +232,7 @@ def _working_directory(keep: Path | None) -> Iterator[Path]:
 @contextmanager
 def _server() -> Iterator[EmbeddedPostgres]:
     with warnings.catch_warnings():
-        # The wheel's own modules warn of a missing XDG_RUNTIME_DIR, which they then do without.
+        # The wheel's own modules warn about a missing XDG_RUNTIME_DIR, but work without it.
         warnings.simplefilter("ignore")
         server = EmbeddedPostgres(18)
     with server:

@@ -1,4 +1,4 @@
-"""Checks of what surrounds the source: Java, PySpark, directories and the sink."""
+"""Checks the environment of a pipeline: Java, PySpark, directories, the sink and Kafka."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
 SCALA = "2.13"
-"""The version of Scala that all of PySpark 4 is made with."""
+"""The version of Scala that all releases of PySpark 4 are built with."""
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
 _KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
@@ -52,8 +52,8 @@ def check_surroundings(options: CommonOptions, checkpoint: str | None, master: s
 
     Args:
         options: the source's options.
-        checkpoint: the query's; None if it isn't known.
-        master: Spark's.
+        checkpoint: the query's checkpoint; None if it isn't known.
+        master: the Spark master.
     """
     return [
         check_java(),
@@ -74,7 +74,7 @@ def last_offset(checkpoint: str) -> dict[str, Any] | None:
 
 
 def check_checkpoint(uri: str) -> list[Finding]:
-    """Check that the checkpoint can be written, and that it is of a query of this Floodmark, if it is of any."""
+    """Check that the checkpoint can be written, and that this Floodmark can read it if it belongs to a query."""
     writable = _writable("checkpoint", uri)
     if writable.status == "ok":
         try:
@@ -93,7 +93,7 @@ def _newest_offset(uri: str) -> dict[str, Any] | None:
 
 
 def check_java() -> Finding:
-    """Check that the Java that Spark would start is there and new enough."""
+    """Check that the Java that Spark would start is installed and recent enough."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     fix = f"Install Java {MIN_JAVA} or later, and let JAVA_HOME or PATH name it."
@@ -135,11 +135,11 @@ def check_state_dir(options: CommonOptions, master: str) -> list[Finding]:
 
 
 def check_places(state_dir: str, checkpoint: str | None, sink: str | None) -> list[Finding]:
-    """Check that no directory holds another one: each is written to, and cleaned up, by a program of its own.
+    """Check that no directory contains another one: each is written and cleaned up by a different program.
 
     Args:
         state_dir: the option ``state.dir``.
-        checkpoint: the query's; None if it isn't known.
+        checkpoint: the query's checkpoint; None if it isn't known.
         sink: where the sink writes files; None if it writes none.
     """
     pairs = [("checkpoint", checkpoint, "state.dir", state_dir), ("state.dir", state_dir, "the sink's path", sink)]
@@ -175,7 +175,7 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
 
 
 def check_packages(properties: Mapping[str, str]) -> list[Finding]:
-    """Check that the connector for Kafka, if it is given, is made for this Spark."""
+    """Check that the connector for Kafka, if it is given, is built for this Spark."""
     try:
         running = version("pyspark")
     except PackageNotFoundError:
@@ -198,7 +198,7 @@ def _minor(release: str) -> list[str]:
 
 
 def check_channels(options: CommonOptions) -> list[Finding]:
-    """Check what the options ask for beside the source: notifications to functions, and Kafka."""
+    """Check what the options require besides the source: functions for notifications, and Kafka."""
     findings = []
     try:
         notification_channels(options)
@@ -207,7 +207,7 @@ def check_channels(options: CommonOptions) -> list[Finding]:
     if "kafka" in options.signal_enabled_channels:
         brokers = options.signal_kafka_bootstrap_servers or ""
         found = _check_client("signals", brokers, "signal.kafka.bootstrap.servers")
-        # The query runs without, and takes the signals once a broker is there.
+        # The query runs without a broker, and reads the signals once one is available.
         findings.append(replace(found, status="warning") if _has_client() and found.status == "error" else found)
     history_brokers = options.schema_history_brokers
     if history_brokers is not None:
@@ -221,7 +221,7 @@ def _has_client() -> bool:
 
 
 def _check_client(check: str, brokers: str, option: str) -> Finding:
-    """Check that this process can talk to Kafka, and that a broker answers."""
+    """Check that the Kafka client is installed, and that a broker answers."""
     if not _has_client():
         fix = "Install it with: pip install 'floodmark[kafka]'"
         return Finding(check, "error", "The package 'confluent_kafka' is not installed.", fix)
@@ -229,7 +229,7 @@ def _check_client(check: str, brokers: str, option: str) -> Finding:
 
 
 def _writable(check: str, uri: str) -> Finding:
-    """Create the directory if need be, and write, read and remove a file in it."""
+    """Check a directory by writing and removing a file in it; create the directory if it doesn't exist."""
     fix = "Make it writable for the user that runs the query, or choose another one."
     try:
         filesystem, path = open_filesystem(uri, private=check == "state.dir")
@@ -251,7 +251,7 @@ def _writable(check: str, uri: str) -> Finding:
 
 
 def _shared(check: str, uri: str, master: str) -> list[Finding]:
-    """Warn of a local path where driver and executors are on different machines."""
+    """Warn about a local path if driver and executors are on different machines."""
     if is_local(master) or "://" in uri:
         return []
     text = f"{uri} is a local path, but driver and executors of {master} must see the same files."

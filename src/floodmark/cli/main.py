@@ -128,7 +128,7 @@ def signal_command(
 
 
 def main() -> None:
-    """Run the command line; errors of Floodmark's are one line and exit code 1."""
+    """Run the command line; Floodmark's errors are printed as one line, with exit code 1."""
     configure_logs()
     try:
         app()

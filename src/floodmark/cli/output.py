@@ -1,4 +1,4 @@
-"""What commands have in common when they print tables and numbers for people."""
+"""Prints tables, texts and numbers for people; shared by the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def output_console() -> Console:
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, in which nothing controls the terminal: names and signals can hold anything."""
+    """Return a text on one line, without terminal control characters: names and signals can hold anything."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

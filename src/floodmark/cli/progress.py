@@ -1,4 +1,4 @@
-"""What a running query does, read from Spark's progress reports."""
+"""Derives the state of a running query from Spark's progress reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.cli.status.tables import TableProgress, table_progress
 
 RATE_WINDOW_S = 5.0
 FIRST = "first micro-batch"
-"""The phase before Spark has reported anything but rows are read."""
+"""The phase while rows are read and Spark hasn't reported anything yet."""
 LETS_THE_LOG_WAIT = ("initial snapshot", "blocking snapshot")
 
 
@@ -23,8 +23,8 @@ class QueryProgress:
     """The state of a query after its newest micro-batch, and its totals.
 
     Attributes:
-        events: those of micro-batches that have ended.
-        running: how many rows the micro-batch that runs has read so far.
+        events: number of events in micro-batches that have ended.
+        running: how many rows the running micro-batch has read so far.
         ended: whether nothing will follow (``snapshot.mode=initial_only``), though the query goes on.
     """
 
@@ -41,7 +41,7 @@ class QueryProgress:
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def update(self, report: Mapping[str, Any], now: float | None = None) -> None:
-        """Take in one progress report of Spark's, as the JSON object that it is."""
+        """Apply one of Spark's progress reports, a JSON object."""
         moment = time.monotonic() if now is None else now
         source = (report.get("sources") or [{}])[0]
         rows = int(report.get("numInputRows") or 0)
@@ -49,14 +49,14 @@ class QueryProgress:
             self.batches += 1
         self.batch = report["batchId"]
         self.events += rows
-        # Some of them have been counted as they were read.
+        # Some of the rows have been counted already, while they were read.
         self._recent.append((moment, max(rows - self.running, 0)))
         self.running = 0
         self._take_end(_as_object(source.get("endOffset")))
         self._take_latest(_as_object(source.get("latestOffset")))
 
     def update_running(self, rows: int, now: float | None = None) -> None:
-        """Take in how many rows the micro-batch that runs has read; less than before means another one."""
+        """Apply the number of rows that the running micro-batch has read; fewer than before mean another one."""
         moment = time.monotonic() if now is None else now
         if not self._recent or rows > self.running:
             self._recent.append((moment, max(rows - self.running, 0) if self._recent else 0))
@@ -71,7 +71,7 @@ class QueryProgress:
 
     @property
     def rows_left(self) -> int | None:
-        """Roughly how many rows a snapshot is to read before the log goes on; None if unknown or there is none."""
+        """Roughly how many rows a snapshot still has to read before the log goes on; None if unknown or no snapshot."""
         left = [table for table in self.tables if not table.finished]
         if self.phase not in LETS_THE_LOG_WAIT or not left:
             return None
@@ -103,7 +103,7 @@ class QueryProgress:
 
 
 def _as_object(offset: Any) -> Mapping[str, Any]:
-    """Return an offset as an object: Spark gives it as JSON text or as what the text means."""
+    """Return an offset as an object; Spark passes it as JSON text or as parsed JSON."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)

@@ -31,7 +31,7 @@ def run(pipeline: Pipeline, verbose: bool = False) -> None:
     """Run a pipeline.
 
     Raises:
-        ConfigError: its directories hold one another.
+        ConfigError: one of its directories contains another.
         FloodmarkError: Spark does not start, or the query fails.
     """
     for found in check_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path):
@@ -107,7 +107,7 @@ class ProgressReader:
 
 
 class RunningRows:
-    """Counts the rows that the micro-batch of a query has read so far, by Spark's own book-keeping of its tasks.
+    """Counts the rows that the micro-batch of a query has read so far, from Spark's own statistics of its tasks.
 
     Spark reports a micro-batch when it has ended, and the first one of a snapshot can take minutes.
     """
@@ -118,7 +118,7 @@ class RunningRows:
         self._rows: dict[int, int] = {}
 
     def read(self, ended: bool) -> int:
-        """Return the number of rows; 0 for a micro-batch that takes no longer than the others are shown apart.
+        """Return the number of rows; 0 while the micro-batch has run for less than ``RUNNING_AFTER_S``.
 
         Args:
             ended: whether a micro-batch has ended since the last call.
@@ -142,9 +142,9 @@ class RunningRows:
 
 
 def _view(pipeline: Pipeline) -> View:
-    """Return a live display if standard error is a terminal of its own.
+    """Return a live display if standard error is a terminal to which nothing else writes.
 
-    Spark's console sink writes to the terminal past this process, which would tear the display.
+    Spark's console sink writes to the terminal directly, which would garble the display.
     """
     console = Console(stderr=True)
     if console.is_terminal and pipeline.sink.type != "console":

@@ -22,8 +22,8 @@ def signal_data(
         kind: the signal's type.
         tables: regular expressions of the tables.
         conditions: each ``REGEX=SQL``, cut at the first equals sign.
-        surrogate_key: a column.
-        blocking: whether streaming waits.
+        surrogate_key: the column to cut the tables by, instead of their key.
+        blocking: whether streaming waits for the snapshot.
 
     Raises:
         ConfigError: an option doesn't belong to the type, tables are missing, or a condition is malformed.

@@ -1,4 +1,4 @@
-"""Stopping a query on SIGINT and SIGTERM: first after the current micro-batch, then at once."""
+"""Stops a query on SIGINT and SIGTERM: first after the current micro-batch, then at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUSY = "Processing new data"
 
 
 class StoppedAtOnce(BaseException):
-    """The second signal came: leave without waiting for anything."""
+    """The second signal was received: exit without waiting for anything."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -23,22 +23,22 @@ class StoppedAtOnce(BaseException):
 
 
 class StopRequest:
-    """Remembers that a signal asked to stop."""
+    """Remembers that a signal requested to stop."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     @property
     def requested(self) -> bool:
-        """Whether a signal came."""
+        """Whether a signal was received."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a signal; return whether one came."""
+        """Wait for a signal; return whether one was received."""
         return self._event.wait(seconds)
 
     def install(self) -> None:
-        """Take over the signals."""
+        """Install the signal handlers."""
         for number in SIGNALS:
             signal.signal(number, self._receive)
 
@@ -49,14 +49,14 @@ class StopRequest:
 
 
 class BatchEnd:
-    """The end of the micro-batch that a query is in now."""
+    """Detects the end of the micro-batch that a query is running now."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
         self._last = self._last_batch()
 
     def reached(self) -> bool:
-        """Tell whether the micro-batch has ended."""
+        """Return whether the micro-batch has ended."""
         return self._query.status["message"] != _BUSY or self._last_batch() > self._last
 
     def _last_batch(self) -> int:

@@ -1,4 +1,4 @@
-"""Showing a running query: a live display on a terminal, log lines elsewhere."""
+"""Shows a running query: a live display on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BAR_WIDTH = 30
 
 
 class View(Protocol):
-    """Where the state of a query is shown."""
+    """Shows the state of a query."""
 
     def __enter__(self) -> Self: ...
 
@@ -37,14 +37,14 @@ class View(Protocol):
         """Show the state; called several times a second."""
 
     def say(self, event: str, **details: Any) -> None:
-        """Report something that happened once."""
+        """Report a single event."""
 
     def line(self, text: str) -> None:
         """Pass on a line of another program. Safe to call from another thread."""
 
 
 class LogView:
-    """Structured log lines: what happened, and every few seconds how far the query is."""
+    """Writes structured log lines: each event, and every few seconds the query's progress."""
 
     def __init__(self, name: str) -> None:
         self._log: Any = structlog.get_logger().bind(pipeline=name)
@@ -68,7 +68,7 @@ class LogView:
         for table in progress.tables:
             scan = (table.kind, table.name)
             if not table.finished:
-                # The table has been asked for again.
+                # The table is being read again.
                 self._reported.discard(scan)
             elif scan not in self._reported:
                 self._reported.add(scan)
@@ -107,7 +107,7 @@ class LogView:
 
 
 class LiveView:
-    """One line about the query, under it a bar for each table that a snapshot is still to read."""
+    """Shows one line about the query, and below it a bar for each table that a snapshot still has to read."""
 
     def __init__(self, name: str, console: Console) -> None:
         self._name = name

@@ -1,1 +1,1 @@
-"""Codecs: the values of any database's columns as JSON text or Arrow arrays."""
+"""Encodes the values of any database's columns as JSON text or Arrow arrays."""

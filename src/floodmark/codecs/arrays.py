@@ -1,6 +1,6 @@
-"""Looking into string arrays and building them, and the way for rare values.
+"""Reads and builds string arrays as a whole, and replaces rare values one by one.
 
-All functions take sliced arrays, empty ones and ones with nulls. Masks are NumPy booleans, false for nulls.
+All functions accept sliced arrays, empty ones and ones with nulls. Masks are NumPy booleans, false for nulls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def lengths_of(array: pa.StringArray | pa.BinaryArray) -> NDArray[np.int32]:
 
 
 def valid(array: pa.Array) -> Mask:
-    """Return which rows are not null."""
+    """Return a mask of the rows that are not null."""
     if not array.null_count:
         return np.ones(len(array), bool)
     return as_mask(pc.is_valid(array))
@@ -49,7 +49,7 @@ def as_mask(array: pa.BooleanArray) -> Mask:
 
 
 def byte_at(array: pa.StringArray | pa.BinaryArray, index: int) -> NDArray[np.uint8]:
-    """Return one byte of each value, 0 where it is shorter; from the end if negative. Shape (rows,)."""
+    """Return the byte at an index of each value, 0 where it is shorter, shape (rows,); negative: from the end."""
     data = array.buffers()[2]
     if data is None or not data.size or not len(array):
         return np.zeros(len(array), np.uint8)
@@ -64,13 +64,13 @@ def byte_at(array: pa.StringArray | pa.BinaryArray, index: int) -> NDArray[np.ui
 
 
 def has_letters(array: pa.StringArray) -> bool:
-    """Tell whether any value may contain a letter: most columns of numbers and times have none."""
+    """Return whether any value may contain a letter; in most columns of numbers and times, none does."""
     data = value_bytes(array)
     return bool(len(data)) and int(data.max()) >= ord("A")
 
 
 def int64_values(array: pa.Array) -> NDArray[np.int64]:
-    """Return the values of a 64-bit array without a copy, shape (rows,); anything where it is null."""
+    """Return the values of a 64-bit array without a copy, shape (rows,); undefined where it is null."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), np.int64)
@@ -88,7 +88,7 @@ def strings(offsets: NDArray[np.int32], data: Any, like: pa.Array | None = None)
     Args:
         offsets: shape (rows + 1,).
         data: the bytes of all values, UTF-8.
-        like: an array of as many rows whose nulls to take over.
+        like: an array of as many rows, whose nulls are copied.
     """
     nulls = validity(like) if like is not None else None
     return pa.StringArray.from_buffers(
@@ -138,13 +138,13 @@ def slices(
 def mapped(
     base: pa.StringArray, text: pa.StringArray, mask: Mask, function: Callable[[str], str | None]
 ) -> pa.StringArray:
-    """Replace masked rows with what a function makes of their text, once for each distinct text.
+    """Replace masked rows with a function's results for their text; it is called once for each distinct text.
 
     Args:
         base: the result for the other rows.
-        text: what the function is given.
+        text: the function's arguments.
         mask: the rows to replace.
-        function: slow, but right for everything.
+        function: may be slow, but handles every text.
     """
     if not mask.any():
         return base
@@ -155,7 +155,7 @@ def mapped(
 
 
 def replaced(base: pa.StringArray, mask: Mask, values: pa.StringArray) -> pa.StringArray:
-    """Replace masked rows with the values, of which there is one for each of them."""
+    """Replace masked rows with values, one for each masked row."""
     return pc.replace_with_mask(base, pa.array(mask), values)
 
 

@@ -1,4 +1,4 @@
-"""Base64 of whole columns."""
+"""Encodes whole columns as base64."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EQUALS = ord("=")
 def encode_base64(values: pa.BinaryArray, url_safe: bool = False) -> pa.StringArray:
     """Return base64 with padding (RFC 4648, sections 4 and 5); null stays null.
 
-    Every value is filled up to a multiple of three bytes, so that all of them are encoded in one call; then
-    the filling is marked.
+    Every value is padded with zeros to a multiple of three bytes, so that all of them are encoded in one call; then
+    the characters that encode only padding are replaced by ``=``.
     """
     filled = values.fill_null(b"") if values.null_count else values
     lengths = lengths_of(filled)

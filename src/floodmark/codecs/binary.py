@@ -1,4 +1,4 @@
-"""Bytes in events, in the ways of ``binary.handling.mode``."""
+"""Encodes bytes as ``binary.handling.mode`` requires."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def binary(
 
     Args:
         settings: the options.
-        decode: makes the bytes of raw values.
-        arrow_type: the type of the rows.
-        to_arrow: makes them of raw values.
+        decode: turns raw values into bytes.
+        arrow_type: their type in typed rows.
+        to_arrow: turns raw values into that type.
     """
     mode = settings.binary_handling_mode
     url_safe = mode == "base64-url-safe"

@@ -1,4 +1,4 @@
-"""Dates and timestamps that Arrow cannot parse: infinite, before year 1, after year 9999.
+"""Parses and writes dates and timestamps that Arrow cannot parse: infinite, before year 1, after year 9999.
 
 Years are those of the proleptic Gregorian calendar, as in PostgreSQL; year 0 is 1 BC.
 """
@@ -23,6 +23,7 @@ _TEXT = re.compile(
     r"(\d+)-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?)?)?( BC)?"
 )
 _DAYS_TO_EPOCH = 719_468
+"""From 0000-03-01, where the algorithm below begins its years, to 1970-01-01."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Moment:
 
     @classmethod
     def at(cls, epoch_us: int) -> Moment:
-        """Return the moment of so many microseconds since 1970-01-01."""
+        """Return the moment at a number of microseconds since 1970-01-01."""
         return cls(*divmod(epoch_us, DAY_US))
 
     def date(self) -> str:
@@ -54,7 +55,7 @@ class Moment:
         return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
     def time(self, digits: int | None = None) -> str:
-        """Return the time with so many digits of a second's fraction; None for as few as needed."""
+        """Return the time of day with this number of fractional digits; None for as few as needed."""
         seconds, micros = divmod(self.micros, 1_000_000)
         fraction = f"{micros:06}".rstrip("0") if digits is None else f"{micros:06}"[:digits]
         text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -65,7 +66,7 @@ def parse(text: str) -> Moment:
     """Return the moment of a finite date or timestamp as PostgreSQL writes it.
 
     Raises:
-        ValueError: the text is nothing of the kind.
+        ValueError: the text is not a date or timestamp.
     """
     found = _TEXT.fullmatch(text)
     if found is None:
@@ -95,7 +96,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of the proleptic Gregorian calendar.
+    """Return the year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
 
     Source: as ``days_of``, ``civil_from_days``.
     """
@@ -108,5 +109,5 @@ def civil(days: int) -> tuple[int, int, int]:
 
 
 def saturated(number: int) -> int:
-    """Return a number as the nearest int64."""
+    """Return the int64 that is nearest to a number."""
     return max(INT64_MIN, min(INT64_MAX, number))

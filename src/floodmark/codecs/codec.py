@@ -1,4 +1,4 @@
-"""What a codec is, and the pieces that several of them share."""
+"""Defines codecs, and helpers that several of them share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from floodmark.events.json_text import Fragment, closed, escape
 class Codec:
     """How values of one type, with one modifier and under given options, are represented.
 
-    Raw values are Arrow arrays of the form that the connector gives to the type, the same from log and tables:
-    for PostgreSQL the server's text.
+    Raw values are Arrow arrays in the form that the connector uses for the type, the same from log and tables: for
+    PostgreSQL, the server's text.
 
     Attributes:
         schema: the field's Connect schema without ``optional``, ``default`` and ``field``; its keys in
@@ -43,7 +43,7 @@ class Codec:
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that codecs of every database depend on, by the names of ``CommonOptions``."""
+    """The options that codecs of every database depend on, named as in ``CommonOptions``."""
 
     decimal_handling_mode: str
     time_precision_mode: str
@@ -76,17 +76,17 @@ def json_string(text: str) -> str:
 
 
 def bare(text: pa.StringArray) -> Fragment:
-    """Return text that is complete JSON already."""
+    """Return a fragment of text that already is complete JSON."""
     return Fragment(text)
 
 
 def quoted(text: pa.StringArray) -> Fragment:
-    """Return strings that contain nothing to escape."""
+    """Return a fragment of strings that contain nothing to escape."""
     return Fragment(text, quoted=True)
 
 
 def unchanged(values: pa.Array) -> pa.Array:
-    """Return raw values: ``to_arrow`` of the types that rows hold as they are."""
+    """Return raw values unchanged: ``to_arrow`` of types that typed rows hold in raw form."""
     return values
 
 

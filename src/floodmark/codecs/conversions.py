@@ -1,4 +1,4 @@
-"""The converters that ``converters`` names, and codecs of what they make."""
+"""Loads the converters of the option ``converters``, and makes codecs of their conversions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Settings = tuple[tuple[str, str], ...]
 
 
 def load_converters(options: CommonOptions) -> tuple[Converter, ...]:
-    """Return the converters in the order in which they are asked.
+    """Return the converters in the order in which they are tried.
 
     Raises:
-        ConfigError: no installed package has one of them, or it cannot be used.
+        ConfigError: a converter is not installed, or cannot be used.
     """
     return tuple(_converter(name, tuple(options.converter_settings(name).items())) for name in options.converters)
 
@@ -48,15 +48,15 @@ def _converter(name: str, settings: Settings) -> Converter:
 
 
 def converted(column: SourceColumn, converters: Sequence[Converter], placeholder: str) -> Codec | None:
-    """Return the codec of a column that a converter takes; None if none does.
+    """Return the codec of a column that a converter handles; None if none does.
 
     Args:
-        column: of a table.
-        converters: the first that takes the column converts it.
-        placeholder: what stands for a value that the log does not hold.
+        column: the column.
+        converters: the first one that handles the column is used.
+        placeholder: the text for a value that the log does not hold.
 
     Raises:
-        DecodeError: a converter has failed, or made what is no column.
+        DecodeError: a converter failed, or returned a type that is not allowed.
     """
     for converter in converters:
         try:

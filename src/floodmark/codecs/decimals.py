@@ -1,4 +1,4 @@
-"""Decimals, in the three ways of ``decimal.handling.mode``.
+"""Encodes decimals in the three modes of ``decimal.handling.mode``.
 
 ``precise`` is Connect's Decimal: base64 of the big-endian two's complement of the value without its point, as
 ``BigInteger.toByteArray`` gives it. NaN and the infinities have no such form and are null, as in Debezium.
@@ -52,7 +52,7 @@ def decimal(scale: Scale | None, settings: Settings) -> Codec:
     """Return the codec of decimals, whose raw form is text.
 
     Args:
-        scale: their digits; None: any.
+        scale: their precision and scale; None: not declared.
         settings: the options.
     """
     mode = settings.decimal_handling_mode
@@ -77,7 +77,7 @@ def unscaled_base64(digits: pa.StringArray) -> pa.StringArray:
     """Return base64 of integers' shortest big-endian two's complement; null stays null.
 
     Args:
-        digits: integers as text, with ``-`` and zeros in front where need be.
+        digits: integers as text, possibly with ``-`` and leading zeros.
     """
     lengths = lengths_of(digits)
     longest = int(lengths.max(initial=0))
@@ -85,23 +85,26 @@ def unscaled_base64(digits: pa.StringArray) -> pa.StringArray:
         return encode_base64(_shortest(int64_values(digits.cast(pa.int64()))[:, None], digits))
     huge = lengths > _WIDE
     wide = without(digits, huge).cast(pa.decimal128(_WIDE, 0))
+    # Arrow stores them as 128-bit two's complements, the low word first.
     words = np.frombuffer(wide.buffers()[1], np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
     return mapped(encode_base64(_shortest(words.reshape(-1, 2), wide)), digits, huge, _huge_base64)
 
 
 def _shortest(words: NDArray[np.int64], like: pa.Array) -> pa.BinaryArray:
-    """Return two's complements without superfluous bytes in front.
+    """Return two's complements without redundant leading bytes.
 
     Args:
         words: shape (rows, 1 or 2), the lowest 64 bits first.
-        like: whose nulls to take over.
+        like: its nulls are copied.
     """
     size = words.shape[1] * 8
     matrix = np.ascontiguousarray(words[:, ::-1]).byteswap().view(np.uint8).reshape(-1, size)
+    # Inverted, a negative number needs as many bits besides the sign as its two's complement.
     magnitude = words ^ (words[:, -1:] >> 63)
     needed = _bytes_needed(magnitude[:, -1])
     if words.shape[1] == 2:
         low = magnitude[:, 0]
+        # A low word that is negative uses its top bit, so the sign takes a ninth byte.
         low_needed = np.where(low < 0, 9, _bytes_needed(low))
         needed = np.where(magnitude[:, 1] > 0, needed + 8, low_needed)
     return binary_rows(matrix, np.arange(size) >= size - needed[:, None], like)
@@ -123,7 +126,7 @@ def _huge_base64(digits: str) -> str:
 
 
 def _variable(text: pa.StringArray) -> Fragment:
-    """Encode ``numeric`` without precision: the scale is that of the value without zeros at its end."""
+    """Encode ``numeric`` without precision: the scale is that of the value without trailing zeros."""
     text = _finite(text)
     point = pc.find_substring(text, ".").fill_null(-1).to_numpy()
     fractional = point >= 0
@@ -154,7 +157,7 @@ def _finite(text: pa.StringArray) -> pa.StringArray:
 
 
 def _trimmed(text: pa.StringArray) -> pa.StringArray:
-    """Return decimals without zeros at the end of their fraction."""
+    """Return decimals without trailing zeros in their fraction."""
     fractional = pc.match_substring(text, ".")
     return pc.if_else(fractional, pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), "."), text)
 
@@ -180,7 +183,7 @@ def as_text(zero: str, settings: Settings) -> Codec:
 
 
 def in_rows(precision: int, scale: int) -> tuple[pa.DataType, Any]:
-    """Return the type of decimals in rows, and the function to it; strings if they are too long."""
+    """Return the type of decimals in typed rows, and the function that converts to it; text if they are too long."""
     if precision > _WIDE:
         return pa.string(), unchanged
     decimal = pa.decimal128(precision, scale)

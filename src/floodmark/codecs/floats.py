@@ -1,10 +1,10 @@
 """Floating-point numbers as Java's ``Float.toString`` and ``Double.toString`` write them.
 
 Source: the documentation of ``java.lang.Double.toString`` (Java 19 and later). The number has the fewest
-digits that tell it from its neighbours; it is plain from 10**-3 up to 10**7, else ``d.dddE±n``; there is
-always a digit behind the point. PostgreSQL prints the fewest digits too (``extra_float_digits=3``), so ordinary
-numbers are passed through. It never prints a digit string half-way between two numbers, Java
-does, and a number with one digit becomes the closest one with two: 4.9E-324.
+digits that distinguish it from its neighbours; it has no exponent from 10**-3 up to 10**7, else it is ``d.dddE±n``;
+there is always a digit after the point. PostgreSQL prints the fewest digits too (``extra_float_digits=3``), so ordinary
+numbers are passed through. Unlike Java, it never prints a digit string half-way between two numbers. And where one
+digit would do, Java writes the closest number with two: 4.9E-324.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _starts(text: pa.StringArray, negative: Mask, start: str) -> Mask:
 
 
 def _with_point(text: pa.StringArray) -> pa.StringArray:
-    """Return numbers with a digit behind the point."""
+    """Return numbers with a digit after the point."""
     has_point = pc.match_substring(text, ".")
     if pc.all(has_point).as_py():
         return text

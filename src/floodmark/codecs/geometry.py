@@ -1,4 +1,4 @@
-"""Schemas of geometries, and the ones that stand for no geometry."""
+"""Schemas of geometries, and the values of those that the log lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of rows before they are encoded."""
+"""The values of columns before they are encoded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 @dataclass
 class RawColumn:
-    """One column's values of many rows, in the form that the connector gives to the column's type.
+    """One column's values of many rows, in the form that the connector uses for the column's type.
 
     Attributes:
         values: shape (rows,), null where the value is NULL or not in the log.
-        unchanged: shape (rows,), true where the log doesn't hold the value; None if there is none.
+        unchanged: shape (rows,), true where the log doesn't hold the value; None if it holds all.
     """
 
     values: pa.Array
@@ -29,7 +29,7 @@ class RawColumn:
 
 
 def with_old_values(new: Sequence[RawColumn], old: Sequence[RawColumn]) -> list[RawColumn]:
-    """Fill the values that a new row lacks from the old row, as far as it has them."""
+    """Fill in values that new rows lack from the old rows, as far as these have them."""
     result = []
     for after, before in zip(new, old, strict=True):
         if after.unchanged is None:
@@ -43,5 +43,5 @@ def with_old_values(new: Sequence[RawColumn], old: Sequence[RawColumn]) -> list[
 
 
 def take_columns(columns: Sequence[RawColumn], index: NDArray[np.int64]) -> list[RawColumn]:
-    """Return some of the rows."""
+    """Return the columns' values of some of the rows."""
     return [column.take(index) for column in columns]

@@ -1,4 +1,4 @@
-"""Types whose JSON is the server's text, or nearly: integers, booleans, strings."""
+"""Codecs of types whose JSON is the server's text, or nearly: integers, booleans, strings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def integer(kind: str, arrow_type: pa.DataType, settings: Settings) -> Codec:
 
     Args:
         kind: Connect's name of the type, ``int16``, ``int32`` or ``int64``.
-        arrow_type: the type of its rows.
+        arrow_type: its type in typed rows.
         settings: the options.
     """
     return Codec({"type": kind}, bare, "0", settings.placeholder, arrow_type, lambda text: text.cast(arrow_type))

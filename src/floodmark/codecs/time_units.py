@@ -1,4 +1,4 @@
-"""How events write dates and times: names, types and units of ``time.precision.mode``."""
+"""The names, types and units that events use for dates and times (``time.precision.mode``)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Unit:
     divisor: int
 
     def of_micros(self, micros: int) -> int:
-        """Return microseconds in this unit, towards minus infinity."""
+        """Convert microseconds to this unit, rounding towards minus infinity."""
         return micros * 1000 if self.divisor == 0 else micros // self.divisor
 
     def of_column(self, micros: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return microseconds in this unit, towards minus infinity, shape (rows,)."""
+        """Convert microseconds to this unit, rounding towards minus infinity, shape (rows,)."""
         if self.divisor == 1:
             return micros
         return micros * 1000 if self.divisor == 0 else micros // self.divisor
@@ -49,5 +49,5 @@ TIMESTAMP_CONNECT = Unit(CONNECT + "Timestamp", "int64", 1000)
 
 
 def zulu(text: pa.StringArray) -> pa.StringArray:
-    """Return dates and times in ISO 8601 with the sign of UTC."""
+    """Append ISO 8601's sign of UTC to dates and times."""
     return pc.binary_join_element_wise(text, "Z", "")

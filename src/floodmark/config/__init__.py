@@ -1,1 +1,1 @@
-"""Options: one model per connector, with Debezium's property names, types and defaults."""
+"""Option models, with Debezium's property names, types and defaults: the parts that all connectors share."""

@@ -1,4 +1,4 @@
-"""The options that decide which columns events have, what is shown of them, and what all is called."""
+"""The options that select and transform the columns of events, and name fields, keys and topics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALGORITHMS = {
     **{f"sha-512/{bits}": f"sha512_{bits}" for bits in (224, 256)},
     **{f"sha3-{bits}": f"sha3_{bits}" for bits in (224, 256, 384, 512)},
 }
-"""Java's names of the algorithms, in small letters, and Python's."""
+"""Java's names of the algorithms, in lower case, and Python's."""
 
 _HASH = re.compile(r"(column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.)(.+)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}")
@@ -58,8 +58,8 @@ class HashRule:
 
     Attributes:
         algorithm: Python's name.
-        salt: as the option's name has it.
-        exact: whether that was written as it is meant: Spark drops the case of option names.
+        salt: the salt or its name, as the option's name has it.
+        exact: whether its case is certain: Spark drops the case of option names.
     """
 
     algorithm: str
@@ -279,19 +279,19 @@ class ColumnOptions(Options):
         return {name.lower(): salt.get_secret_value() for name, salt in self.column_salts.items()}
 
     def salt_of(self, rule: HashRule) -> SecretStr:
-        """Return the salt that a rule names or holds."""
+        """Return the salt of a rule, which has it or its name."""
         written = rule.salt.get_secret_value()
         return SecretStr(self._salts().get(written.lower(), written))
 
     def has_column(self, name: str) -> bool:
-        """Tell whether events hold a column, ``schema.table.column``."""
+        """Return whether events hold a column, ``schema.table.column``."""
         if self.column_include_list:
             return matches(self.column_include_list, name)
         return not matches(self.column_exclude_list, name)
 
     @property
     def shapes_columns(self) -> bool:
-        """Whether tables with the same columns may have events that look different."""
+        """Whether tables with the same columns may have events with different layouts."""
         return any(getattr(self, name) != field.default for name, field in ColumnOptions.model_fields.items())
 
     @property
@@ -300,7 +300,7 @@ class ColumnOptions(Options):
         return not (self.column_include_list or self.column_exclude_list)
 
     def converter_settings(self, name: str) -> dict[str, str]:
-        """Return the options of a converter, by their names without its own, in small letters."""
+        """Return a converter's options by their names in lower case, without the converter's name."""
         prefix = f"{name.lower()}."
         return {
             key.removeprefix(prefix): value.get_secret_value()
@@ -310,7 +310,7 @@ class ColumnOptions(Options):
 
 
 def in_small_letters(given: Mapping[str, str]) -> dict[str, str]:
-    """Return options whose names mean the same in small letters, as Spark passes them on: with salts by name."""
+    """Return options whose names keep their meaning in lower case, as Spark passes them on: salts are named."""
     result: dict[str, str] = {}
     for key, value in given.items():
         parts = _HASH.fullmatch(key)
@@ -325,19 +325,19 @@ def in_small_letters(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_pattern(text: str) -> Pattern:
-    """Return a regular expression that names groups as Java does.
+    """Return the pattern of a regular expression that names groups as Java does.
 
     Raises:
-        PatternError: it is wrong, or can't be matched in linear time.
+        PatternError: the expression is wrong, or can't be matched in linear time.
     """
     return Pattern(re.sub(r"\(\?<(?![=!])", "(?P<", text))
 
 
 def java_replacement(pattern: Pattern, text: str) -> list[str | int]:
-    """Return a replacement with Java's ``$1``, ``${name}`` and escapes as ``Pattern.replace_first`` takes it.
+    """Parse a replacement with Java's ``$1``, ``${name}`` and escapes for ``Pattern.replace_first``.
 
     Raises:
-        PatternError: it names a group that the pattern doesn't have.
+        PatternError: the replacement names a group that the pattern doesn't have.
     """
     parts: list[str | int] = []
     end = 0

@@ -27,7 +27,7 @@ _OPERATION_WORDS = {
 SIGNAL_CHANNELS = ("source", "kafka", "file", "in-process", "jmx")
 NOTIFICATION_CHANNELS = ("sink", "log", "jmx")
 HEX = "hex:"
-"""What `unavailable.value.placeholder` starts with if it gives bytes."""
+"""What `unavailable.value.placeholder` starts with if it holds bytes."""
 _HEX_DIGITS = re.compile("(?:[0-9A-Fa-f]{2})*")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -268,7 +268,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         for kind in ("table", "schema"):
             fields = f"{kind}_include_list", f"{kind}_exclude_list"
             if all(getattr(self, field) for field in fields):
-                # Where schemas are called databases the options are, too.
+                # Where schemas are called databases, the options are too.
                 included, excluded = (type(self).model_fields[field].alias for field in fields)
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
         _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
@@ -324,16 +324,16 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     @property
     @abstractmethod
     def owner(self) -> str:
-        """The name of the source's directory below ``state.dir``: no other source must share it."""
+        """The name of the source's directory below ``state.dir``; no other source may have the same."""
 
     @property
     def topic_has_schema(self) -> bool:
-        """Whether topics name the table's schema; where schemas are databases they do."""
+        """Whether topics name the table's schema; always true where schemas are databases."""
         return ".Schema" in self.topic_naming_strategy
 
     @property
     def busy_wait_s(self) -> float:
-        """How long to wait in all while another query has what only one can have."""
+        """How long to wait in total while another query holds what only one can have, such as a slot."""
         return 0.0
 
     @property
@@ -347,7 +347,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         return self.signal_kafka_topic or f"{self.topic_prefix}-signal"
 
     def captures(self, schema: str, table: str) -> bool:
-        """Tell whether the filters let a table through."""
+        """Return whether the filters let a table through; a signal table needs to pass only those of schemas."""
         if self.schema_include_list and not matches(self.schema_include_list, schema):
             return False
         if matches(self.schema_exclude_list, schema):
@@ -365,11 +365,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         return self.signal_data_collection if "source" in self.signal_enabled_channels else ()
 
     def takes_signals(self, schema: str, table: str) -> bool:
-        """Tell whether a table's inserts are signals."""
+        """Return whether a table's inserts are signals."""
         return f"{schema}.{table}" in self.signal_tables
 
     def skips(self, operation: str) -> bool:
-        """Tell whether events of this operation (``c``, ``u``, ``d``, ``t``) are left out."""
+        """Return whether events of this operation (``c``, ``u``, ``d``, ``t``) are left out."""
         return operation in self.skipped_operations
 
 
@@ -379,10 +379,10 @@ def _check_words(
     """Refuse words that are not allowed.
 
     Args:
-        name: of the option.
+        name: the option's name.
         words: its value.
         allowed: the words that it may have.
-        meant: those that users write for some of them.
+        meant: words that users write instead of some of them.
     """
     for word in words:
         if word not in allowed:

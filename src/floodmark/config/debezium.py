@@ -1,8 +1,8 @@
-"""Debezium's options that are not Floodmark's: those that are accepted without effect, and those that are refused.
+"""Debezium's options that Floodmark lacks: those that are accepted without effect, and those that are refused.
 
-The tables here are those that all connectors share; each adds its own in its module ``debezium_options``.
+The tables here are for all connectors; each connector adds its own in its module ``debezium_options``.
 
-``floodmark.cli.pages.debezium`` makes the page that lists every option of Debezium 3.6 for its databases.
+``floodmark.cli.pages.debezium`` writes the page that lists every option of Debezium 3.6 for its databases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JAVA_CLASS = "it names a Java class"
 
 @dataclass(frozen=True)
 class Foreign:
-    """An option of Debezium's that Floodmark doesn't have.
+    """An option of Debezium that Floodmark doesn't have.
 
     Attributes:
         reason: why it has no effect, or why it is refused.
@@ -99,16 +99,16 @@ _logged: set[str] = set()
 
 
 def accept(name: str, value: str, accepted: Mapping[str, Foreign], refused: Mapping[str, str]) -> bool:
-    """Tell whether an option is one of Debezium's that is accepted without effect; log once why it has none.
+    """Return whether an option is one of Debezium's that is accepted without effect; log the reason once.
 
     Args:
         name: the option.
         value: its value.
-        accepted: the options that are.
-        refused: the options that are not, and why.
+        accepted: the options that are accepted.
+        refused: the options that are refused, and why.
 
     Raises:
-        ConfigError: it is one that is refused.
+        ConfigError: the option is refused, or its value is not allowed.
     """
     no = find(refused, name)
     if no is not None:
@@ -129,7 +129,7 @@ def accept(name: str, value: str, accepted: Mapping[str, Foreign], refused: Mapp
 
 
 def find(options: Mapping[str, object], name: str) -> str | None:
-    """Return the entry that stands for an option; the first one, if several do."""
+    """Return the first entry that matches an option; None if none does."""
     lower = name.lower()
     return next((known for known in options if _pattern(known).fullmatch(lower)), None)
 

@@ -1,4 +1,4 @@
-"""Options of Kafka clients: librdkafka's names, and what becomes of those of Kafka's Java client."""
+"""Translates the options of Kafka's Java client to librdkafka's, or refuses them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-"""Names of the Java client that have another one here."""
+"""Names of the Java client, and librdkafka's where they differ."""
 
 VALUES = {("auto.offset.reset", "none"): "error", ("ssl.endpoint.identification.algorithm", ""): "none"}
-"""Values of the Java client that have another one here."""
+"""Values of the Java client, and librdkafka's where they differ."""
 
 _AUTHORITIES = "give the authorities' certificates as a PEM file by '{family}ssl.ca.location'"
 _PEM = "give PEM files by '{family}ssl.certificate.location' and '{family}ssl.key.location'"
@@ -48,20 +48,20 @@ REFUSED = {
     "enable.partition.eof": _FIXED,
     "enable.idempotence": _FIXED,
 }
-"""Names that can't be given, and what to do instead."""
+"""Options that can't be given, and what to do instead."""
 
 _SECRET = re.compile(r"password|secret|token|pem|config|assertion")
 
 
 def refuse_java_names(family: str, given: Mapping[str, SecretStr]) -> None:
-    """Check that no option is one that only the Java client has.
+    """Refuse options that only the Java client has, and those that Floodmark sets.
 
     Args:
-        family: what the options' names begin with.
+        family: the prefix of the options' names.
         given: the options, by the rest of their names.
 
     Raises:
-        ValueError: one is; it says what to give instead.
+        ValueError: an option is refused; the message includes what to do instead.
     """
     for name in given:
         if name.lower() in REFUSED:
@@ -70,7 +70,7 @@ def refuse_java_names(family: str, given: Mapping[str, SecretStr]) -> None:
 
 
 def librdkafka_settings(given: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Return the options by librdkafka's names, secrets in the clear."""
+    """Return the options by librdkafka's names, with secrets in plain text."""
     settings = {}
     for name, secret in given.items():
         name, value = name.lower(), secret.get_secret_value()
@@ -79,12 +79,12 @@ def librdkafka_settings(given: Mapping[str, SecretStr]) -> dict[str, str]:
 
 
 def client_is_missing(option: str, says: str, error: ModuleNotFoundError) -> ConfigError:
-    """Return what to tell where a package for Kafka isn't installed.
+    """Return the error for a package for Kafka that isn't installed.
 
     Args:
-        option: that asks for Kafka.
-        says: how.
-        error: which package that is.
+        option: the option that requires Kafka.
+        says: how it does, as a clause that follows the option's name.
+        error: names the package.
     """
     return ConfigError(
         f"Option '{option}' {says}, but the package '{error.name}' is not installed.",
@@ -98,7 +98,7 @@ def kafka_secrets(settings: Mapping[str, str]) -> list[str]:
 
 
 def without_secrets(secrets: Iterable[str], text: str) -> str:
-    """Return a text in which no secret is shown."""
+    """Return a text with its secrets replaced."""
     for secret in secrets:
         text = text.replace(secret, "…")
     return text

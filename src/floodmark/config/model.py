@@ -1,4 +1,4 @@
-"""What all option models share: declaring an option, reading a mapping, telling what is wrong."""
+"""The base of all option models: declares options, parses mappings, and explains what is wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_OPTIONS = "None has a name like it; docs/options.md lists them all."
 
 _RANGES = {"A-Z": "A to Z", "a-z": "a to z", "0-9": "0 to 9"}
 _UNITS = {".ms": "milliseconds", ".bytes": "bytes"}
-"""What numbers count, by the ends of options' names."""
+"""The units of numbers, by the ends of options' names."""
 _FORMER_VALUES = {
     ("snapshot.mode", "exported"): "initial",
     ("snapshot.mode", "never"): "no_data",
@@ -33,12 +33,12 @@ def option(name: str, default: Any, text: str, debezium: str = SAME, secret: boo
     """Declare an option.
 
     Args:
-        name: the property's name as users write it. One with ``<…>`` stands for a family: every option that
-            begins with what comes before the first of them and ends with what comes after the last.
+        name: the property's name as users write it. One with ``<…>`` declares a family: every option that
+            begins with the text before the first of them and ends with the text after the last.
         default: its default; ``...`` if it must be given.
         text: its meaning, for the option reference.
-        debezium: ``SAME``, ``OWN`` or the Debezium property that it stands for.
-        secret: whether its value must never be shown, though its type does not say so.
+        debezium: ``SAME``, ``OWN`` or the Debezium property that it corresponds to.
+        secret: whether its value must never be shown, although its type is not a secret one.
         limits: pydantic's constraints (``ge``, ``le``, ``pattern``).
     """
     return Field(
@@ -56,7 +56,7 @@ def patterns_in(value: str) -> tuple[Pattern, ...]:
     """Return the regular expressions of a comma-separated list; they ignore case.
 
     Raises:
-        ValueError: one is wrong.
+        ValueError: an expression is wrong, or can't be matched in linear time.
     """
     return tuple(pattern_in(item) for item in split_list(value))
 
@@ -65,7 +65,7 @@ def pattern_in(text: str) -> Pattern:
     """Return a regular expression of an option; it ignores case.
 
     Raises:
-        ValueError: it is wrong, or can't be matched in linear time.
+        ValueError: the expression is wrong, or can't be matched in linear time.
     """
     try:
         return Pattern(text, ignore_case=True)
@@ -89,14 +89,14 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_as_words)]
 """A comma-separated list of words."""
 
 Family = dict[str, str]
-"""The values of a family of options, by what stands for its ``<…>``."""
+"""The values of a family of options, by the text in place of its ``<…>``."""
 
 SecretFamily = dict[str, SecretStr]
 """The same for options of which some hold secrets: no value is ever shown."""
 
 
 def family_prefix(name: str) -> str:
-    """Return what the options of a family begin with; nothing if the option is no family."""
+    """Return the prefix of a family's options; empty if the option is no family."""
     return name[: name.index("<")] if "<" in name else ""
 
 
@@ -105,18 +105,18 @@ def _family_suffix(name: str) -> str:
 
 
 def statements(text: str) -> list[str]:
-    """Return statements that are separated by single semicolons; two of them are one in a statement."""
+    """Split statements at single semicolons; two in a row are one semicolon in a statement."""
     parts = re.split(r"(?<!;);(?!;)", text)
     return [part.replace(";;", ";").strip() for part in parts if part.strip()]
 
 
 def matches(patterns: tuple[Pattern, ...], name: str) -> bool:
-    """Tell whether any pattern matches the whole name."""
+    """Return whether any pattern matches the whole name."""
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 Advise: TypeAlias = Callable[[type["Options"], str], tuple[str, str]]
-"""Returns of an option that a model lacks what it is, as the end of a sentence or nothing, and what to do about it."""
+"""Describes an option that a model lacks: what it is, as the end of a sentence or empty, and what to do about it."""
 
 
 def _nearest_option(model: type[Options], key: str) -> tuple[str, str]:
@@ -141,14 +141,14 @@ class Options(BaseModel):
 
     @classmethod
     def parse(cls, options: Mapping[str, str], advise: Advise = _nearest_option) -> Self:
-        """Read options as Spark or a YAML file gives them.
+        """Parse options as Spark or a YAML file passes them.
 
         Args:
-            options: their texts, by name.
-            advise: what to say of an option that is not known.
+            options: their values as text, by name.
+            advise: describes an option that is not known.
 
         Raises:
-            ConfigError: naming the first wrong option, its value, what is allowed and the nearest match.
+            ConfigError: an option is wrong. It names the first one, its value, what is allowed and the nearest match.
         """
         names = {name.lower(): name for name in cls.names()}
         given: dict[str, Any] = {}
@@ -181,7 +181,7 @@ class Options(BaseModel):
 
     @classmethod
     def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG003
-        """Return the family that one of the options belongs to and what it stands for there; nothing if to none."""
+        """Return the family of an option, and the text in place of its ``<…>``; both empty if it has none."""
         found = ("", "")
         longest = 0
         for name in cls.names():
@@ -195,7 +195,7 @@ class Options(BaseModel):
         return found
 
     def values(self) -> dict[str, Any]:
-        """Return the value of every option by its name, without the secret ones."""
+        """Return the value of every option by its name, without secret ones."""
         return {
             field.alias or name: getattr(self, name)
             for name, field in type(self).model_fields.items()
@@ -204,7 +204,7 @@ class Options(BaseModel):
 
 
 def nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
-    """Return a question that names the nearest of some names; nothing if none is near."""
+    """Return a hint with the nearest of some names; empty if none is near."""
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=cutoff)
     return f"Did you mean '{close[0]}'?" if close else ""
 
@@ -224,7 +224,7 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
     if error["type"] == "missing":
         return ConfigError(f"Option '{name}' is required: {field.description}")
     value = given.get(name)
-    # The name of a family's option doesn't tell which of them is wrong; the reason does.
+    # A family's name doesn't show which of its options is wrong; the reason does.
     shown = f" has the value '{value}', which" if isinstance(value, str) and not is_secret(field) else ""
     problem = f"Option '{name}'{shown} is not allowed:"
     choices = allowed_values(field)
@@ -235,7 +235,7 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
 
 
 def _reason(name: str, field: FieldInfo, error: Mapping[str, Any]) -> str:
-    """Return what a value must be, as the user would say it."""
+    """Describe what a value must be, in the user's terms."""
     kind = str(error["type"])
     if kind.startswith("bool"):
         return "it must be true or false"
@@ -249,7 +249,7 @@ def _reason(name: str, field: FieldInfo, error: Mapping[str, Any]) -> str:
 
 
 def limits(field: FieldInfo) -> str:
-    """Return the limits of a number, to follow its type; nothing if it has none."""
+    """Return the limits of a number, as text that follows its type; empty if it has none."""
     low = next((item.ge for item in field.metadata if hasattr(item, "ge")), None)
     high = next((item.le for item in field.metadata if hasattr(item, "le")), None)
     if low is not None and high is not None:
@@ -258,7 +258,7 @@ def limits(field: FieldInfo) -> str:
 
 
 def _letters(pattern: str) -> str:
-    """Return in words what texts match a pattern that is one class of characters, repeated."""
+    """Describe the texts that match a pattern of one repeated character class."""
     found = re.fullmatch(r"\^\[(.+)\](?:\{1,(\d+)\}|\+)\$", pattern)
     if found is None:
         return f"it must match {pattern}"
@@ -274,19 +274,19 @@ def _letters(pattern: str) -> str:
 
 
 def _former_value(name: str, value: str, choices: Sequence[str]) -> str:
-    """Return what a value that only Debezium 1.x has is called today; nothing if it is no choice now."""
+    """Return a hint with today's name of a value of Debezium 1.x; empty if it is no choice now."""
     today = _FORMER_VALUES.get((name, value.lower()))
     return f"Debezium 1.x's '{value}' is '{today}' today." if today in choices else ""
 
 
 def allowed_values(field: FieldInfo) -> list[str]:
-    """Return the values of an option that is a choice, else nothing."""
+    """Return the values of an option that is a choice; empty for others."""
     values = get_args(field.annotation)
     return list(values) if values and all(isinstance(value, str) for value in values) else []
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Tell whether the option's value must never be shown."""
+    """Return whether the option's value must never be shown."""
     extra = field.json_schema_extra
     marked = isinstance(extra, dict) and bool(extra.get("secret"))
     return marked or field.annotation is SecretStr or SecretStr in get_args(field.annotation)

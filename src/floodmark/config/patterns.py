@@ -1,9 +1,9 @@
 """Regular expressions that match in linear time, whatever the expression and the text.
 
-Names of tables come from the source, and expressions from signals as well as from options: Python's ``re`` can be made
-to search for ever with either. RE2 can't. Expressions keep Python's syntax and meaning: Python's own parser reads them,
-and what it has understood is written in RE2's syntax. What RE2 does not have (it would take more than linear time) is
-refused: lookaround, references to groups, conditions on groups, atomic groups and possessive repetitions.
+Names of tables come from the source, and expressions from signals as well as from options: with either, Python's ``re``
+can be made to search practically without end. RE2 can't. Expressions keep Python's syntax and meaning: Python's own
+parser parses them, and the result is written in RE2's syntax. What RE2 does not have, as it would take more than linear
+time, is refused: lookaround, references to groups, conditions on groups, atomic groups and possessive repetitions.
 
 RE2's syntax: https://github.com/google/re2/wiki/Syntax
 """
@@ -22,9 +22,9 @@ from typing import Any
 import re2
 
 MOST_CHARACTERS = 65_536
-"""How long an expression may be."""
+"""The maximum length of an expression."""
 MOST_BYTES = 16 << 20
-"""How much memory RE2 may use for one, compiled."""
+"""How much memory RE2 may use for a compiled expression."""
 
 _REFUSED = {
     sre.ASSERT: "lookahead and lookbehind ('(?=…)', '(?<=…)')",
@@ -52,7 +52,7 @@ _NEGATED = {
 
 
 class PatternError(ValueError):
-    """An expression is not one, or can't be matched in linear time."""
+    """An expression is wrong, or can't be matched in linear time."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Pattern:
     """A regular expression.
 
     Attributes:
-        pattern: as Python's ``re`` writes them.
+        pattern: in the syntax of Python's ``re``.
         ignore_case: whether upper and lower case are the same.
-        literal: the only text that matches, in small letters if case is ignored; None if that can't be said.
+        literal: the only text that matches, in lower case if case is ignored; None if that isn't known.
 
     Raises:
-        PatternError: it is wrong, or has what RE2 doesn't.
+        PatternError: the expression is wrong, or has something that RE2 doesn't have.
     """
 
     pattern: str
@@ -90,7 +90,7 @@ class Pattern:
 
         Args:
             text: what is searched.
-            replacement: texts, and numbers of groups that stand for what they matched.
+            replacement: texts, and numbers of groups whose matches are inserted.
         """
         found = _program(self.pattern, self.ignore_case).search(text)
         if found is None:
@@ -147,17 +147,17 @@ def _in_re2(pattern: str, ignore_case: bool) -> str:
 
 
 class _Writer:
-    """Writes what Python's parser has understood in RE2's syntax.
+    """Writes expressions that Python's parser has parsed in RE2's syntax.
 
     Args:
-        names: of the groups, by their numbers.
+        names: the groups' names by their numbers.
     """
 
     def __init__(self, names: dict[int, str]) -> None:
         self._names = names
 
     def sequence(self, items: Iterable[tuple[Any, Any]], flags: int) -> str:
-        """Return items that follow each other; each is written so that a repetition can follow it."""
+        """Write items one after the other, each so that a repetition can follow it."""
         return "".join(self._item(kind, value, flags) for kind, value in items)
 
     def _item(self, kind: Any, value: Any, flags: int) -> str:
@@ -199,9 +199,10 @@ def _character(code: int) -> str:
 
 
 def _class(items: Sequence[tuple[Any, Any]], flags: int) -> str:
-    """Return a class of characters."""
+    """Write a class of characters."""
     negated = bool(items) and items[0][0] is sre.NEGATE
     listed = items[1:] if negated else items
+    # A category is several classes in RE2, so a negated one can't be a member of a class, only an alternative to it.
     outside = [_NEGATED[value] for kind, value in listed if kind is sre.CATEGORY and value in _NEGATED]
     inside = [_member(kind, value, flags) for kind, value in listed if not (kind is sre.CATEGORY and value in _NEGATED)]
     parts = [f"[{''.join(inside)}]"] if inside else []
@@ -236,7 +237,7 @@ def _category(value: Any, flags: int) -> str:
 
 
 def _place(value: Any, flags: int) -> str:
-    """Return a place in the text. RE2's word boundaries know ASCII's letters alone."""
+    """Write an anchor, such as the end of the text. RE2's word boundaries know only ASCII's letters."""
     if value is sre.AT_BEGINNING:
         return "(?m:^)" if flags & re.MULTILINE else "\\A"
     if value is sre.AT_END:

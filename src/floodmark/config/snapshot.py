@@ -1,4 +1,4 @@
-"""The options of snapshots: when one is taken, of what, and how it is read."""
+"""The options of snapshots: when one is taken, of which tables, and how they are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SnapshotMode = Literal[
 
 
 class SnapshotOptions(Options):
-    """Options that decide about snapshots; the same for every database."""
+    """Options of snapshots; the same for every database."""
 
     snapshot_mode: SnapshotMode = option(
         "snapshot.mode",
@@ -157,6 +157,6 @@ class SnapshotOptions(Options):
         return self
 
     def select_statements(self) -> dict[str, str]:
-        """Return the statements that replace the reading of tables, by the tables' names."""
+        """Return the statements that tables are read with instead of in full, by the tables' names."""
         given = {name.lower(): statement for name, statement in self.snapshot_select_statements.items()}
         return {name: given[name.lower()] for name in self.snapshot_select_statement_overrides}

@@ -1,4 +1,4 @@
-"""The options of what a stream delivers beside the changes of rows, and of records that can't be decoded."""
+"""The options of what a stream delivers besides row changes, and of records that can't be decoded."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ class StreamOptions(SnapshotOptions):
 
     @property
     def heartbeat_ms(self) -> int:
-        """The interval of heartbeats; 0: there are none."""
+        """The interval of heartbeats in milliseconds; 0: there are none."""
         return self.heartbeat_interval_ms
 
     @property
     def transaction_topic(self) -> str:
-        """The topic that tells where transactions begin and end."""
+        """The topic of the events that mark where transactions begin and end."""
         return self.topic_delimiter.join((self.topic_prefix, self.topic_transaction))
 
     @property
     def gap_topic(self) -> str:
-        """The topic that says where changes were left out."""
+        """The topic of the events that mark where changes were left out."""
         return self.topic_delimiter.join((self.topic_prefix, self.topic_gap))
 
     @property

@@ -1,1 +1,1 @@
-"""Connectors: one folder a database, all filling in the same protocols (``base``)."""
+"""Connectors: one folder for each database, all implementing the same protocols (``contract.base``)."""

@@ -1,7 +1,7 @@
-"""What to write instead of an option that a connector doesn't have.
+"""Suggests what to write instead of an option that a connector doesn't have.
 
-In this order: what Debezium 1.x called differently, options of the other connectors, of Debezium's other databases, and
-the nearest name.
+It looks up, in this order: names of Debezium 1.x, options of the other connectors, options of Debezium for other
+databases, and the nearest name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMER: Mapping[str, str] = {
     **{f"{what}.whitelist": f"{what}.include.list" for what in ("column", "database", "schema", "table")},
     **{f"{what}.blacklist": f"{what}.exclude.list" for what in ("column", "database", "schema", "table")},
 }
-"""Debezium 1.x's names, and those of today."""
+"""Debezium 1.x's names, and today's."""
 _FORMER_HISTORY = "database.history"
 _HISTORY = "schema.history.internal"
 _REPLACED: Mapping[str, str] = {
@@ -30,7 +30,7 @@ _REPLACED: Mapping[str, str] = {
     "snapshot.minimal.locks": "snapshot.locking.mode",
     "truncate.handling.mode": "skipped.operations",
 }
-"""Debezium 1.x's options whose place others have taken, with other values."""
+"""Debezium 1.x's options that others with other values have replaced."""
 
 _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "postgres": {
@@ -51,7 +51,7 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
         "schema.include.list": "database.include.list",
     },
 }
-"""Options of other connectors, and what a connector has that is most like them."""
+"""Options of other connectors, and the most similar ones of a connector."""
 
 _OTHER_DATABASES: Mapping[str, str] = {
     "capture.<option>": "MongoDB",
@@ -69,10 +69,10 @@ _OTHER_DATABASES: Mapping[str, str] = {
 
 
 def advice(model: type[Options], key: str) -> tuple[str, str]:
-    """Return what an option is that a model lacks, as the end of a sentence or nothing, and what to do about it.
+    """Describe an option that a model lacks, as the end of a sentence or empty, and what to do about it.
 
     Args:
-        model: of the connector that got the option.
+        model: the model of the connector that the option was given to.
         key: the option's name as it was given.
     """
     former = _now_called(key.lower())

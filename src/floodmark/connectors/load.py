@@ -1,4 +1,4 @@
-"""Finding the option model of a connector."""
+"""Finds the option model of a connector, and parses options with it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CONNECTOR_CLASS = "connector.class"
 CLASSES = {spec.debezium_class: name for name, spec in CONNECTORS.items()}
 """The connectors, by the option ``connector.class``."""
 STREAM_ONLY = ("topic.prefix", "state.dir")
-"""Options that only a stream has. Spark doesn't say whether it asks for the columns of a stream; they tell."""
+"""Options that only a stream has. Spark doesn't pass on whether it reads a stream, so they show it."""
 
 
 def load_options(options: Mapping[str, str]) -> CommonOptions:
-    """Read the options of a source that is streamed.
+    """Parse the options of a source that is streamed.
 
     Raises:
         ConfigError: an option is missing, unknown or has a value that is not allowed.
@@ -33,10 +33,10 @@ def load_options(options: Mapping[str, str]) -> CommonOptions:
 
 
 def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
-    """Read the options of a batch read.
+    """Parse the options of a batch read.
 
     Raises:
-        ConfigError: an option is missing, unknown, a stream's or has a value that is not allowed.
+        ConfigError: an option is missing, unknown, only for streams or has a value that is not allowed.
     """
     if not is_batch(options):
         raise ConfigError(
@@ -56,7 +56,7 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
 
 
 def is_batch(options: Mapping[str, str]) -> bool:
-    """Tell whether options are those of a batch read: nothing in them is only for streams."""
+    """Return whether options are those of a batch read: none of them is only for streams."""
     return not {key.lower() for key in options} & set(STREAM_ONLY)
 
 
@@ -64,7 +64,7 @@ def connector_of(options: Mapping[str, str]) -> str:
     """Return the connector that options name, by ``connector`` or by Debezium's ``connector.class``.
 
     Raises:
-        ConfigError: they name none, one that is not known, or two.
+        ConfigError: the options name no connector, an unknown one, or two.
     """
     connector, by_class = _given(options, CONNECTOR), _given(options, CONNECTOR_CLASS)
     named = None if by_class is None else _known_class(by_class)
@@ -103,6 +103,6 @@ def _given(options: Mapping[str, str], name: str) -> str | None:
 
 
 def _with_connector(options: Mapping[str, str], connector: str) -> dict[str, str]:
-    """Return options that name the connector in one way."""
+    """Return the options with the connector named by ``connector`` alone."""
     kept = {key: value for key, value in options.items() if key.lower() != CONNECTOR_CLASS}
     return kept if _given(kept, CONNECTOR) is not None else {**kept, CONNECTOR: connector}

@@ -1,4 +1,4 @@
-"""The connectors: what is known of each without importing it. A new database is a line in ``CONNECTORS``."""
+"""Lists the connectors without importing them. A new database is an entry in ``CONNECTORS``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectorSpec:
-    """A connector, as the rest of Floodmark finds it.
+    """Describes where the rest of Floodmark finds a connector.
 
     Attributes:
         name: the value of the option ``connector``.
-        package: the package whose modules ``options``, ``connector``, ``executor``, ``checks.server`` and
-            ``log_status`` are the connector.
+        package: the package with the connector's modules ``options``, ``connector``, ``executor``, ``checks.server``
+            and ``log_status``.
         options: its option model, in ``options``.
         driver: the module of the driver that it needs.
-        extra: what to install to get the driver.
+        extra: the package to install for the driver, with its extra.
         debezium_class: Debezium's connector for the same database, as ``connector.class`` names it.
         batch_options: the option model of batch reads; empty if tables can't be read in batch.
     """
@@ -39,7 +39,7 @@ class ConnectorSpec:
 
     @property
     def option_model(self) -> type[CommonOptions]:
-        """The model of its options; only they are imported."""
+        """The model of its options; of the connector, only the module ``options`` is imported."""
         model: type[CommonOptions] = self._model(self.options)
         return model
 
@@ -83,14 +83,14 @@ CONNECTORS = {
         ),
     )
 }
-"""By the value of the option ``connector``."""
+"""The connectors by the value of the option ``connector``."""
 
 
 def require_driver(connector: str) -> None:
-    """Prove that a connector's driver is installed, without importing it.
+    """Check that a connector's driver is installed, without importing it.
 
     Raises:
-        ConfigError: it isn't.
+        ConfigError: the driver is not installed.
     """
     driver = CONNECTORS[connector].driver
     if find_spec(driver) is None:
@@ -102,7 +102,7 @@ def connector_module(connector: str, name: str) -> ModuleType:
 
     Args:
         connector: the option ``connector``.
-        name: of the module in the connector's package, such as ``executor`` or ``checks.server``.
+        name: the module's name in the connector's package, such as ``executor`` or ``checks.server``.
 
     Raises:
         ConfigError: the connector's driver is not installed.

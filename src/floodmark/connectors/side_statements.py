@@ -1,4 +1,4 @@
-"""Statements at the source that nobody waits for."""
+"""Runs statements at the source in the background."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ CANCEL_WAIT_S = 1.0
 
 
 class SideSession(Protocol):
-    """A connection for such statements."""
+    """A connection for background statements."""
 
     def usable(self) -> bool:
-        """Tell whether statements can still be run on it."""
+        """Return whether statements can still be run on it."""
 
     def run(self, statement: str) -> None:
         """Run a statement.
 
         Raises:
-            FloodmarkError: it fails, or the connection is lost.
+            FloodmarkError: the statement fails, or the connection is lost.
         """
 
     def cancel(self) -> None:
-        """End the statement that another thread runs."""
+        """Cancel the statement that another thread runs."""
 
     def close(self) -> None:
         """Close the connection."""
 
 
 class SideStatements:
-    """Runs statements in a thread of its own, on a connection of its own; one at a time.
+    """Runs statements one at a time, in a thread and on a connection of its own.
 
     Args:
         connect: opens the connection.
@@ -48,7 +48,7 @@ class SideStatements:
         self._thread: threading.Thread | None = None
 
     def run(self, statement: str) -> None:
-        """Begin to run a statement; leave it out if the one before still runs."""
+        """Start to run a statement; skip it if the previous one still runs."""
         if self._thread is not None and self._thread.is_alive():
             log.warning("heartbeat_action_is_slow", statement=shown_statement(statement), next="left out")
             return
@@ -64,7 +64,7 @@ class SideStatements:
             log.warning("heartbeat_action_failed", statement=shown_statement(statement), error=str(exc))
 
     def stop(self) -> None:
-        """Cancel what runs, and close the connection."""
+        """Cancel the running statement, and close the connection."""
         if self._session is not None:
             if self._thread is not None and self._thread.is_alive():
                 self._session.cancel()

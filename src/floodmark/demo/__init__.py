@@ -1,1 +1,1 @@
-"""A small shop: its tables, somebody who writes to them, and the comparison of what was captured."""
+"""The demo's small shop: its tables, a writer, and the comparison with what was captured."""

@@ -1,4 +1,4 @@
-"""Applying captured events, and comparing the outcome with the source tables value by value."""
+"""Applies captured events, and compares the result with the source tables value by value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class TableShape:
-    """What decoding a table's events needs."""
+    """The structure that is needed to decode a table's events."""
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]
@@ -48,7 +48,7 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How what was captured of a table differs from the table."""
+    """The differences between a table and what was captured of it."""
 
     table: str
     rows: int
@@ -77,14 +77,14 @@ def apply_events(events: Iterable[Event]) -> dict[str, dict[str, Row]]:
         if after is None:
             rows.pop(event.key, None)
             continue
-        # The log leaves out large values that an update didn't touch: they are what they were.
+        # The log leaves out large values that an update didn't change: they are kept.
         before = rows.get(event.key, {})
         rows[event.key] = {name: before.get(name) if value == UNAVAILABLE else value for name, value in after.items()}
     return state
 
 
 def table_shape(conn: psycopg.Connection[TupleRow], table: str) -> TableShape:
-    """Ask the source for a table's columns and key."""
+    """Query the source for a table's columns and key."""
     columns = conn.execute(
         """
         SELECT column_name, data_type, coalesce(numeric_scale, 0) FROM information_schema.columns
@@ -111,7 +111,7 @@ def source_rows(conn: psycopg.Connection[TupleRow], table: str, shape: TableShap
 
 
 def decoded_rows(rows: Iterable[Mapping[str, Any]], shape: TableShape) -> Rows:
-    """Turn rows as events represent them into rows as the source's driver returns them."""
+    """Convert rows from their representation in events to what the source's driver returns."""
     decoded = ({column.name: decode(row.get(column.name), column) for column in shape.columns} for row in rows)
     return {tuple(row[name] for name in shape.key): row for row in decoded}
 
@@ -137,7 +137,7 @@ def compare(table: str, source: Rows, captured: Rows) -> Comparison:
 
 
 def decode(value: Any, column: Column) -> Any:
-    """Turn a value as an event represents it into what the source's driver returns for it."""
+    """Convert a value from its representation in events to what the source's driver returns."""
     decoder = _DECODERS.get(column.type)
     if value is None or decoder is None:
         return value

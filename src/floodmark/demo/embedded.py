@@ -191,7 +191,7 @@ def _binaries(version: int) -> Path:
 
 
 def _unprivileged() -> dict[str, str] | None:
-    """Return whom to run the server as if this process is root, which PostgreSQL refuses to be."""
+    """Return the user to run the server as if this process is root, since PostgreSQL refuses to run as root."""
     return {"user": SYSTEM_USER} if os.name == "posix" and os.geteuid() == 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Reading what a query has written to a directory of JSON files, while it writes."""
+"""Reads the events that a query writes to a directory of JSON files, while it is running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EventTail:
         self._files: set[str] = set()
 
     def new(self) -> Iterator[str]:
-        """Return the lines of the files that have been added since the last call."""
+        """Yield the lines of the files that have been added since the last call."""
         for entry in sorted(self._log.glob("[0-9]*"), key=lambda entry: int(entry.name.split(".")[0])):
             if entry.name not in self._batches:
                 self._batches.add(entry.name)

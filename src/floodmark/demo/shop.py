@@ -1,4 +1,4 @@
-"""The shop's tables and what is in them before anything is captured."""
+"""The shop's tables, and the rows that they hold before anything is captured."""
 
 from __future__ import annotations
 

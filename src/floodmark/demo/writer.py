@@ -1,4 +1,4 @@
-"""Somebody who uses the shop: writes transactions of all kinds until told to stop."""
+"""Simulates a user of the shop: writes transactions of all kinds until it is stopped."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ShopWriter(threading.Thread):
         self.rolled_back = 0
         self.failure: Exception | None = None
         self._conninfo = conninfo
-        # Not the sequence that the shop was filled from, which would make the same keys again.
+        # Another seed than the shop was filled with, which would generate the same keys again.
         self._rng = random.Random(f"writer {seed}")
         self._stop_wanted = threading.Event()
         self._number = shop.CUSTOMERS
 
     def stop(self) -> None:
-        """Finish the transaction at hand and wait until the thread has ended."""
+        """Finish the current transaction and wait until the thread has ended."""
         self._stop_wanted.set()
         self.join()
 
@@ -120,7 +120,7 @@ class ShopWriter(threading.Thread):
 
     def _rename_product(self, conn: Conn) -> None:
         """Change a key, which the order items follow."""
-        # The large text is set too: a log that leaves it out of a row with a new key has it nowhere else.
+        # Set the large text too: if the log left it out of the row with the new key, no event of the key would have it.
         update = f"UPDATE products SET sku = %s, description = %s WHERE sku = {ANY_PRODUCT}"
         conn.execute(update, (f"SKU-{self._rng.getrandbits(40):010x}", shop.description(self._rng)))
 

@@ -1,1 +1,1 @@
-"""Events as Debezium makes them: envelopes, keys, topics, schemas. Nothing in here knows a database."""
+"""Events as Debezium makes them: envelopes, keys, topics, schemas; independent of the database."""

@@ -1,4 +1,4 @@
-"""The columns that every event has in Spark, and building their batches."""
+"""Defines the columns that every event has in Spark, and builds their batches."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class EventGroup:
 
     @classmethod
     def of(cls, order: NDArray[np.int64], columns: Mapping[str, str | pa.Array]) -> EventGroup:
-        """Return a group from columns of which some are one text for all events."""
+        """Return a group of columns; those that are one text become constants."""
         constants = {name: column for name, column in columns.items() if isinstance(column, str)}
         return cls(order, {n: column for n, column in columns.items() if n not in constants}, constants)
 
 
 def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.RecordBatch | None:
-    """Put groups together as one batch in the events' order."""
+    """Return the events of groups as one batch in the events' order; None if there are none."""
     groups = [group for group in groups if len(group.order)]
     if not groups:
         return None
@@ -74,7 +74,8 @@ def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.R
             continue
         column = pa.concat_arrays(parts.values())
         if len(parts) < len(groups):
-            # Typed rows have a column for each table: nulls for each group that lacks it would cost their square.
+            # With ``format=tables`` each table has a column. Adding nulls group by group would cost the square of the
+            # number of tables, so ``take`` adds them, by each event's place among those that have the column.
             held = np.isin(group_of, list(parts))
             places = np.cumsum(held) - 1
             if sort is not None:

@@ -24,7 +24,7 @@ ORDER = (
 
 
 class Raw(str):
-    """JSON text that stands in a schema as it is: a default in the form that values have."""
+    """JSON text that a schema includes as it is: a default in the form that values have."""
 
 
 OPTIONAL_INT64 = {"type": "int64", "optional": True}
@@ -96,11 +96,11 @@ def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, 
 
 
 def source_struct(fields: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """Return the schema of a source block: what all connectors tell, then their own fields.
+    """Return the schema of a source block: the fields of all connectors, then the connector's own.
 
     Args:
         fields: the connector's own.
-        name: of the schema.
+        name: the schema's name.
     """
     text, number = {"type": "string"}, {"type": "int64"}
     shared = [
@@ -129,10 +129,10 @@ def schema_text(schema: Any) -> str:
 
 
 def schema_start(schema: Any) -> str:
-    """Return what stands before a payload that carries its schema; after it comes ``}``."""
+    """Return the text before a payload that carries its schema; ``}`` follows the payload."""
     return f'{{"schema":{schema_text(schema)},"payload":'
 
 
 def carrying_schema(text: str, schema: Any, wanted: bool) -> str:
-    """Return JSON text with its schema, if that is wanted."""
+    """Return JSON text, with its schema if ``wanted``."""
     return f"{schema_start(schema)}{text}}}" if wanted else text

@@ -1,4 +1,4 @@
-"""Building keys and envelopes of one table version, column-wise."""
+"""Builds keys and envelopes of one table version, column-wise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Gap events: where changes are missing from the stream because an option accepts that.
+"""Makes gap events, which mark where changes are missing from the stream because an option accepts that.
 
-A gap is found when the source's log is opened, is in the offset of the micro-batch that announces it, and is at the
-log position where the changes go on: a batch that is delivered again has the same event.
+A gap is found when the source's log is opened. It is stored in the offset of the micro-batch that announces it, at the
+log position where the changes continue, so a batch that is delivered again has the same event.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def gap_batch(gaps: Sequence[Gap], options: CommonOptions, schema: pa.Schema) ->
     Args:
         gaps: those that the micro-batch announces.
         options: the source's options.
-        schema: the columns of events, or those of typed rows, where ``op`` and ``position`` alone are set.
+        schema: the columns of events, or those of typed rows, of which only ``op`` and ``position`` are set.
     """
     rows = []
     for gap in gaps:

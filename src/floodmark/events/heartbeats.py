@@ -1,7 +1,7 @@
-"""Heartbeats: events that tell that the stream goes on.
+"""Makes heartbeats: events that show that the stream is alive.
 
-A heartbeat is decided on once, when the micro-batch that it belongs to is planned, and its time is in the offset: a
-batch that is delivered again has the same heartbeat.
+A heartbeat is added when its micro-batch is planned, and its time is stored in the offset, so a batch that is delivered
+again has the same heartbeat.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def heartbeat_batch(time_ms: int, options: CommonOptions, position: str) -> pa.R
     """Return a heartbeat as an event.
 
     Args:
-        time_ms: when, milliseconds since the epoch.
+        time_ms: its time, milliseconds since the epoch.
         options: the source's options.
-        position: where in the log it belongs.
+        position: its position in the log.
     """
     key = f'{{"serverName":{dumps(options.topic_prefix)}}}'
     value = f'{{"ts_ms":{time_ms}}}'

@@ -1,4 +1,4 @@
-"""Making JSON text out of whole columns.
+"""Writes whole columns as JSON text.
 
 Strings are escaped as Kafka Connect's JsonConverter (Jackson) does: quote, backslash and the control
 characters below U+0020, and characters beyond U+FFFF as surrogate pairs; everything else stays as it is.
@@ -23,7 +23,7 @@ _QUOTES = (ord('"'), ord("\\"))
 _CONTROLS = 0x20
 _BLOCK = 1 << 16
 _OTHERWISE = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010FFFF]")
-"""What Python writes otherwise than Jackson, and the escaped backslash, which looks like the begin of an escape."""
+"""What Python writes differently from Jackson, and the escaped backslash, which looks like the start of an escape."""
 
 _PIECE = 1 << 20
 
@@ -79,7 +79,7 @@ def escape(array: pa.StringArray, surrogates: bool = True) -> pa.StringArray:
         surrogates: whether characters beyond U+FFFF become escapes.
     """
     present, beyond = _to_escape(value_bytes(array))
-    # The backslash comes first, since the other escapes bring backslashes in.
+    # The backslash comes first, since the other escapes add backslashes.
     for byte in sorted(present, key=lambda byte: byte != ord("\\")):
         char = chr(byte)
         replacement = "\\" + char if char in '"\\' else _SHORT.get(char, f"\\u{byte:04X}")
@@ -90,7 +90,7 @@ def escape(array: pa.StringArray, surrogates: bool = True) -> pa.StringArray:
 def _to_escape(data: NDArray[np.uint8]) -> tuple[list[int], bool]:
     """Return which bytes must be escaped, and whether there are characters beyond U+FFFF.
 
-    Looks at blocks that stay in the processor's cache.
+    Reads blocks that stay in the processor's cache.
     """
     present: set[int] = set()
     beyond = False
@@ -107,6 +107,7 @@ def _escape_surrogates(array: pa.StringArray) -> pa.StringArray:
     """Write characters beyond U+FFFF as two escapes; touches only the values that hold one."""
     leads = np.flatnonzero(value_bytes(array) >= FOUR_BYTES)
     affected = np.zeros(len(array), bool)
+    # A byte belongs to the last value that starts at or before it.
     affected[np.searchsorted(_starts(array), leads, side="right") - 1] = True
     if array.null_count:
         affected &= pc.is_valid(array).to_numpy(zero_copy_only=False)
@@ -130,6 +131,7 @@ def _with_surrogates(array: pa.StringArray) -> pa.StringArray:
     data = value_bytes(array)
     leads = np.flatnonzero(data >= FOUR_BYTES)
     sequence = data[leads[:, None] + np.arange(4)].astype(np.uint64)
+    # The bytes hold 3, 6, 6 and 6 bits of the code point.
     points = (sequence & np.array([0x07, 0x3F, 0x3F, 0x3F], np.uint64)) @ np.array(
         [1 << 18, 1 << 12, 1 << 6, 1], np.uint64
     )
@@ -139,10 +141,12 @@ def _with_surrogates(array: pa.StringArray) -> pa.StringArray:
     escapes[:, 1::6] = ord("u")
     escapes[:, 2:6] = hex_digits(np.uint64(0xD800) + (points >> np.uint64(10)), 4)
     escapes[:, 8:12] = hex_digits(np.uint64(0xDC00) + (points & np.uint64(0x3FF)), 4)
+    # Repeat each first byte twelve times and drop the other three, to make room for the escapes.
     times = np.ones(len(data), np.uint8)
     times[leads] = 12
     times[leads[:, None] + np.arange(1, 4)] = 0
     text = np.repeat(data, times)
+    # Each sequence before a place in the text has moved it by 8 bytes.
     growth = 8 * np.arange(len(leads))
     text[(leads + growth)[:, None] + np.arange(12)] = escapes
     offsets = _starts(array)

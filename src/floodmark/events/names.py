@@ -1,6 +1,6 @@
-"""Names as Kafka and Avro allow them.
+"""Adjusts names to what Kafka and Avro allow.
 
-Debezium looks at UTF-16 units, so a character beyond U+FFFF counts as two.
+Debezium replaces UTF-16 units, so a character beyond U+FFFF counts as two.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def legal_topic(name: str, unicode: bool) -> str:
 
 
 def adjusted_schema_name(name: str, mode: Adjustment) -> str:
-    """Return a schema's name as ``schema.name.adjustment.mode`` says."""
+    """Adjust a schema's name as ``schema.name.adjustment.mode`` requires."""
     return _adjusted(name, mode, frozenset("."))
 
 
 def adjusted_field_name(name: str, mode: Adjustment) -> str:
-    """Return a field's name as ``field.name.adjustment.mode`` says."""
+    """Adjust a field's name as ``field.name.adjustment.mode`` requires."""
     return _adjusted(name, mode, frozenset())
 
 
@@ -63,6 +63,6 @@ def _underscore(unit: str) -> str:  # noqa: ARG001
 
 
 def _escape(unit: str) -> str:
-    # Only up to two digits are filled up, as in Debezium.
+    # As in Debezium, two zeros precede one or two digits; other numbers are not padded.
     digits = f"{ord(unit):x}"
     return f"_u00{digits}" if len(digits) <= 2 else f"_u{digits}"

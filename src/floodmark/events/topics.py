@@ -1,4 +1,4 @@
-"""What topics are called: ``topic.naming.strategy``."""
+"""Names topics as ``topic.naming.strategy`` requires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def table_topic(options: CommonOptions, schema: str, table: str) -> str:
 
 
 def table_key_fields(options: CommonOptions, schema: str, table: str) -> tuple[tuple[str, str], ...]:
-    """Return the fields that a table's keys have beside its columns, and their values."""
+    """Return the names and values of the fields that a table's keys have besides its columns."""
     if not _by_regex(options) or not options.topic_key_enforce_uniqueness:
         return ()
     own = _own_topic(options, schema, table)
@@ -36,7 +36,7 @@ def _own_topic(options: CommonOptions, schema: str, table: str) -> str:
 
 
 def _renamed(name: str, regex: str | None, replacement: str | None) -> str:
-    """Replace what a regular expression finds, if it matches the whole name. Both are written as in Java."""
+    """Replace a regular expression's first match, if it matches the whole name. Both have Java's syntax."""
     pattern = java_pattern(regex or "")
     if not pattern.fullmatch(name):
         return name

@@ -1,4 +1,4 @@
-"""The transaction topic: schemas, and the order of what Debezium keeps in a hash map."""
+"""Makes events of the transaction topic, and orders entries that Debezium keeps in a hash map."""
 
 from __future__ import annotations
 
@@ -70,16 +70,17 @@ class TransactionTopic:
 
 
 def hash_map_order(group: NDArray[np.int64], name: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the order in which Java would list each group's names, if each group was a hash map of its own.
+    """Return the order in which Java would list each group's names, if each group were a hash map of its own.
 
     Args:
         group: ascending, shape (entries,).
         name: index into ``names``; in a group each name comes once, in the order of insertion.
-        names: texts.
+        names: the texts.
     """
     hashes = np.array([_spread_hash(text) for text in names], np.int64)
     sizes = np.bincount(group) if len(group) else np.zeros(0, np.int64)
     capacity = np.full(len(sizes), _SMALLEST_MAP, np.int64)
+    # Java doubles a map's capacity when it is more than three quarters full.
     while (small := sizes * 4 > capacity * 3).any():
         capacity[small] *= 2
     bucket = hashes[name] & (capacity[group] - 1)

@@ -1,1 +1,1 @@
-"""What users can replace: snapshotters and converters, and how installed ones are found."""
+"""The interfaces that users can implement, snapshotters and converters, and the discovery of installed ones."""

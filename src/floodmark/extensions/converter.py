@@ -1,8 +1,8 @@
-"""What a converter is: it decides how events show the values of some columns.
+"""The interface of converters, which decide how events show the values of some columns.
 
 The counterpart of Debezium's ``io.debezium.spi.converter.CustomConverter``, for whole columns. A package offers one as
-an entry point of the group ``floodmark.converters``; the option ``converters`` names those that are asked. All of it
-runs in the driver and in executors.
+an entry point of the group ``floodmark.converters``; the option ``converters`` names those that are used. Converters
+run in the driver and in executors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: dict[str, pa.DataType] = {
     "double": pa.float64(),
     "bytes": pa.binary(),
 }
-"""Connect's types that a converter can give, and Arrow's that go with them."""
+"""Connect's types that a converter can return, and the corresponding Arrow types."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SourceColumn:
 
     Attributes:
         schema: the table's schema.
-        type_name: the type, as ``pg_type.typname`` has it: ``int4``, ``varchar``, ``_text`` (an array), ``mood``.
+        type_name: the type; in PostgreSQL ``pg_type.typname``: ``int4``, ``varchar``, ``_text`` (an array), ``mood``.
         length: in characters or digits.
         optional: whether it may hold NULL.
     """
@@ -59,8 +59,8 @@ class Conversion:
 
     Attributes:
         kind: Connect's name of the type, one of ``KINDS``.
-        convert: turns values as PostgreSQL's text, null for NULL, into an array of as many rows, of the type in
-            ``KINDS``.
+        convert: turns raw values (in PostgreSQL the server's text), null for NULL, into an array of as many rows, of
+            the type in ``KINDS``.
         name: the schema's semantic name.
         version: of the semantic type.
         parameters: of the schema.
@@ -81,12 +81,12 @@ class Conversion:
 
 @runtime_checkable
 class Converter(Protocol):
-    """Decides which columns it shows otherwise, and how."""
+    """Decides which columns it converts, and how."""
 
     def configure(self, options: Mapping[str, str]) -> None:  # noqa: ARG002
-        """Take note of the options that begin with the converter's name, without it, in small letters; called once."""
+        """Receive the options that begin with the converter's name, without it and in lower case; called once."""
         return
 
     @abstractmethod
     def converter_for(self, column: SourceColumn) -> Conversion | None:
-        """Return how a column's values are shown; None to leave it to the others. Called once a table's version."""
+        """Return how a column's values are shown, or None to leave it to others. Called for each table version."""

@@ -1,4 +1,4 @@
-"""Finding what installed packages offer, by entry point."""
+"""Loads what installed packages offer as entry points."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from floodmark.errors import ConfigError
 
 
 def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> Any:
-    """Return a new instance of what an installed package offers under a name.
+    """Return a new instance of the class that an installed package offers under a name.
 
     Args:
         group: the entry points' group.
         name: the entry point's name.
         option: the option that gave the name.
-        kind: the protocol that it must have the members of.
+        kind: the protocol whose members it must have.
 
     Raises:
-        ConfigError: there is none of that name, or it cannot be used.
+        ConfigError: there is no entry point of that name, or it cannot be used.
     """
     found = {point.name: point for point in entry_points(group=group)}
     if name is None or name not in found:
@@ -36,7 +36,7 @@ def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> A
     try:
         plugin = point.load()()
     except Exception as exc:
-        # Whatever a foreign module raises when it is imported or called, the option's user must hear of it.
+        # A foreign module may raise anything when it is imported or called; the user must see what.
         raise ConfigError(f"{what} cannot be made: {type(exc).__name__}: {exc}.", "Correct or reinstall it.") from exc
     if not isinstance(plugin, kind):
         missing = [member for member in _members(kind) if not hasattr(plugin, member)]

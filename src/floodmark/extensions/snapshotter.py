@@ -1,7 +1,7 @@
-"""What a snapshot can be told from outside: when it is taken, how tables are read, how they are locked.
+"""The interfaces that control snapshots: when they are taken, and how tables are read and locked.
 
 The members are those of Debezium's ``io.debezium.snapshot.spi``. Derive from these classes for the defaults,
-or just have the members. All of it runs in the driver.
+or just have the members. They are called in the driver.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Plugin(Protocol):
-    """What all that can be replaced has in common.
+    """The common base of these interfaces.
 
     Attributes:
-        name: what log lines call it.
+        name: its name in log lines.
     """
 
     name: str
 
     def configure(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Take note of the source's options, by their names; called once. Secrets are left out."""
+        """Receive the source's options by their names, without secrets; called once."""
         return
 
 
@@ -32,53 +32,53 @@ class Snapshotter(Plugin, Protocol):
 
     @abstractmethod
     def should_snapshot_data(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
-        """Tell whether the tables' rows are read; asked once a start of the query.
+        """Return whether the tables' rows are read; called once for each start of the query.
 
         Args:
             offset_exists: whether the query has a checkpoint.
-            snapshot_in_progress: whether a snapshot had begun and was not finished. ``True`` then finishes it;
-                ``False`` gives it up.
+            snapshot_in_progress: whether a snapshot was begun and not finished. Returning ``True`` then continues it,
+                ``False`` abandons it.
         """
 
     def should_snapshot_schema(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
-        """Tell whether the tables' structure is recorded; only asked where there is a schema history."""
+        """Return whether the tables' structure is recorded; called only where there is a schema history."""
         return self.should_snapshot_data(offset_exists, snapshot_in_progress)
 
     @abstractmethod
     def should_stream(self) -> bool:
-        """Tell whether the log is delivered after the snapshot."""
+        """Return whether the log is delivered after the snapshot."""
 
     def should_snapshot_on_schema_error(self) -> bool:
-        """Tell whether a lost schema history is rebuilt; only asked where there is one."""
+        """Return whether a lost schema history is rebuilt; called only where there is one."""
         return False
 
     def should_snapshot_on_data_error(self) -> bool:
-        """Tell whether a new snapshot is taken if the log that the checkpoint needs is gone."""
+        """Return whether a new snapshot is taken if the log that the checkpoint needs is gone."""
         return False
 
     def should_stream_events_starting_from_snapshot(self) -> bool:
-        """Tell whether the log before a snapshot may be left out. It never is, so this is not asked."""
+        """Return whether the log before a snapshot may be left out; not called, since it never is."""
         return True
 
     def snapshot_completed(self) -> None:
-        """Take note that a snapshot has ended. After a failure at that moment it is called again."""
+        """Handle the end of a snapshot. After a failure at that moment it is called again."""
         return
 
     def snapshot_aborted(self) -> None:
-        """Take note that a snapshot was given up. A query that stops doesn't give it up."""
+        """Handle an abandoned snapshot. A query that stops doesn't abandon it."""
         return
 
 
 @runtime_checkable
 class SnapshotQuery(Plugin, Protocol):
-    """Decides with which statement a table is read."""
+    """Decides which statement a table is read with."""
 
     @abstractmethod
     def snapshot_query(self, table: str, columns: Sequence[str]) -> str | None:
         """Return the ``SELECT`` that reads a table; None to leave its rows out of the snapshot.
 
         Args:
-            table: its name as SQL has it, quoted.
+            table: its name in SQL, quoted.
             columns: its captured columns, quoted. The statement must return all of them, by name.
         """
 
@@ -92,6 +92,6 @@ class SnapshotLock(Plugin, Protocol):
         """Return the statement that locks a table until the snapshot ends; None for no lock.
 
         Args:
-            lock_timeout: ``snapshot.lock.timeout.ms``; the session has it set already.
-            table: its name as SQL has it, quoted.
+            lock_timeout: ``snapshot.lock.timeout.ms``; it is already set in the session.
+            table: its name in SQL, quoted.
         """

@@ -1,4 +1,4 @@
-"""Where notifications go besides the sink: the log, and a function of the user's."""
+"""Delivers notifications to channels other than the sink: the log, and functions of the user."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ log = get_logger(__name__)
 
 
 class NotificationChannel(Protocol):
-    """A place that notifications go to, when the micro-batch that they belong to has been planned."""
+    """Receives notifications when the micro-batch that they belong to has been planned."""
 
     def notify(self, notification: Notification) -> None:
         """Deliver a notification; never raises."""
 
 
 class LogChannel:
-    """The log, at the level ``info``."""
+    """Writes notifications to the log, at the level ``info``."""
 
     def notify(self, notification: Notification) -> None:
         """Write a line to the log."""
@@ -30,7 +30,7 @@ class LogChannel:
 
 
 class FunctionChannel:
-    """A function, which gets the notification's fields as a dictionary.
+    """Calls a function with the notification's fields as a dictionary.
 
     Args:
         name: ``module:function``.
@@ -62,7 +62,7 @@ class FunctionChannel:
 
 
 def notification_channels(options: CommonOptions) -> list[NotificationChannel]:
-    """Return the channels that notifications are handed to; the sink gets them as events.
+    """Return the channels that notifications are sent to; the sink receives them as events.
 
     Raises:
         ConfigError: a function cannot be imported.

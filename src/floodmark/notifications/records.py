@@ -1,7 +1,7 @@
-"""Notifications: what a snapshot tells about itself, as Debezium's records.
+"""Notifications: what a snapshot reports about itself, as Debezium's records.
 
-A notification is made once, when the micro-batch that it belongs to is planned, and travels in the
-offset: a batch that is delivered again has the same records.
+A notification is created once, when the micro-batch that it belongs to is planned, and is stored in the
+offset, so a batch that is delivered again has the same records.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ INITIAL = "Initial Snapshot"
 INCREMENTAL = "Incremental Snapshot"
 NULL = "<null>"
 LONG = 10_000
-"""Characters of notifications that are stored as plain JSON."""
+"""Maximum number of characters of notifications that are stored uncompressed."""
 
 ScanStatus = Literal["EMPTY", "NO_PRIMARY_KEY", "SKIPPED", "SQL_EXCEPTION", "SUCCEEDED", "UNKNOWN_SCHEMA"]
-"""How the scan of a table ended; of an initial snapshot only SUCCEEDED and SQL_EXCEPTION."""
+"""How the scan of a table ended; of an initial snapshot only SUCCEEDED, SQL_EXCEPTION and SKIPPED."""
 
 _STRING = {"type": "string"}
 _PACKAGE = "io.debezium.connector.common"
@@ -147,7 +147,7 @@ def notification_batch(
     Args:
         notifications: in their order.
         options: the source's options.
-        position: where in the log they belong.
+        position: their position in the log.
     """
     with_schema = options.schemas_enable
     rows = len(notifications)
@@ -162,11 +162,11 @@ def notification_batch(
 
 
 class _Maker:
-    """What both makers share.
+    """Base of both makers of notifications.
 
     Args:
         connector_name: the option ``topic.prefix``.
-        now_ms: the time in milliseconds since the epoch.
+        now_ms: returns the time in milliseconds since the epoch.
     """
 
     def __init__(self, connector_name: str, now_ms: Callable[[], int] | None = None) -> None:
@@ -183,11 +183,11 @@ class InitialSnapshotNotifications(_Maker):
     """Makes the notifications of initial and blocking snapshots."""
 
     def started(self) -> Notification:
-        """Say that the snapshot begins."""
+        """Report that the snapshot begins."""
         return self._new("STARTED")
 
     def in_progress(self, table: str, tables: Sequence[str]) -> Notification:
-        """Say that a table is read next.
+        """Report that a table is read next.
 
         Args:
             table: its name.
@@ -196,11 +196,11 @@ class InitialSnapshotNotifications(_Maker):
         return self._new("IN_PROGRESS", current_collection_in_progress=table, data_collections=_list(tables))
 
     def table_completed(self, table: str, tables: Sequence[str], rows: int) -> Notification:
-        """Say that a table has been read.
+        """Report that a table has been read.
 
         Args:
             table: its name.
-            tables: the names of all captured tables.
+            tables: the names of all tables of the snapshot.
             rows: how many rows it had.
         """
         return self._new(
@@ -212,23 +212,23 @@ class InitialSnapshotNotifications(_Maker):
         )
 
     def table_failed(self, table: str) -> Notification:
-        """Say that a table could not be read."""
+        """Report that a table could not be read."""
         return self._new("TABLE_SCAN_COMPLETED", scanned_collection=table, status="SQL_EXCEPTION")
 
     def table_skipped(self, table: str) -> Notification:
-        """Say that a table was gone before all of its rows were read."""
+        """Report that a table was gone before all of its rows were read."""
         return self._new("TABLE_SCAN_COMPLETED", scanned_collection=table, status="SKIPPED")
 
     def completed(self) -> Notification:
-        """Say that all tables have been read."""
+        """Report that all tables have been read."""
         return self._new("COMPLETED")
 
     def aborted(self) -> Notification:
-        """Say that the snapshot ended before all tables were read."""
+        """Report that the snapshot ended before all tables were read."""
         return self._new("ABORTED")
 
     def skipped(self) -> Notification:
-        """Say that there is no snapshot, since ``snapshot.mode`` says so or one was taken before."""
+        """Report that there is no snapshot, since ``snapshot.mode`` requests none or one was taken before."""
         return self._new("SKIPPED")
 
     def _new(self, kind: str, **details: str) -> Notification:
@@ -236,22 +236,22 @@ class InitialSnapshotNotifications(_Maker):
 
 
 class IncrementalSnapshotNotifications(_Maker):
-    """Makes the notifications of incremental snapshots; ``name`` is the id of the newest signal that asked."""
+    """Makes the notifications of incremental snapshots; ``name`` is the id of the newest signal that requested one."""
 
     def started(self, name: str, tables: Sequence[str]) -> Notification:
-        """Say that the snapshot begins; not if tables are added to a running one."""
+        """Report that the snapshot begins; not if tables are added to a running one."""
         return self._new(name, "STARTED", data_collections=_list(tables))
 
     def paused(self, name: str, tables: Sequence[str]) -> Notification:
-        """Say that the snapshot pauses, and which tables are still to be read."""
+        """Report that the snapshot pauses, and which tables are still to be read."""
         return self._new(name, "PAUSED", data_collections=_list(tables))
 
     def resumed(self, name: str, tables: Sequence[str]) -> Notification:
-        """Say that the snapshot goes on, and which tables are still to be read."""
+        """Report that the snapshot goes on, and which tables are still to be read."""
         return self._new(name, "RESUMED", data_collections=_list(tables))
 
     def aborted(self, name: str, tables: Sequence[str]) -> Notification:
-        """Say which tables were taken out of the snapshot."""
+        """Report which tables were removed from the snapshot."""
         return self._new(name, "ABORTED", data_collections=_list(tables))
 
     def in_progress(
@@ -262,13 +262,13 @@ class IncrementalSnapshotNotifications(_Maker):
         maximum_key: Sequence[str | None] | None,
         last_key: Sequence[str | None],
     ) -> Notification:
-        """Say that a part of a table has been read.
+        """Report that a part of a table has been read.
 
         Args:
             name: the signal's id.
             tables: the tables that are still to be read, this one first.
-            table: the one that is being read.
-            maximum_key: the largest key when it was begun, as texts.
+            table: the table that is being read.
+            maximum_key: the largest key when reading began, as texts; None: the table had no rows.
             last_key: the last key of the part.
         """
         return self._new(
@@ -283,12 +283,12 @@ class IncrementalSnapshotNotifications(_Maker):
     def table_completed(
         self, name: str, tables: Sequence[str], table: str, rows: int, status: ScanStatus = "SUCCEEDED"
     ) -> Notification:
-        """Say that the scan of a table has ended.
+        """Report that the scan of a table has ended.
 
         Args:
             name: the signal's id.
             tables: the tables that were still to be read, this one first.
-            table: the one that it is about.
+            table: the table whose scan has ended.
             rows: how many rows of it were read.
             status: how it ended.
         """
@@ -302,7 +302,7 @@ class IncrementalSnapshotNotifications(_Maker):
         )
 
     def completed(self, name: str) -> Notification:
-        """Say that nothing is left to be read."""
+        """Report that nothing is left to be read."""
         return self._new(name, "COMPLETED")
 
     def _new(self, name: str, kind: str, **details: str) -> Notification:

@@ -1,1 +1,1 @@
-"""Signals: what users ask of a running query, and the channels that bring it."""
+"""Signals: requests of users to a running query, and the channels that deliver them."""

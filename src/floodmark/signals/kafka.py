@@ -1,11 +1,11 @@
-"""Signals that come by a Kafka topic: Debezium's channel ``kafka``.
+"""Reads signals from a Kafka topic: Debezium's channel ``kafka``.
 
-The query's offset says where reading goes on: behind the record that was taken last, which it always remembers.
-So nothing depends on when Kafka learns of it, and neither a lost nor a foreign commit repeats or loses a signal.
+The query's offset determines where reading resumes: after the record that was taken last, which it always remembers.
+So nothing depends on when Kafka receives a commit, and neither a lost nor a foreign commit repeats or loses a signal.
 The consumer group's offset is where a query begins that has taken none yet, and shows how far signals are done.
 
-The client reads in the background, so planning doesn't wait for the brokers. Only after the start, until all that
-is in the topic has been read, it waits up to ``signal.kafka.poll.timeout.ms``.
+The client reads in the background, so planning doesn't wait for the brokers. Only after the start, until the end of
+the topic has been reached, it waits up to ``signal.kafka.poll.timeout.ms``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ TELL_AGAIN_S = 60.0
 CLOSE_S = 1.0
 METADATA_S = 5.0
 DEFAULTS = {
-    # As Debezium's consumer has them.
+    # The defaults of Debezium's consumer.
     "auto.offset.reset": "earliest",
     "session.timeout.ms": "10000",
     "allow.auto.create.topics": "true",
-    # A broker that is away isn't tried twenty times a second, and its complaints come through the log.
+    # An unavailable broker isn't tried twenty times a second, and its errors are logged here, not by librdkafka.
     "reconnect.backoff.ms": "500",
     "queued.max.messages.kbytes": "1024",
     "log_level": "0",
@@ -48,13 +48,13 @@ class KafkaChannel:
     """``signal.kafka.topic``: records whose key is the topic prefix, as ``{"type": …, "data": {…}}``.
 
     Args:
-        settings: of the consumer, by librdkafka's names.
+        settings: the consumer's settings, by librdkafka's names.
         topic: the topic; only its first partition is read.
-        key: the key of the records that are meant.
-        interval_s: how often to look.
-        timeout_s: how long a look may wait until the end of the topic was reached once.
+        key: the key of the records for this source.
+        interval_s: seconds between reads.
+        timeout_s: how long a read may wait, in seconds, until the end of the topic has been reached once.
         connect: returns a consumer.
-        clock: the time in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class KafkaChannel:
         self._consumer = connect({**settings, "error_cb": self._tell, "on_commit": self._on_commit})
 
     def poll(self) -> list[Signal]:
-        """Return what waits, oldest first."""
+        """Return the waiting signals, oldest first."""
         now = self._clock()
         due = now >= self._next
         if due:
@@ -102,11 +102,11 @@ class KafkaChannel:
         return list(self._waiting.values())
 
     def look_at_once(self) -> None:
-        """Let the next ``poll`` take in what the client has read."""
+        """Let the next ``poll`` receive what the client has read."""
         self._next = self._clock()
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
-        """Remove signals; the last one must be remembered for ever, since it says where reading goes on."""
+        """Remove signals; return the last receipt, which must always be remembered: reading resumes after it."""
         taken = [offset for receipt in receipts if (offset := self._offset_of(receipt)) is not None]
         for offset in taken:
             self._waiting.pop(offset, None)
@@ -118,7 +118,7 @@ class KafkaChannel:
         return [self._receipt(taken[-1])] if taken else []
 
     def close(self) -> None:
-        """Close the consumer, in the background if it waits for a broker that is away."""
+        """Close the consumer, in the background if it waits for an unavailable broker."""
         closing = Thread(target=self._close, daemon=True)
         closing.start()
         closing.join(CLOSE_S)
@@ -138,7 +138,7 @@ class KafkaChannel:
         return int(offset) if offset.isdecimal() and f"{prefix}:{offset}" == self._receipt(int(offset)) else None
 
     def _assign(self, taken: int | None) -> None:
-        """Begin to read behind what was taken; if nothing was, at the group's offset, else at the beginning."""
+        """Begin to read after the last record taken; if none was, at the group's offset, or else at the beginning."""
         if not self._assigned:
             if taken is not None:
                 self._begin = taken + 1
@@ -160,7 +160,7 @@ class KafkaChannel:
         self._commit()
 
     def _take(self, wait: bool) -> None:
-        """Take in what the client has read."""
+        """Receive what the client has read."""
         until = self._clock() + self._timeout_s
         for number in count():
             if number >= BURST and self._clock() >= until:
@@ -177,8 +177,8 @@ class KafkaChannel:
                 self._read_up_to = message.offset()
             else:
                 self._tell(error)
-                # Whatever it is, reading may not have begun: the client asks for the group's offset just once, and
-                # gives up if the coordinator moves meanwhile.
+                # Reading may not have begun: the client requests the group's offset only once, and gives up if the
+                # coordinator moves meanwhile.
                 self._assigned = self._read_up_to is not None
 
     def _receive(self, message: Message) -> None:
@@ -200,7 +200,7 @@ class KafkaChannel:
         self._waiting[offset] = replace(signal, place=receipt, millis=max(message.timestamp()[1], 0))
 
     def _commit(self) -> None:
-        """Tell Kafka how far the signals are done: up to the first that isn't acknowledged."""
+        """Commit to Kafka how far the signals are done: up to the first that isn't acknowledged."""
         done = next(iter(self._waiting), self._read_up_to)
         if done is not None and done != self._committed:
             self._committed = done
@@ -209,15 +209,15 @@ class KafkaChannel:
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         failed = error or next((partition.error for partition in partitions if partition.error), None)
         if failed:
-            # Tried again with the next look, not with each micro-batch.
+            # Retried with the next read that is due, not with each micro-batch.
             self._commit_failed = True
             self._tell(failed)
 
     def _tell(self, error: KafkaError) -> None:
-        """Log what is wrong with the topic or the brokers, each kind once in a while: the client goes on trying."""
+        """Log an error of the topic or the brokers, each kind only once in a while: the client keeps retrying."""
         name = error.name()
         if name == "_ALL_BROKERS_DOWN":
-            # What is wrong with each of them has been told.
+            # The error of each broker has been logged.
             self._away = True
             return
         now = self._clock()
@@ -227,9 +227,9 @@ class KafkaChannel:
             log.warning("signals_cannot_be_read", place=f"topic {self._topic}", error=reason)
 
     def _begin_counting(self) -> None:
-        # In the background, since the answer waits behind the reading that the broker holds open.
+        # In the background, since the broker answers only after the fetch request that it holds open.
         running = self._counting is not None and self._counting.is_alive()
-        # In this order: the number is known before the thread ends.
+        # Check in this order: the thread sets the number before it ends.
         if not running and not self._partitions:
             self._counting = Thread(target=self._count_partitions, daemon=True)
             self._counting.start()

@@ -1,7 +1,7 @@
-"""Signals: what somebody asks of a running capture, with Debezium's types and fields.
+"""Signals: requests to a running capture, with Debezium's types and fields.
 
-A signal is three texts, whichever channel it comes by. ``parse_signal`` turns it into an action. Actions
-are JSON data both ways, since the offset remembers those that aren't finished.
+A signal is three texts, whichever channel delivers it. ``parse_signal`` turns it into an action. Actions
+are converted to JSON data and back, since the offset stores those that aren't finished.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Signal:
 
     Attributes:
         id: names the signal; its snapshot's notifications carry it.
-        type: what is asked for, such as ``execute-snapshot``.
-        data: a JSON object as text; empty if there is nothing to say.
-        place: what tells it from every other signal of its channel, if the id doesn't.
+        type: what is requested, such as ``execute-snapshot``.
+        data: a JSON object as text; may be empty.
+        place: what distinguishes it from every other signal of its channel, if the id doesn't.
         millis: when it was sent, as far as its channel knows, milliseconds since the epoch.
     """
 
@@ -58,7 +58,7 @@ class Signal:
 
     @property
     def receipt(self) -> str:
-        """What an offset remembers the signal by."""
+        """The text by which an offset remembers the signal."""
         return self.place or self.id
 
     def to_json(self) -> dict[str, str]:
@@ -75,10 +75,11 @@ def in_order_of_time(channels: Iterable[Sequence[Signal]]) -> list[Signal]:
     """Return the signals that channels delivered, in the order in which they were sent.
 
     Args:
-        channels: of each its signals, whose order stays as it is.
+        channels: the signals of each channel, whose order is kept.
     """
     timed = []
     for signals in channels:
+        # A time that goes back within a channel is raised, so that sorting keeps the channel's order.
         latest = 0
         for signal in signals:
             latest = max(latest, signal.millis)
@@ -88,7 +89,7 @@ def in_order_of_time(channels: Iterable[Sequence[Signal]]) -> list[Signal]:
 
 @dataclass(frozen=True)
 class Condition:
-    """Which rows of the tables that a pattern matches are read: those that a SQL predicate holds for."""
+    """Limits the tables that a pattern matches to the rows that satisfy a SQL predicate."""
 
     tables: str
     filter: str
@@ -103,7 +104,7 @@ class ExecuteSnapshot:
         blocking: whether streaming waits for it.
         conditions: the first that matches a table counts.
         surrogate_key: the column to cut the tables by, instead of their key.
-        owed: whether the tables are new, so that without it their rows never come.
+        owed: whether the tables are new, so that only this snapshot delivers their rows.
     """
 
     TYPE: ClassVar[str] = "execute-snapshot"
@@ -181,7 +182,7 @@ class StopSnapshot:
 
 @dataclass(frozen=True)
 class _Plain:
-    """An action that says nothing but its type."""
+    """An action that has nothing but a type and an id."""
 
     TYPE: ClassVar[str]
 
@@ -213,14 +214,14 @@ class ResumeSnapshot(_Plain):
 
 @dataclass(frozen=True)
 class WindowOpened(_Plain):
-    """The mark that Debezium writes before it reads a chunk."""
+    """The watermark that Debezium writes before it reads a chunk."""
 
     TYPE: ClassVar[str] = WINDOW_OPEN
 
 
 @dataclass(frozen=True)
 class WindowClosed(_Plain):
-    """The mark that Debezium writes after it has read a chunk."""
+    """The watermark that Debezium writes after it has read a chunk."""
 
     TYPE: ClassVar[str] = WINDOW_CLOSE
 
@@ -235,7 +236,7 @@ class LogMessage:
     message: str
 
     def text(self, offset: object) -> str:
-        """Return the line: ``{}`` in the message stands for the offset."""
+        """Return the line: the first ``{}`` in the message is replaced by the offset."""
         return self.message.replace("{}", str(offset), 1)
 
     def to_json(self) -> dict[str, Any]:
@@ -263,7 +264,7 @@ _ACTIONS: dict[str, type[Action]] = {
     )
 }
 TYPES = tuple(name for name in _ACTIONS if name not in (WINDOW_OPEN, WINDOW_CLOSE))
-"""The types that people send."""
+"""The types that users send."""
 
 
 def action_from_json(content: Mapping[str, Any]) -> Action:
@@ -274,8 +275,8 @@ def action_from_json(content: Mapping[str, Any]) -> Action:
 def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
     """Return the tables that patterns match, as Debezium lists them.
 
-    They are in the order of the patterns, each once. A pattern that matches none stands for itself: a table
-    that nobody knows, which is reported instead of being passed over.
+    They are in the order of the patterns, each once. A pattern that matches none is returned itself, as the name of
+    an unknown table, which is reported instead of being ignored.
     """
     known = dict.fromkeys(tables)
     found: dict[str, None] = {}
@@ -285,25 +286,25 @@ def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
 
 
 def _matching(text: str, tables: Mapping[str, None]) -> list[str]:
-    """Return the tables that match; none if an earlier version accepted what can't be matched."""
+    """Return the tables that match; none for a pattern that can't be used, which an earlier version accepted."""
     try:
         pattern = Pattern(text)
     except PatternError:
         return []
     if pattern.literal is not None:
-        # New tables are asked for by their names, which may be ten thousand.
+        # New tables are requested by their names, of which there may be ten thousand.
         return [pattern.literal] if pattern.literal in tables else []
     return [table for table in tables if pattern.fullmatch(table)]
 
 
 def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the tables that a snapshot is asked of, by the names that their events have, in the order of the patterns.
+    """Return the tables of a requested snapshot, by the names that their events have, in the order of the patterns.
 
-    A name that nobody knows is logged, and stands there without a table.
+    An unknown name is logged, and returned without tables.
 
     Args:
-        action: what is asked for.
-        tables: all captured ones, as the connector describes them.
+        action: the request.
+        tables: all captured tables, as the connector describes them.
     """
     published: dict[str, list[dict[str, Any]]] = {}
     for table in tables:
@@ -318,7 +319,7 @@ def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> d
 
 
 def parse_signal(signal: Signal) -> Action:
-    """Return what a signal asks for.
+    """Return the action that a signal requests.
 
     Raises:
         SignalError: the type is not known, or the data is not what the type needs.
@@ -345,7 +346,7 @@ def parse_signal(signal: Signal) -> Action:
 
 
 def _check_size(signal: Signal) -> None:
-    """Refuse what would be too much for logs, notifications and offsets."""
+    """Refuse texts that are too long for logs, notifications and offsets, and control characters."""
     for field, text, most in (
         ("id", signal.id, MOST_NAME_CHARACTERS),
         ("type", signal.type, MOST_NAME_CHARACTERS),
@@ -411,7 +412,7 @@ class _Data:
         self._fields: dict[str, Any] = content
 
     def wrong(self, field: str, reason: str) -> SignalError:
-        """Return the error that says what is wrong with a field."""
+        """Return the error for an invalid field."""
         where = f"Signal '{self._signal.id}' ({self._signal.type})"
         close = [] if field in self._fields else difflib.get_close_matches(field, self._fields, n=1)
         cure = f"Its data has '{close[0]}': write '{field}'." if close else DATA_CURE if field == TABLES else ""
@@ -427,7 +428,7 @@ class _Data:
         return self._sound(field, value) if value.strip() else None
 
     def required_text(self, field: str) -> str:
-        """Return a text that must be there."""
+        """Return a required text."""
         value = self.text(field)
         if value is None:
             raise self.wrong(field, "it must be a text, and not empty")
@@ -492,7 +493,7 @@ def _json_object(text: str, where: str, cure: str) -> dict[str, Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Tell whether a text can be written; JSON's escapes can make one that can't."""
+    """Return whether a text can be encoded; JSON's escapes can produce one that can't."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What a signal table must look like, for ``floodmark check``."""
+"""Checks the columns of a signal table, for ``floodmark check``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CREATE = "CREATE TABLE {} (id varchar(42) PRIMARY KEY, type varchar(32) NOT NUL
 
 
 def signal_table_finding(name: str, columns: Sequence[str]) -> Finding:
-    """Return what is wrong with a signal table, or that nothing is.
+    """Return the result of checking a signal table.
 
     Args:
-        name: as ``signal.data.collection`` has it.
+        name: the table's name in ``signal.data.collection``.
         columns: the names of its columns in their order; none if there is no such table.
     """
     what = f"The table '{name}' of signal.data.collection"

@@ -1,1 +1,1 @@
-"""Snapshots: reading what tables hold, at once or in pieces while the log goes on. Nothing here knows a database."""
+"""Snapshots: reading tables at once, or in ranges while the log goes on; independent of the database."""

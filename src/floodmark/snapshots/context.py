@@ -1,4 +1,4 @@
-"""What every engine of snapshots works with."""
+"""The context that the snapshot engines share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from floodmark.snapshots.excluded_tables import TablesAside
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the engines of one query share.
+    """The context that the snapshot engines of one query share.
 
     Attributes:
         connector: the source.
-        tell: takes notifications.
-        aside: the tables that are set aside.
+        tell: receives notifications.
+        aside: the excluded tables.
     """
 
     connector: Connector

@@ -1,4 +1,4 @@
-"""What signals do to snapshots."""
+"""Applies signals to snapshots."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 
 log = get_logger(__name__)
 
-# What waits is in every offset.
+# What waits is stored in every offset.
 MOST_BLOCKING = 100
 MOST_RUNS = 50_000
 CLOCKS_MS = 2000
-"""Times of different channels that lie closer together don't tell which signal was sent first."""
+"""Times of different channels that lie closer together don't show which signal was sent first."""
 
 
 class SignalControl:
-    """Applies signals to the state of the snapshots; what is wrong with a signal never stops the stream.
+    """Applies signals to the state of the snapshots; an invalid signal never stops the stream.
 
     Args:
-        engine: of the incremental snapshots.
-        notifications: makes what is told of them.
-        tell: takes what is told.
+        engine: the engine of the incremental snapshots.
+        notifications: creates their notifications.
+        tell: receives notifications.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class SignalControl:
         """Apply signals in their order.
 
         Args:
-            state: of the incremental snapshots; is changed.
+            state: the state of the incremental snapshots; is changed.
             signals: as the channels delivered them.
-            position: of the log.
+            position: the log position, for messages.
             waiting: how many blocking snapshots wait already.
 
         Returns:
-            The blocking snapshots that are asked for.
+            The blocking snapshots that are requested.
         """
         blocking: list[ExecuteSnapshot] = []
         for signal in signals:
@@ -77,7 +77,7 @@ class SignalControl:
                 log.warning("signal_refused", signal=signal.id[:SHOWN], error=str(exc))
                 continue
             if isinstance(action, WindowOpened | WindowClosed):
-                continue  # somebody's marks, perhaps this query's own: they ask for nothing
+                continue  # watermarks, perhaps this query's own, request nothing
             if isinstance(action, PauseSnapshot | ResumeSnapshot) and not self._switches(state, signal):
                 continue
             log.info("signal_received", signal=signal.id, type=signal.type)
@@ -92,8 +92,8 @@ class SignalControl:
         return blocking
 
     def _switches(self, state: IncrementalState, signal: Signal) -> bool:
-        """Return whether a signal that pauses or resumes is the last one, whenever its channel delivered it."""
-        # A clock that is fast must not outdate all that comes after.
+        """Return whether a pause or resume signal is the newest by its time, whenever its channel delivered it."""
+        # A sender's fast clock must not outdate all later signals.
         sent_ms = min(signal.millis, time.time_ns() // 1_000_000)
         if sent_ms and sent_ms + CLOCKS_MS < state.switched_ms:
             log.warning(
@@ -149,7 +149,7 @@ class SignalControl:
         if dropped:
             self._tell(self._notifications.aborted(state.name, dropped))
         if stopped is None:
-            # The pause was for what has been stopped.
+            # The pause applied to what has been stopped.
             state.paused = False
             if state.tables:
                 log.warning(

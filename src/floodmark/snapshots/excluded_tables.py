@@ -1,4 +1,4 @@
-"""Tables that are set aside: something about them fails, and the others go on without them."""
+"""Excluded tables: something about them fails, and the others go on without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ What = Literal["initial", "blocking", "incremental", "log"]
 
 @dataclass(frozen=True)
 class AsideTable:
-    """A table that is set aside.
+    """A table that is excluded.
 
     Attributes:
         name: ``schema.table``.
@@ -45,7 +45,7 @@ class AsideTable:
 
 
 class TablesAside:
-    """The tables that are set aside, while a micro-batch is planned."""
+    """The excluded tables, while a micro-batch is planned."""
 
     def __init__(self) -> None:
         self._tables: dict[int, AsideTable] = {}
@@ -56,14 +56,14 @@ class TablesAside:
         return tuple(self._tables.values())
 
     def begin(self, tables: Iterable[AsideTable]) -> None:
-        """Start from what an offset says."""
+        """Start with the excluded tables of an offset."""
         self._tables = {table.oid: table for table in tables}
 
     def prove_any_left(self, tables: Collection[str]) -> None:
-        """Refuse to go on if all of the query's tables are left out, or their first snapshots are.
+        """Raise an error if the changes or the initial snapshots of all of the query's tables are left out.
 
         Args:
-            tables: their names; without any the query has one table, whatever its name.
+            tables: the names of the tables; without any the query has one table, whatever its name.
 
         Raises:
             NoTableLeftError: they are.
@@ -73,10 +73,10 @@ class TablesAside:
             raise no_table_left(failures)
 
     def failed(self, table: AsideTable, tries: int) -> bool:
-        """Take note that a table could not be read; return whether it is set aside for that.
+        """Record that a table could not be read; return whether it is excluded for that.
 
         Args:
-            table: as it would be set aside.
+            table: the entry to add if it is excluded.
             tries: how often in a row it has failed.
         """
         log.warning("table_cannot_be_read", table=table.name, error=table.error, tries=tries)
@@ -86,7 +86,7 @@ class TablesAside:
         return True
 
     def add(self, table: AsideTable) -> None:
-        """Set a table aside; one whose changes are left out stays so."""
+        """Exclude a table; the entry of one whose changes are left out is kept."""
         known = self._tables.get(table.oid)
         if known is not None and known.what == "log":
             return
@@ -94,11 +94,11 @@ class TablesAside:
         self._tables[table.oid] = table
 
     def resume(self, oid: int, name: str) -> None:
-        """Take a table back, since it is read.
+        """Include a table again, since it is read.
 
         Args:
             oid: the table, as the source numbers it.
-            name: ``schema.table``; one that wasn't there when it was set aside has no number.
+            name: ``schema.table``; a table that didn't exist when it was excluded is stored under ``absent(name)``.
         """
         for number in (oid, absent(name)):
             table = self._tables.pop(number, None)
@@ -110,7 +110,7 @@ def no_table_left(failures: Mapping[str, str]) -> NoTableLeftError:
     """Return the error of a query that has no other tables than those that fail.
 
     Args:
-        failures: why, by ``schema.table``.
+        failures: the errors by ``schema.table``.
     """
     told = "; ".join(f"{name} ({error.rstrip('.')})" for name, error in failures.items())
     return NoTableLeftError(
@@ -123,5 +123,5 @@ def no_table_left(failures: Mapping[str, str]) -> NoTableLeftError:
 
 
 def absent(name: str) -> int:
-    """Return what stands for the number of a table that isn't there."""
+    """Return a placeholder for the number of a table that doesn't exist; it is negative."""
     return -zlib.crc32(name.encode()) - 1

@@ -15,12 +15,12 @@ Plugin = TypeVar("Plugin", Snapshotter, SnapshotQuery, SnapshotLock)
 
 
 def constantly(answer: bool) -> Rule:
-    """Return the rule that gives the same answer at every start."""
+    """Return a rule with the same result at every start."""
     return lambda _exists, _in_progress: answer
 
 
 def until_done(offset_exists: bool, snapshot_in_progress: bool) -> bool:
-    """Tell whether a first snapshot is still to be taken or finished."""
+    """Return whether a first snapshot must still be taken or finished."""
     return not offset_exists or snapshot_in_progress
 
 
@@ -37,27 +37,27 @@ class BuiltIn(Snapshotter):
     from_snapshot: bool = True
 
     def should_snapshot_data(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
-        """Tell whether the tables' rows are read."""
+        """Return whether the tables' rows are read."""
         return self.data(offset_exists, snapshot_in_progress)
 
     def should_snapshot_schema(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
-        """Tell whether the tables' structure is recorded."""
+        """Return whether the tables' structure is recorded."""
         return self.schema(offset_exists, snapshot_in_progress)
 
     def should_stream(self) -> bool:
-        """Tell whether the log is delivered after the snapshot."""
+        """Return whether the log is delivered after the snapshot."""
         return self.stream
 
     def should_snapshot_on_schema_error(self) -> bool:
-        """Tell whether a lost schema history is rebuilt."""
+        """Return whether a lost schema history is rebuilt."""
         return self.on_schema_error
 
     def should_snapshot_on_data_error(self) -> bool:
-        """Tell whether a new snapshot is taken if the log is gone."""
+        """Return whether a new snapshot is taken if the log is gone."""
         return self.on_data_error
 
     def should_stream_events_starting_from_snapshot(self) -> bool:
-        """Tell whether the log before a snapshot may be left out."""
+        """Return whether the log before a snapshot may be left out."""
         return self.from_snapshot
 
 
@@ -75,7 +75,7 @@ def make_snapshotter(options: SnapshotOptions) -> Snapshotter:
     """Return the snapshotter that ``snapshot.mode`` names.
 
     Raises:
-        ConfigError: no installed package has the custom one, or it cannot be used.
+        ConfigError: no installed package provides the custom snapshotter, or it cannot be used.
     """
     mode = options.snapshot_mode
     if mode == "custom":

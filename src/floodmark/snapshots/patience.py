@@ -1,4 +1,4 @@
-"""Putting off what would keep the stream waiting."""
+"""Postpones work that would keep the stream waiting."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PAUSE_S = 10.0
 
 
 class PutOff:
-    """Something that took too long at the source and is left alone for a while, since the stream waits for it.
+    """Work that took too long at the source and is postponed, since the stream waits for it.
 
     Args:
-        pause_s: how long.
+        pause_s: for how long, in seconds.
     """
 
     def __init__(self, pause_s: float = PAUSE_S) -> None:
@@ -24,15 +24,15 @@ class PutOff:
         self._until = 0.0
 
     def __bool__(self) -> bool:
-        """Return whether it is still to be left alone."""
+        """Return whether it is still postponed."""
         return time.monotonic() < self._until
 
     def now(self, what: str, error: StatementTimeoutError) -> None:
-        """Leave it alone from now on.
+        """Postpone it from now on.
 
         Args:
-            what: for the log.
-            error: what happened.
+            what: its description, for the log.
+            error: the timeout that it caused.
         """
         self._until = time.monotonic() + self._pause_s
         log.warning("put_off", what=what, error=str(error), again_in_s=self._pause_s, meanwhile="the stream goes on")

@@ -1,9 +1,8 @@
-"""What the tasks of a micro-batch tell the planner: which chunks they have read, and which tables failed.
+"""Reports of a micro-batch's tasks to the planner: which chunks they have read, and which tables failed.
 
-Tasks run in executors, where nothing but ``state.dir`` is shared with the planner. A chunk that no report
-tells of counts as not read, so a lost or damaged report costs reading it once more, never a row. Only a report of a
-table whose part of the log could not be decoded can't be done without: it is written twice, and synced, and the query
-ends if both copies are damaged.
+Tasks run in executors, which share only ``state.dir`` with the planner. A chunk without a report counts as not read,
+so a lost or damaged report costs reading it once more, never a row. Only the report of a table whose part of the log
+could not be decoded is indispensable: it is written twice, and synced, and the query ends if both copies are damaged.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ log = get_logger(__name__)
 
 Part = Literal["consistent", "lane", "incremental", "log", "time"]
 _OF_LOG = re.compile(r"log-([0-9a-f]+)-[01]\.json")
-"""Names of both copies of a report of the log."""
+"""File names of both copies of a log report."""
 Outcome = Literal["complete", "unchanged", "nothing", "locked", "slow", "failed"]
 """``complete``: all rows at the read point. ``unchanged``: the read point was gone, so only the rows that
-had not changed since. ``nothing``: the table is not what it was. ``locked``, ``slow``: the source let it wait for too
-long, or took too long. ``failed``: another error."""
+had not changed since. ``nothing``: the table is gone, or has another structure. ``locked``: it waited for a lock for
+too long. ``slow``: the source took too long. ``failed``: another error."""
 
 _WORST: Sequence[Outcome] = ("complete", "unchanged", "nothing", "locked", "slow", "failed")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a chunk, or a table whose part of the log could not be decoded; or how long a task took.
+    """The outcome of a chunk, a table whose part of the log could not be decoded, or how long a task took.
 
     Attributes:
         part: which snapshot the chunk belongs to; ``log``: none; ``time``: it is about a task of an incremental
@@ -49,7 +48,7 @@ class Report:
         oid: the table, if it failed.
         error: why it failed.
         began: when the task began, in seconds since the epoch.
-        ended: when its rows had been taken.
+        ended: when all of its rows had been taken.
     """
 
     part: Part
@@ -68,15 +67,15 @@ class Report:
         return self.outcome in ("locked", "slow", "failed")
 
     def worse(self, other: Report) -> bool:
-        """Return whether another report of the same chunk, or table, says less of a failure."""
+        """Return whether the outcome is worse than that of another report of the same chunk or table."""
         return _WORST.index(self.outcome) > _WORST.index(other.outcome)
 
 
 class TaskReports:
     """The reports of one micro-batch's tasks.
 
-    A task may have run more than once. What counts is the worst: rows of an attempt that failed, or of one
-    that was repeated without its read point, may be what the sink has.
+    A task may have run more than once. The worst report counts: the sink may hold the rows of an attempt that failed,
+    or that was repeated without its read point.
     """
 
     def __init__(self, reports: Iterable[Report] = ()) -> None:
@@ -96,25 +95,25 @@ class TaskReports:
                 self._chunks[key] = report
 
     def __bool__(self) -> bool:
-        """Tell whether there is any."""
+        """Return whether there are any reports."""
         return bool(self._chunks or self.log_failures or self._times)
 
     @property
     def seconds(self) -> float | None:
-        """How long the tasks of incremental snapshots took, side by side as they ran; None if no task says."""
+        """How long the tasks of incremental snapshots took, running in parallel; None if no task reported it."""
         if not self._times:
             return None
         spent = [max(report.ended - report.began, 0.0) for report in self._times]
         span = max(report.ended for report in self._times) - min(report.began for report in self._times)
-        # The clocks of executors may differ, by which the span must not mean more than the tasks themselves do.
+        # The clocks of executors may differ, so the span must not exceed what the tasks took one by one.
         return min(max(span, *spent), sum(spent))
 
     def of(self, part: Part, *chunk: int) -> Report:
-        """Return what is known of a chunk; of one without a report, that nothing was read."""
+        """Return the report of a chunk; without one, its outcome is ``nothing``."""
         return self._chunks.get((part, chunk)) or Report(part, chunk, "nothing")
 
     def blank(self, part: Part) -> set[int]:
-        """Return the numbers of the chunks whose tasks say that the table is not what it was."""
+        """Return the numbers of the chunks whose tasks reported that the table is gone or has another structure."""
         return {chunk[0] for (of, chunk), report in self._chunks.items() if of == part and report.outcome == "nothing"}
 
     def locked(self, part: Part) -> Report | None:
@@ -123,13 +122,18 @@ class TaskReports:
         return next(found, None)
 
     def with_complete(self, part: Part, chunks: Mapping[tuple[int, ...], int]) -> TaskReports:
-        """Return the same with chunks taken as read that didn't fail; of each, how many rows it has."""
+        """Return the reports with more chunks as complete, unless they failed.
+
+        Args:
+            part: the part that the chunks belong to.
+            chunks: the number of rows of each chunk.
+        """
         complete = (Report(part, chunk, "complete", rows) for chunk, rows in chunks.items())
         return TaskReports([*self._chunks.values(), *complete, *self.log_failures, *self._times])
 
 
 class ReportBox:
-    """Where the tasks of one source leave their reports: ``<state.dir>/<owner>/reports``.
+    """Stores the reports of one source's tasks in ``<state.dir>/<owner>/reports``.
 
     Args:
         uri: the option ``state.dir``.
@@ -142,11 +146,11 @@ class ReportBox:
         self._path = f"{root.rstrip('/')}/{owner}/{REPORTS}"
 
     def write(self, batch: str, reports: Sequence[Report]) -> None:
-        """Leave reports.
+        """Write the reports of one task.
 
         Args:
             batch: the micro-batch's name.
-            reports: of one task.
+            reports: the reports.
 
         Raises:
             StateDirError: the state directory cannot be written.
@@ -172,8 +176,7 @@ class ReportBox:
         """Return the reports of a micro-batch's tasks.
 
         Raises:
-            DamagedFileError: both copies of a report of the log are damaged.
-            StateDirError: a report of the log cannot be read.
+            DamagedFileError: both copies of a log report are damaged, or cannot be read.
         """
         found: dict[str, list[Report]] = {}
         damaged: dict[str, str] = {}
@@ -214,7 +217,7 @@ class ReportBox:
 
 
 class LastReports:
-    """What the tasks of the last micro-batch have done; while nothing comes, it stays the last one."""
+    """Keeps the reports of the last micro-batch until the next one's are read."""
 
     def __init__(self, box: ReportBox) -> None:
         self._box = box
@@ -237,7 +240,7 @@ def _reports(name: str, content: bytes) -> list[Report]:
         DamagedFileError: the file is not what was written.
     """
     try:
-        # Without a checksum it is an earlier version's.
+        # A file without a checksum was written by an earlier version.
         data = json.loads(content if content.endswith(b"]") else opened(name, content))
         return [Report(**{**item, "chunk": tuple(item["chunk"])}) for item in data]
     except (ValueError, TypeError, LookupError) as exc:

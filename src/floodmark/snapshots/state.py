@@ -4,8 +4,8 @@ A table's units (pages, say) are covered by spans ``[first, last, view]``. In ``
 which rows of the span are still to be read: those changed since that view, or all (-1). In ``done`` it is
 the view that the span was read at. ``views`` holds the read points' visibility texts.
 
-Some tables can only be read in the order of their key. Then a unit is what was read into one piece, so that nobody
-knows how many there will be, and the keys at which the units begin are kept as far as they are needed.
+Some tables can only be read in the order of their key. Then a unit is what was read into one piece, so the number of
+units isn't known in advance, and the keys at which units begin are kept as long as they are needed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from floodmark.snapshots.reports import Part, TaskReports
 
 ALL = -1
 UNCOUNTED = 1 << 40
-"""The units of a table that is read in the order of its key."""
+"""The number of units of a table that is read in the order of its key: unknown, so larger than any real one."""
 RANGE_UNITS = 1 << 32
-"""Between the first units of its ranges, if it is read in several at a time. The last one of a range is never used, so
-that no span goes over the edge."""
+"""Distance between the first units of the ranges of such a table, if several are read in parallel. The last unit of a
+range is never used, so that no span reaches into the next range."""
 MOST_RANGES = UNCOUNTED // RANGE_UNITS
 Span = tuple[int, int, int]
 _LOOKED_UP = "", 1, 0
@@ -34,9 +34,9 @@ class Found(NamedTuple):
     """A table that exists now.
 
     Attributes:
-        units: how many there are.
-        file: changes when they get another meaning.
-        rows: estimate of its rows.
+        units: number of units.
+        file: changes when the units get another meaning.
+        rows: estimated number of rows.
     """
 
     units: int
@@ -50,12 +50,12 @@ class TableState:
 
     Attributes:
         file: changes when the table's units get another meaning.
-        units: how many there are.
-        rows: estimate of the table's rows.
-        statement: a SELECT that its rows come from, if this snapshot was asked for with one.
-        read: how many rows were read, each once.
-        keys: of a table that is read in the order of its key, the key before the first row of units; a unit that isn't
-            here begins with the table, or ends with it.
+        units: number of units.
+        rows: estimated number of rows.
+        statement: a SELECT that its rows come from, if the snapshot was requested with one.
+        read: how many rows were read, each counted once.
+        keys: for a table that is read in the order of its key, by unit, the key before the unit's first row; a unit
+            that isn't here begins with the table, or ends with it.
         failures: how often in a row it could not be read.
         outcome: how its scan ended; empty: it goes on.
     """
@@ -75,7 +75,7 @@ class TableState:
 
     @property
     def all_units(self) -> list[Span]:
-        """All that there is to be read of it."""
+        """The span of all units of the table."""
         return _all(self.units)
 
     def to_json(self) -> list[Any]:
@@ -91,7 +91,7 @@ class TableState:
 
     @property
     def waits(self) -> bool:
-        """Whether nothing has been tried yet."""
+        """Whether no read has been tried yet."""
         changed = self.done or self.failures or self.keys or self.statement or self.read or self.outcome
         return not changed and self.pending == _all(self.units)
 
@@ -105,7 +105,7 @@ class TableState:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How much has been read and how much there is: units, or rows if nobody knows how many units there are."""
+        """How much has been read and how much there is: units, or rows if the number of units is unknown."""
         if self.units != UNCOUNTED:
             return self.finished_units(), self.units
         total = max(self.rows, self.read, 1)
@@ -118,15 +118,15 @@ class TableState:
 
 @dataclass
 class SnapshotState:
-    """A snapshot, as the offset holds it.
+    """A snapshot, as stored in the offset.
 
     Attributes:
-        position: of the current read point; chunks are read when the log has been delivered up to it.
+        position: the position of the current read point; chunks are read when the log has been delivered up to it.
         token: what a chunk needs to read at the read point.
         views: visibility of this and earlier read points.
         tables: in the order in which they are read.
         batch: what the micro-batch that ends with this offset reads: table index and span.
-        blocking: whether a signal asked for it while the log was streamed.
+        blocking: whether it was requested while the log was streamed, which waits for it.
     """
 
     position: str
@@ -163,8 +163,8 @@ class SnapshotState:
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON data.
 
-        Many tables are packed into one text: of those that wait or are finished without what can be looked up again or
-        isn't needed any more.
+        Many tables are packed into one text. For those that wait or are finished, it omits what can be looked up again
+        or isn't needed any more.
         """
         state = {
             "position": self.position,
@@ -212,18 +212,18 @@ def _unpacked(packed: str) -> tuple[list[TableState], list[Any]]:
 
 
 def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: int) -> dict[int, str]:
-    """Take the last batch as delivered, as far as it was.
+    """Apply the reports of the last batch: what was delivered counts as read.
 
-    What was not read is pending again. In the batch stays what was read without its read point.
+    What was not read is pending again. What was read without its read point stays in the batch.
 
     Args:
         state: is changed.
-        reports: of the batch's tasks.
-        part: what its chunks are reported as.
+        reports: the reports of the batch's tasks.
+        part: the part under which its chunks are reported.
         size: how many units make a chunk.
 
     Returns:
-        The tables whose chunks failed, by their index, with an error.
+        The error of each table with failed chunks, by the table's index.
     """
     failed: dict[int, str] = {}
     partly: list[tuple[int, Span]] = []
@@ -232,6 +232,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
         for begin in range(first, last, size):
             span = (begin, min(begin + size, last), since)
             report = reports.of(part, number, begin)
+            # Rows that are read again, because they may have changed, were counted before.
             if since == ALL and report.outcome in ("complete", "unchanged"):
                 table.read += report.rows
             if report.outcome == "unchanged":
@@ -239,7 +240,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
             elif report.outcome != "complete":
                 table.done = _without(table.done, span)
                 table.pending = merge_spans([*table.pending, span])
-            # What waited for a lock while the stream goes on is read later, and says nothing against the table.
+            # A chunk that waited for a lock is read later, and doesn't count as a failure of the table.
             if report.outcome in ("slow", "failed"):
                 failed[index] = report.error
     for index in {index for index, _ in state.batch} - set(failed):
@@ -249,7 +250,7 @@ def settle_batch(state: SnapshotState, reports: TaskReports, part: Part, size: i
 
 
 def defer_batch(state: SnapshotState) -> None:
-    """Put what was read without its read point, and so only in part, off to the next read point."""
+    """Postpone what was read without its read point, and so only in part, to the next read point."""
     view = len(state.views) - 1
     for index, (first, last, _) in state.batch:
         table = state.tables[index]
@@ -259,7 +260,7 @@ def defer_batch(state: SnapshotState) -> None:
 
 
 def _without(spans: list[Span], hole: Span) -> list[Span]:
-    """Return spans without the units of another."""
+    """Return spans without the units of another span."""
     cut = []
     for first, last, view in spans:
         pieces = ((first, min(last, hole[0])), (max(first, hole[1]), last))
@@ -278,7 +279,7 @@ def take_units(state: SnapshotState, units: int, least: int = 1) -> None:
     Args:
         state: is changed.
         units: how many.
-        least: as how many a smaller piece counts: each costs something, however few rows it has.
+        least: how many units a smaller piece counts as, since each has a fixed cost.
     """
     state.batch = []
     view = len(state.views) - 1
@@ -306,7 +307,7 @@ def rebase(
         position: the new read point's position.
         token: the new read point's token.
         view: the new read point's visibility.
-        found: the tables that exist now, by OID; of others nothing is left to be read.
+        found: the tables that exist now, by OID; nothing more is read of the others.
     """
     in_batch = {index for index, _ in state.batch}
     tables = []
@@ -330,7 +331,7 @@ def rebase(
 
 
 def cut_into_ranges(table: TableState, cuts: Sequence[list[str]]) -> None:
-    """Have a table of which nothing has been read, and whose units nobody counts, read in ranges of its key.
+    """Split an unstarted, key-ordered table into key ranges.
 
     Args:
         table: is changed.
@@ -344,7 +345,7 @@ def cut_into_ranges(table: TableState, cuts: Sequence[list[str]]) -> None:
 
 
 def is_open(last: int) -> bool:
-    """Tell whether a span that ends so goes on to the end of a range, or of a table, whose units nobody counts."""
+    """Return whether a span with this end reaches the open end of a range, or table, of unknown length."""
     return last % RANGE_UNITS == RANGE_UNITS - 1 or last == UNCOUNTED
 
 
@@ -358,8 +359,11 @@ def first_state(
     """Return the state of a snapshot that begins.
 
     Args:
+        position: the read point's position.
+        token: the read point's token.
+        view: the read point's visibility.
         tables: as the connector describes them; with ``statement`` if they are to be read by one.
-        blocking: whether a signal asked for it.
+        blocking: whether it was requested while the log was streamed.
     """
     states = [
         TableState(t["name"], t["oid"], t["file"], t["units"], t["rows"], _all(t["units"]), [], t.get("statement", ""))

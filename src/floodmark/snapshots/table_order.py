@@ -1,4 +1,4 @@
-"""Which of the captured tables a snapshot reads, and in what order."""
+"""Selects the captured tables that a snapshot reads, and sorts them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ T = TypeVar("T")
 def in_order(
     options: CommonOptions, tables: Sequence[T], name_of: Callable[[T], str], rows_of: Callable[[T], int]
 ) -> list[T]:
-    """Return the tables that ``snapshot.include.collection.list`` lets through, in the order that the options say.
+    """Return the tables that ``snapshot.include.collection.list`` lets through, in the order that the options request.
 
-    Signals of the past mean nothing, so that their tables are left out.
+    Signal tables are left out, since past signals have no meaning.
 
     Args:
         options: the source's options.
-        tables: those that are captured.
+        tables: the captured tables.
         name_of: returns a table's name, as patterns match it.
-        rows_of: returns how many rows it has, roughly.
+        rows_of: returns the estimated number of its rows.
     """
     patterns = options.snapshot_include_collection_list
     chosen = others = [table for table in tables if name_of(table) not in options.signal_tables]

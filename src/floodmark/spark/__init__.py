@@ -1,1 +1,1 @@
-"""Spark's side: the data source, the planner, pipelines and ordering."""
+"""Spark integration: the data source, the planner, pipelines and ordering."""

@@ -1,4 +1,4 @@
-"""Floodmark's own error in what Spark reports: letting Spark report it plainly, and finding it.
+"""Reports Floodmark's errors through Spark without a traceback, and extracts them from Spark's exceptions.
 
 An error of the source process or of a task reaches the caller as text: a Python traceback, or its last line, inside
 the message of one of Spark's exceptions.
@@ -20,16 +20,16 @@ _RAISED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
-"""Spark's switch, of which the documentation doesn't speak: it only counts in the process that reports."""
+"""Undocumented environment variable of Spark; it takes effect only in the process that reports the error."""
 _PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _LONGEST_LINE = 500
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Let Spark report an error of Floodmark's as its message alone; it says what happened, where and what to do.
+    """Have Spark report a Floodmark error as its message alone, which explains what happened, where and what to do.
 
-    For processes of Spark's that only load a source or plan its micro-batches; they end with the error. With an empty
+    For Spark processes that only load a source or plan its micro-batches; they end with the error. With an empty
     ``SPARK_HIDE_TRACEBACK`` in the environment the traceback is kept.
     """
     try:
@@ -40,7 +40,7 @@ def plainly() -> Iterator[None]:
 
 
 def floodmark_error(exc: BaseException) -> FloodmarkError | None:
-    """Return the error of Floodmark's that an exception of Spark's carries, if it carries one."""
+    """Return the Floodmark error that a Spark exception carries; None if it carries none."""
     if isinstance(exc, FloodmarkError):
         return exc
     raised = _RAISED.findall(str(exc))
@@ -52,7 +52,7 @@ def floodmark_error(exc: BaseException) -> FloodmarkError | None:
 
 
 def explain(exc: BaseException) -> FloodmarkError:
-    """Return the error to show for an exception of Spark's: Floodmark's own, or one line of Spark's."""
+    """Return the error to show for a Spark exception: Floodmark's own, or one line of Spark's message."""
     own = floodmark_error(exc)
     if own is not None:
         return own

@@ -1,4 +1,4 @@
-"""Passing on what Spark's processes write to standard error, without what only repeats an error."""
+"""Forwards what Spark's processes write to standard error, without lines that only repeat an error."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _QUIET_S = 0.3
 
 
 class JvmLog:
-    """The standard error of the JVM and of the Python workers, whose lines the JVM passes on.
+    """Reads the standard error of the JVM and of the Python workers, whose lines the JVM passes on.
 
-    A log record of the JVM is passed on as its first two lines (what, and which exception), unless
-    it repeats the error that the query ends with anyway. Lines of other programs go through as they are.
+    A log record of the JVM is forwarded as its first two lines (the message and the exception), unless
+    it repeats the error that the query ends with anyway. Lines of other programs are forwarded unchanged.
 
     Args:
-        emit: gets each line; called in a thread.
-        verbose: whether everything is passed on, stack traces too.
+        emit: receives each line; called in a thread.
+        verbose: whether everything is forwarded, including stack traces.
     """
 
     def __init__(self, emit: Callable[[str], None], verbose: bool = False) -> None:
@@ -52,26 +52,27 @@ class JvmLog:
         return self._writer
 
     def launched(self) -> None:
-        """Tell that Spark runs: what it wrote so far was about its start, and is dropped."""
+        """Record that Spark has started: what it wrote until now concerned its start, and is dropped."""
         self._started = True
+        # With our copy closed, the pipe ends when the JVM and its workers do.
         os.close(self._writer)
 
     def failed(self) -> str:
-        """Tell that the JVM did not start; return the last lines that it wrote."""
+        """Record that the JVM did not start; return the last lines that it wrote."""
         os.close(self._writer)
         self.wait(5)
         return self.recent()
 
     def recent(self) -> str:
-        """Return the last lines that came, also those that were not passed on."""
+        """Return the last lines received, including those that were not forwarded."""
         return "\n".join(self._kept)
 
     def wait(self, seconds: float) -> None:
-        """Wait until all that write here have ended."""
+        """Wait until every process that writes here has ended."""
         self._thread.join(seconds)
 
     def silence(self) -> None:
-        """Drop everything from now on: Spark's threads complain when they are stopped at work."""
+        """Drop everything from now on: Spark's threads log errors when they are stopped at work."""
         self._silent = True
 
     def _pump(self) -> None:
@@ -85,7 +86,7 @@ class JvmLog:
         os.close(self._reader)
 
     def _lines(self) -> Iterator[str | None]:
-        """Return the lines as they come, and None whenever there is a pause."""
+        """Yield the lines as they arrive, and None when a log record is open and nothing follows for a moment."""
         rest = b""
         while True:
             if not select.select([self._reader], [], [], _QUIET_S if self._record else None)[0]:

@@ -1,4 +1,4 @@
-"""What a micro-batch of typed rows makes of a target table, one row a key: what a MERGE needs.
+"""Reduces a micro-batch of typed rows to one row per key, as a ``MERGE`` into a target table needs it.
 
 A key's events are reduced by Spark. Only rows whose key changed while the log lacks some of their values are followed
 from key to key, in one task: such a value is the one that the row had under its old key, in the micro-batch or in the
@@ -24,10 +24,10 @@ _HELD = "_held"
 
 
 def changed_tables(batch: DataFrame) -> list[str]:
-    """Return the tables that a micro-batch of a stream with ``format=tables`` has rows of, as ``schema.table``.
+    """Return the tables of which a ``format=tables`` micro-batch has rows, as ``schema.table``.
 
     Args:
-        batch: the micro-batch, best persisted, since it is read for this.
+        batch: the micro-batch; persist it first, since this reads it.
     """
     names = [name for name in batch.columns if "." in name]
     found = batch.agg(*(F.max(_quoted(name).isNotNull()).alias(name) for name in names)).first()
@@ -46,13 +46,13 @@ def table_rows(batch: DataFrame, table: str) -> DataFrame:
 
 
 def merged_rows(batch: DataFrame, key: Sequence[str], target: DataFrame | None = None) -> DataFrame:
-    """Return the rows that a target has after a micro-batch, and those that it has no longer.
+    """Return the rows to write to a target for a micro-batch, and those to delete from it.
 
     The columns are the table's, then ``_position``, of the last change of the row, and ``_deleted``. A deleted row has
-    its key alone. What comes before a truncate is left out: whoever uses this empties the target then.
+    only its key. Changes before a truncate are left out: the caller must empty the target in that case.
 
     Args:
-        batch: a micro-batch of a stream with ``format=rows``, best persisted, since it is read more than once.
+        batch: a micro-batch of a stream with ``format=rows``; persist it first, since it is read more than once.
         key: the columns of the table's key.
         target: the target's rows before the micro-batch, for values that the log doesn't hold; None: those are null.
     """
@@ -112,7 +112,8 @@ def _value(name: str, key: Sequence[str], before: Column | None) -> Column:
 
 
 def _latest(events: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the last state of each key, of which nothing was under another key."""
+    """Return the last state of each key that needs no value from another key."""
+    # Values from before the last insert or delete belong to another row.
     begins = F.when(F.col("op").isin("c", "d"), F.col("position"))
     since = F.max(begins).over(Window.partitionBy("_at"))
     rows = events.withColumn("_since", since).where(F.col("_since").isNull() | (F.col("position") >= F.col("_since")))
@@ -129,7 +130,7 @@ def _latest(events: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Return the last state of each key, in one task."""
+    """Return the last state of each key, following rows whose key changed; runs in one task."""
     at, after = events.schema["_at"].dataType, events.schema["after"].dataType
     schema = StructType(
         [
@@ -153,7 +154,7 @@ def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> 
 
 @dataclass
 class _State:
-    """A row: what is known of it, and the key under which the target has what is not."""
+    """A row: its known values, and the key under which the target holds the unknown ones."""
 
     values: dict[str, Any]
     unknown: set[str]
@@ -161,7 +162,7 @@ class _State:
 
 
 def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -> pa.Array:
-    """Return the last states of the keys of lists of events."""
+    """Return, for each list of events, the last states of its keys."""
     event = batches.type.value_type
     kind = event.field("_at").type
     state = pa.struct(
@@ -212,7 +213,7 @@ def _source(
     key: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> _State:
-    """Return the row that an event's row was before."""
+    """Return the state of an event's row before the event."""
     if event["op"] != "c":
         return known or _State({}, set(columns), tuple(event["_at"][name] for name in key))
     if event["before"] is None:

@@ -1,4 +1,4 @@
-"""Order: events of one key in one task, sorted by position."""
+"""Orders events: all events of a key in one task, sorted by position."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 def order_by_key(events: DataFrame, partitions: int | None = None) -> DataFrame:
     """Return a micro-batch with all events of a key in one partition, sorted by position.
 
-    Whatever writes partitions one row after the other then keeps each key's order. Events without a key
-    (tables without one, truncates) go by their table. Use it on a micro-batch, inside ``foreachBatch``, or
+    A sink that writes each partition row by row then keeps each key's order. Events without a key
+    (tables without one, truncates) are grouped by topic. Use it on a micro-batch, inside ``foreachBatch``, or
     on the stream itself with ``spark.sql.streaming.unsupportedOperationCheck=false``: a sort within
     partitions needs nothing beyond its micro-batch, but Spark's check refuses every sort.
 

@@ -1,4 +1,4 @@
-"""Building and starting the query that a pipeline file describes."""
+"""Builds and starts the query that a pipeline file describes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCAL_CHECKPOINTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
-"""Without Hadoop's native library Spark's default runs some twenty programs of the shell with each micro-batch."""
+"""Without Hadoop's native library, Spark's default runs about twenty shell commands per micro-batch."""
 LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
 """With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
 KAFKA_CONNECTOR = "spark-sql-kafka-0-10"
@@ -29,13 +29,13 @@ CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
 
 
 def spark_properties(pipeline: Pipeline) -> dict[str, str]:
-    """Return the Spark properties to run a pipeline with: the file's over Floodmark's defaults."""
+    """Return the Spark properties of a pipeline: those of the file override Floodmark's defaults."""
     properties = {
         "spark.master": DEFAULT_MASTER,
         "spark.app.name": pipeline.title,
         "spark.sql.session.timeZone": "UTC",
-        # Spark refuses to sort a stream, for it cannot know that each micro-batch is meant. With the sort in
-        # the query itself, not in foreachBatch, the sinks keep their own guarantees: exactly once, with files.
+        # Spark refuses to sort a stream, since it cannot know that each micro-batch is sorted by itself. With the
+        # sort in the query, not in foreachBatch, the sinks keep their own guarantees: exactly once, with files.
         "spark.sql.streaming.unsupportedOperationCheck": "false",
         # How often an idle query reports its lag.
         "spark.sql.streaming.noDataProgressEventInterval": "2000",
@@ -82,7 +82,7 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
 
 
 def _with_kafka(properties: Mapping[str, str]) -> str:
-    """Return the packages with Spark's Kafka connector of the running version, unless it is given."""
+    """Return the packages, adding Spark's Kafka connector of the running version unless one is given."""
     packages = properties.get("spark.jars.packages", "")
     if KAFKA_CONNECTOR in packages or KAFKA_CONNECTOR in properties.get("spark.jars", ""):
         return packages

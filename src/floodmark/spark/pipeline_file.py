@@ -139,7 +139,7 @@ def is_local(master: str) -> bool:
 def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
     """Read a pipeline file.
 
-    Every scalar is taken as the text that stands in the file, so ``0123`` stays ``0123``. A list
+    Every scalar is read as its literal text in the file, so ``0123`` stays ``0123``. A list
     becomes a comma-separated option value. ``${NAME}`` is replaced by an environment variable;
     ``$${NAME}`` stays ``${NAME}``.
 
@@ -152,7 +152,7 @@ def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"Cannot read the pipeline file {path}: {reason}.") from None
     try:
-        # Two steps, since only the tree of nodes knows a key that stands there twice.
+        # Two steps, since only the node tree still shows duplicate keys.
         tree = yaml.compose(text, yaml.BaseLoader)
         _refuse_duplicates(tree, "", path)
         content = yaml.load(text, yaml.BaseLoader)
@@ -181,7 +181,7 @@ def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = 
 
 
 def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
-    """Refuse a key that a mapping has twice: YAML's reader would take the last one without a word."""
+    """Raise an error for a duplicate key: PyYAML would silently keep the last one."""
     if not isinstance(node, yaml.MappingNode):
         return
     lines: dict[str, int] = {}
@@ -249,7 +249,7 @@ def _explain(exc: ValidationError) -> ConfigError:
         return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
     if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
         return ConfigError(f"{reason}.")
-    # Only values of the source and of sinks' options can be secret, and those are texts of any kind.
+    # Only values of the source and of sinks' options can be secret; any text is valid there, so none is shown here.
     shown = f" has the value '{error['input']}', which" if isinstance(error["input"], str) else ""
     problem = f"Key '{where}'{shown} is not allowed:"
     if error["type"] == "literal_error":

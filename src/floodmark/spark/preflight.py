@@ -1,7 +1,7 @@
-"""What ``load`` checks of options before anything is asked of the source: the version of Spark and what is installed.
+"""Checks a stream's options in ``load``, before the source is contacted: what is installed, and ``state.dir``.
 
-Mistakes that would end the query at its first micro-batch are found here, in one message. Nothing connects to anything,
-and nothing is imported that the options don't ask for.
+Mistakes that would end the query at its first micro-batch are reported here, in one message. No connection is opened,
+and nothing is imported that the options don't need.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from floodmark.errors import StateDirError
 
 _LOCAL = ("", "file")
 _REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
-"""Filesystems of PyArrow."""
+"""Schemes of the remote filesystems that PyArrow opens."""
 
 
 def preflight(options: CommonOptions) -> None:
@@ -41,7 +41,7 @@ def preflight(options: CommonOptions) -> None:
 
 
 def _check_state_dir(uri: str) -> None:
-    """Refuse what is no directory, and a filesystem that PyArrow doesn't know; others may need the network."""
+    """Refuse a file, and a filesystem that PyArrow doesn't know; nothing is opened, which may need the network."""
     scheme, found, path = uri.partition("://")
     if not found:
         path, scheme = uri, ""

@@ -1,4 +1,4 @@
-"""Starting Spark for the command line: quiet, and with this process's Python in the workers."""
+"""Starts Spark for the command line, with little log output and this process's Python in the workers."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def spark_session(
     """Start Spark for the duration of a ``with`` block; at its end the queries in it are stopped.
 
     Args:
-        conf: Spark properties; they win over the quiet defaults.
-        emit: gets each line that workers and JVM log.
-        verbose: whether stack traces are passed on too.
+        conf: Spark properties; they override the quiet defaults.
+        emit: receives each line that the workers and the JVM log.
+        verbose: whether stack traces are forwarded too.
 
     Raises:
-        FloodmarkError: Spark has another version than those that Floodmark works with, or does not start.
+        FloodmarkError: this version of Spark is not supported, or Spark does not start.
     """
     require_spark()
     properties = {**QUIET, **conf}
     if properties.get("spark.master", "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Spark would start the `python3` of the PATH, which need not be the one that Floodmark is in.
+    # Spark would start the `python3` of the PATH, which may not be the one that Floodmark is installed in.
     os.environ["PYSPARK_PYTHON"] = properties.get(
         "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
     )
@@ -80,7 +80,7 @@ def spark_session(
         raise FloodmarkError(f"Spark did not start: {reason}.", cure) from (exc if verbose else None)
     log.launched()
     if threading.current_thread() is threading.main_thread():
-        # A SparkContext takes SIGINT for itself, to cancel all jobs.
+        # SparkContext installs a SIGINT handler of its own, which cancels all jobs.
         signal.signal(signal.SIGINT, on_interrupt)
     session = SparkSession(context)
     try:

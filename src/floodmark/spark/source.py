@@ -1,7 +1,7 @@
 """Spark's data source ``floodmark``.
 
-Spark starts a process that imports this module to find the source, another one to make it, and more for a query, one
-after the other. So each imports only what it needs.
+Spark starts one process that imports this module to find the source, another one to create it, and more for a query,
+one after the other. So each process imports only what it needs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FloodmarkDataSource(DataSource):
 
     @plainly()
     def schema(self) -> StructType:
-        """Return the columns that the options ask for; wrong options are found here, before any work."""
+        """Return the columns that the options select; invalid options are reported here, before any work."""
         require_spark()
         from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,8 +1,8 @@
 """The versions of Spark that Floodmark works with.
 
-4.2 is the first whose Python sources are told how much to read and where to begin (``latestOffset(start, limit)``), can
-end with ``availableNow`` and can report their lag. Minor versions change what a source is called with, so one that
-hasn't been tried is refused.
+4.2 is the first whose Python sources receive a start offset and a read limit (``latestOffset(start, limit)``), can
+end with ``availableNow`` and can report their lag. Minor versions change how a source is called, so untested ones are
+refused.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ NAMES = " and ".join(".".join(map(str, minor)) for minor in SUPPORTED)
 
 
 def is_supported(version: str) -> bool:
-    """Return whether a version of PySpark is one of them."""
+    """Return whether a version of PySpark is supported."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2]) in SUPPORTED
 
 
 def require_spark(version: str = __version__) -> None:
-    """Prove that PySpark has a version that Floodmark works with.
+    """Check that a version of PySpark is supported.
 
     Raises:
-        ConfigError: it has another one.
+        ConfigError: it is not.
     """
     if not is_supported(version):
         newest = ".".join(map(str, SUPPORTED[-1]))

@@ -1,7 +1,7 @@
-"""What Spark's Python workers hold for good.
+"""Keeps imported modules out of the garbage collection of Spark's Python workers.
 
-A worker that is used again collects garbage after each task, and looks at all that it has ever imported for that, which
-takes tens of milliseconds: as much as the decoding of 100,000 rows.
+A reused worker collects garbage after each task, and scans everything that it has ever imported for that, which takes
+tens of milliseconds: as long as decoding 100,000 rows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _known_modules = 0
 
 
 def keep_modules() -> None:
-    """Take all that there is now for living for ever, if modules have been imported since the last call.
+    """Exclude all present objects from garbage collection, if modules have been imported since the last call.
 
-    Called when a task begins: the garbage of the last one has just been collected then.
+    Called when a task begins, since the garbage of the last one has just been collected then.
     """
     global _known_modules
     if len(sys.modules) > _known_modules:

@@ -1,6 +1,6 @@
-"""The page of Debezium's options: ``docs/debezium-options.md``.
+"""Renders the page of Debezium's options: ``docs/debezium-options.md``.
 
-Run ``python -m floodmark.cli.pages.debezium docs/debezium-options.md`` after a change of a model or of
+Run ``python -m floodmark.cli.pages.debezium docs/debezium-options.md`` after a change to a model or to
 ``floodmark.config.debezium``.
 """
 
@@ -37,7 +37,7 @@ DIFFERS = {
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
-"""What differs of options that work."""
+"""How options that work differ from Debezium's."""
 DIFFERS_OF_MYSQL = {
     **{
         name: text
@@ -59,9 +59,9 @@ DIFFERS_OF_MYSQL = {
 }
 """The same for MySQL and MariaDB."""
 NAMED_OTHERWISE = ("connector", "schemas.enable")
-"""Options that stand for some of Debezium's with other names."""
+"""Options that replace Debezium options with other names."""
 WITHOUT_MEANING = ("snapshot.locking.mode.custom.name",)
-"""Options of all connectors that MySQL and MariaDB have no use for."""
+"""Options of all connectors that have no effect for MySQL and MariaDB."""
 INTRODUCTION = """# Debezium's options
 
 Every option of Debezium 3.6 for PostgreSQL, MySQL and MariaDB, and what becomes of it here. What the options mean is in
@@ -87,7 +87,7 @@ States: TypeAlias = dict[str, tuple[str, str]]
 
 
 def states() -> States:
-    """Return the state of each of Debezium's options for PostgreSQL and what is to be said of it."""
+    """Return the state of each of Debezium's options for PostgreSQL, and a remark on it."""
     return _states([PostgresOptions], DIFFERS, (*NAMED_OTHERWISE, "connect.timeout.ms"))
 
 
@@ -112,7 +112,7 @@ def _states(models: Sequence[type[Options]], differs: Mapping[str, str], without
 
 
 def own(field: FieldInfo) -> bool:
-    """Tell whether an option is Floodmark's own."""
+    """Return whether an option is Floodmark's own."""
     extra = field.json_schema_extra
     return isinstance(extra, dict) and extra.get("debezium", SAME) == OWN
 

@@ -1,6 +1,6 @@
-"""The option reference: ``docs/options.md``, rendered from the option models.
+"""Renders the option reference, ``docs/options.md``, from the option models.
 
-Run ``python -m floodmark.cli.pages.options docs/options.md`` after a change of a model.
+Run ``python -m floodmark.cli.pages.options docs/options.md`` after a change to a model.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def render() -> str:
 
 
 def _unchanged(model: type[Options], base: type[Options]) -> set[str]:
-    """Return the fields that a model has from its base as they are there."""
+    """Return the fields that a model inherits from its base unchanged."""
     return {name for name, field in base.model_fields.items() if _row(field) == _row(model.model_fields[name])}
 
 

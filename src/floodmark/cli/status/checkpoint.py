@@ -1,4 +1,4 @@
-"""Reading what Spark keeps in a query's checkpoint: a file for each planned and each finished micro-batch."""
+"""Reads a query's checkpoint, in which Spark keeps a file for each planned and each finished micro-batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class BatchFile:
 
     Attributes:
         batch: the micro-batch's number.
-        path: of the file, for the checkpoint's filesystem.
-        written: when, in seconds since 1970; None if the filesystem doesn't know.
+        path: the file's path in the checkpoint's filesystem.
+        written: when it was written, in seconds since 1970; None if the filesystem doesn't know.
     """
 
     batch: int
@@ -47,7 +47,7 @@ class Checkpoint:
         self._path = path.rstrip("/")
 
     def require(self) -> None:
-        """Prove that a query has begun to use the directory.
+        """Verify that a query has begun to use the directory.
 
         Raises:
             CheckpointError: it is missing or empty, or it is something else.

@@ -1,4 +1,4 @@
-"""``floodmark status``: where a pipeline is, from its checkpoint and from the source."""
+"""``floodmark status``: shows where a pipeline is, from its checkpoint and from the source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
     Args:
         pipeline: the pipeline.
         file: its file, for the commands that are recommended.
-        as_json: print it for programs.
+        as_json: whether to print JSON, for programs.
 
     Raises:
         CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads.
@@ -39,7 +39,7 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
 
 
 def read_standing(uri: str) -> Standing:
-    """Return what a checkpoint tells.
+    """Return where a pipeline is, from its checkpoint.
 
     Raises:
         CheckpointError: there is none yet, or it is not one that this Floodmark reads.
@@ -56,7 +56,7 @@ def read_standing(uri: str) -> Standing:
 
 
 def read_log(pipeline: Pipeline, found: Standing) -> LogStatus:
-    """Return what the source tells: ``log_status`` in the connector's module of that name.
+    """Return the status of the source's log, from ``log_status`` in the connector's module of that name.
 
     Raises:
         ConfigError: the connector's driver is not installed.

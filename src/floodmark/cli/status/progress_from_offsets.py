@@ -1,4 +1,4 @@
-"""Where a pipeline is, worked out from offsets of its checkpoint and the times they were written at."""
+"""Derives where a pipeline is from the offsets in its checkpoint and the times at which they were written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TimedOffset:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a snapshot goes on.
+    """How fast a snapshot progresses.
 
     Attributes:
         rows_per_second: None if unknown.
@@ -69,10 +69,10 @@ class Standing:
         planned: the newest micro-batch; None if there is none.
         committed: the newest micro-batch that has ended; None if there is none.
         committed_age_s: how long ago it ended; None if unknown.
-        tables: those of running snapshots.
-        aside: the tables that are set aside.
-        pace: of all these tables together.
-        gaps: the accepted gaps that the offsets announced, those of the newest micro-batches.
+        tables: the tables of running snapshots.
+        pace: the pace of all these tables together.
+        aside: the excluded tables.
+        gaps: the accepted gaps that the offsets of the newest micro-batches announced.
     """
 
     phase: Phase
@@ -96,7 +96,7 @@ def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at
         now: the time now.
 
     Raises:
-        CheckpointError: another version wrote the newest offset.
+        CheckpointError: the newest offset has a format version that this Floodmark doesn't read.
     """
     age = None if committed_at is None else max(now - committed_at, 0.0)
     if not offsets:
@@ -145,7 +145,7 @@ def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]])
             break
         first, first_at, later = earlier, written, earlier
         if earlier.state == "waiting":
-            # What is before is the time that the table waited.
+            # Before that, the table only waited.
             break
     if table.state != "reading" or newest_at is None or first_at is None or newest_at <= first_at:
         return PacedTable(table, Pace())
@@ -160,7 +160,7 @@ def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]])
 
 
 def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
-    """Tell whether one state of a table can lead to another; a new snapshot of it begins at nothing."""
+    """Return whether one state of a table can lead to another; a new snapshot of it starts from zero."""
     return (
         earlier.units == later.units
         and earlier.estimate == later.estimate

@@ -1,4 +1,4 @@
-"""How far the tables of running snapshots are, from the JSON data of an offset."""
+"""Derives the progress of tables in running snapshots from the JSON data of an offset."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from floodmark.snapshots.state import SnapshotState
 
 Kind = Literal["initial", "blocking", "incremental", "parallel"]
 State = Literal["waiting", "reading", "paused", "read", "set aside"]
-# An estimate can be exceeded, but only the end of a table is the end.
+# An estimate can be exceeded, so a table is shown as complete only when its end has been reached.
 ALMOST = 0.99
 
 
 @dataclass(frozen=True)
 class TableProgress:
-    """How far a table is.
+    """The progress of one table.
 
     Attributes:
         name: ``schema.table``.
-        kind: of the snapshot.
+        kind: the kind of the snapshot.
         state: what happens to the table.
-        outcome: why it was set aside; empty if it wasn't.
+        outcome: why it was excluded; empty if it wasn't.
         rows: how many rows have been read, roughly; None if unknown.
         estimate: how many rows there are to read, roughly; None if unknown.
-        share: which part has been read, from 0 to 1; None if unknown.
-        chunks: how many chunks have been read, of an incremental snapshot.
-        units_done: how many units (PostgreSQL: pages) have been read, of other snapshots.
+        share: the fraction that has been read, from 0 to 1; None if unknown.
+        chunks: in an incremental snapshot, how many chunks have been read.
+        units_done: in other snapshots, how many units (PostgreSQL: pages) have been read.
         units: how many units there are.
     """
 
@@ -67,7 +67,7 @@ def table_progress(offset: Mapping[str, Any]) -> tuple[TableProgress, ...]:
 
 
 def _progress(snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what has been read of each table; of many tables it is not in the offset as such."""
+    """Return what has been read of each table; the offset doesn't list it if there are many tables."""
     if "packed" in snapshot:
         return SnapshotState.from_json(dict(snapshot)).progress()
     return snapshot.get("progress") or []
@@ -84,7 +84,7 @@ def _by_units(table: Mapping[str, Any], kind: Kind) -> TableProgress:
         kind,
         state,
         outcome=outcome if failed else "",
-        # Tasks tell how many rows they have read when they have ended.
+        # Tasks report how many rows they have read only when they have ended.
         rows=int(table["read"]) if outcome else None if estimate is None else round(share * estimate),
         estimate=estimate,
         share=None if failed else share,
@@ -94,7 +94,7 @@ def _by_units(table: Mapping[str, Any], kind: Kind) -> TableProgress:
 
 
 def _by_keys(run: TableRun, paused: bool) -> TableProgress:
-    # The estimate is of the whole table; nobody knows how many of its rows fulfil a condition.
+    # The estimate is of the whole table; how many of its rows fulfil a condition is unknown.
     estimate = None if run.condition else _known(run.estimate)
     if run.outcome:
         share = None

@@ -1,4 +1,4 @@
-"""What ``floodmark status`` prints, for people and for programs."""
+"""Renders the output of ``floodmark status``, for people and for programs."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
 
 
 def resume_command(file: str, table: AsideTable) -> str:
-    """Return the command that takes a table back, by reading it again.
+    """Return the command that includes a table again, by reading it.
 
     Args:
         file: the pipeline file.
-        table: a table that is set aside.
+        table: an excluded table.
     """
     command = f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
     return f"{command} --blocking" if table.error == NO_KEY else command
@@ -119,7 +119,7 @@ def _tables(tables: tuple[PacedTable, ...]) -> Table:
     grid = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     counted = "units" if all(item.progress.chunks is None for item in tables) else "chunks"
     for name in ("table", "state", "done", "rows", counted, "rows/s", "remaining"):
-        # On a narrow terminal only texts are wrapped: a number in two lines is two numbers.
+        # On a narrow terminal only texts are wrapped: a number on two lines would look like two numbers.
         is_text = name in ("table", "state")
         grid.add_column(name, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for item in tables:

@@ -1,7 +1,7 @@
-"""The interface that a connector fills in.
+"""The protocols that a connector implements.
 
-The planner (Spark's source process) talks to a ``Connector``; executors make its ``LogDecoder``, ``ChunkReader`` and
-``WindowReader`` of the options.
+The planner (in Spark's source process) uses a ``Connector``; executors create its ``LogDecoder``, ``ChunkReader`` and
+``WindowReader`` from the options.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TableFailure:
 
     Attributes:
         table: ``schema.table``.
-        oid: the table, as the log numbers it.
+        oid: the number that identifies the table.
         error: why.
     """
 
@@ -41,7 +41,7 @@ class DeadLetter:
     """A record of the log that can't be decoded.
 
     Attributes:
-        position: of its change.
+        position: the position of its change.
         table: ``schema.table``.
         operation: c, u or d.
         error: why.
@@ -69,17 +69,17 @@ class LogDecoder(Protocol):
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the records in ``(after, upto]``, in their order.
+        """Return the events of the records in ``(after, upto]``, in the log's order.
 
         Args:
             data: a segment.
             after: begin after this position.
             upto: end with this position.
-            aside: tables to leave out, as the log numbers them.
+            aside: numbers of the tables to exclude.
             only: the tables that are wanted; None: all.
-            failed: gets the tables that can't be decoded, which are left out from there on; None: raise.
-            xmin: the oldest transaction that the source keeps rows for, if it is asked for.
-            dead: gets the records that can't be decoded, which alone are left out; None: their table fails.
+            failed: receives the tables that can't be decoded, which are excluded from there on; None: raise.
+            xmin: the oldest transaction that the source keeps rows for, if events include it.
+            dead: receives the records that can't be decoded; only these are left out then. None: their table fails.
         """
 
 
@@ -87,14 +87,14 @@ class ChunkReader(Protocol):
     """Reads chunks of tables one after the other, in an executor."""
 
     def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
-        """Return the chunk's rows as read events, and at the end what became of it."""
+        """Yield a chunk's rows as read events, and return its outcome."""
 
     def close(self) -> None:
         """Close the connection that the last chunk left, if any."""
 
 
 class ReadPoint(Protocol):
-    """A view of the tables that stays the same for all readers while it is held.
+    """A view of the tables that is the same for all readers and does not change while it is held.
 
     Attributes:
         position: everything committed up to it is visible, nothing after it.
@@ -105,18 +105,18 @@ class ReadPoint(Protocol):
     token: dict[str, Any]
 
     def alive(self) -> bool:
-        """Tell whether it can still be read from."""
+        """Return whether it can still be read from."""
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release it."""
 
 
 class Window(ReadPoint, Protocol):
-    """A view of the tables whose place in the log lies between two marks.
+    """A view of the tables whose position in the log lies between two others.
 
     Attributes:
-        position: of the mark that closes it: everything that the view sees was committed before.
-        low: where it begins: the view sees everything that was committed before. Exact once it is settled.
+        position: where the window ends: everything that the view sees was committed before.
+        low: where the window begins: the view sees everything that was committed before. Exact once it is settled.
     """
 
     low: str
@@ -128,7 +128,7 @@ class WindowReader(Protocol):
     def read(
         self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows that are still right at the end of their window, as read events.
+        """Return the rows that have not changed up to the end of their window, as read events.
 
         Args:
             chunk: as the engine described it; ``low`` and ``position`` are the window's.
@@ -138,16 +138,16 @@ class WindowReader(Protocol):
 
 
 class ExecutorSide(Protocol):
-    """A connector's module ``executor``: what tasks read with. Importing it must be cheap.
+    """A connector's module ``executor``, which makes the readers of tasks; importing it must be cheap.
 
     ``options`` are the connector's own.
     """
 
     def row_schema(self, options: Any) -> pa.Schema:
-        """Return the columns of ``format=rows``; the source is asked."""
+        """Return the columns of ``format=rows``, which are read from the source."""
 
     def make_decoder(self, options: Any, make_version: Any) -> LogDecoder:
-        """Return what decodes log segments.
+        """Return a decoder of log segments.
 
         Args:
             options: the source's options.
@@ -155,22 +155,22 @@ class ExecutorSide(Protocol):
         """
 
     def make_chunk_reader(self, options: Any, make_version: Any) -> ChunkReader:
-        """Return what reads chunks of tables."""
+        """Return a reader of chunks of tables."""
 
     def make_window_reader(self, options: Any, make_version: Any) -> WindowReader:
-        """Return what reads the rows of windows."""
+        """Return a reader of the rows of windows."""
 
 
 class KeyRanges(Protocol):
-    """A table at a read point, to be cut by ranges of its key. Keys are texts that only the source compares."""
+    """A table at a read point, to be split by ranges of its key. Keys are texts that only the source compares."""
 
     def last(self) -> list[str] | None:
-        """Return the highest key; None if there is no row that has one."""
+        """Return the highest key; None if no row has one."""
 
     def bounds(
         self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int
     ) -> list[tuple[list[str], int]]:
-        """Return the upper bounds of up to ``count`` ranges of ``size`` rows in ``(after, upto]``, and their rows.
+        """Return the upper bounds of up to ``count`` ranges of ``size`` rows in ``(after, upto]``, and their sizes.
 
         If there are fewer rows, the last bound is ``upto``.
         """
@@ -181,7 +181,7 @@ class Connector(Protocol):
 
     Attributes:
         tasks_read: whether tasks can read at a read point that this process holds. If not, this process reads the rows
-            (``window_rows``), and tasks make them into events (``WindowReader``).
+            (``window_rows``), and tasks turn them into events (``WindowReader``).
         gaps: changes that were left out because an option accepts that; the planner makes an event of each.
     """
 
@@ -189,7 +189,7 @@ class Connector(Protocol):
     gaps: AcceptedGaps
 
     def identity(self) -> dict[str, str]:
-        """Return what identifies the source in a checkpoint; the source is asked, and so has answered."""
+        """Return what identifies the source in a checkpoint; it fails if the source can't be reached."""
 
     def prepare(
         self,
@@ -198,11 +198,11 @@ class Connector(Protocol):
         bookmark: dict[str, Any] | None = None,
         known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
-        """Create what capture needs at the source, or prove that the log from ``position`` on is there.
+        """Create what capture needs at the source, or verify that the source still has the log from ``position`` on.
 
         Args:
             snapshot: whether a read point at the starting position is wanted.
-            position: where to go on from; None for a new query.
+            position: where to continue; None for a new query.
             bookmark: what ``bookmark`` returned for that position.
             known: the names of the tables that were captured up to there.
 
@@ -211,85 +211,86 @@ class Connector(Protocol):
         """
 
     def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
-        """Prove that the log holds what an earlier process planned and did not commit, or raise.
+        """Verify that the log holds what an earlier process planned and did not commit.
 
         Args:
             position: up to which it planned.
             bookmark: what ``bookmark`` returned for that position.
 
         Raises:
-            LogGoneError: the log doesn't reach it, or is another one.
+            LogGoneError: the log doesn't reach the position, or is another one.
+            SourceStateError: the log is another server's by now, with other positions.
         """
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
-        """Return what is needed besides a position to go on from it, as JSON data; None if nothing is.
+        """Return what is needed besides a position to continue from it, as JSON data; None if nothing is.
 
         Args:
             position: up to which the log is delivered.
         """
 
     def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Prove now and then that the source has left nothing out of the log, which nothing in the log would tell.
+        """Verify from time to time that the source has left nothing out of the log, which the log itself doesn't show.
 
         Args:
             position: up to which the log is delivered.
-            ends: whether the query is about to end, so that it must be proven now.
+            ends: whether the query is about to end, so that this must be verified now.
 
         Raises:
-            FloodmarkError: it has.
+            FloodmarkError: the source has left something out.
         """
 
     def discard_lost_log(self) -> None:
-        """Remove what stands for a log that can't be read any more, so that ``prepare`` can make a new one."""
+        """Remove what the source keeps for a log that can't be read any more; ``prepare`` can then create it again."""
 
     def read_point(self, begins: bool = False) -> ReadPoint:
         """Open a new read point at the source's current position.
 
         Args:
-            begins: whether a snapshot of all tables begins with it, so that ``announcements`` will be asked.
+            begins: whether a snapshot of all tables begins with it, so that ``announcements`` will be called.
         """
 
     def fresh_point(self) -> ReadPoint:
-        """Open a new read point at once; its ``position`` is what the log must reach before it can be settled."""
+        """Open a new read point at once; the log must reach its ``position`` before it can be settled."""
 
     def settle(self, point: ReadPoint, after: str) -> bool:
-        """Fix the exact position of a fresh read point, once the log has been captured up to its present one.
+        """Find the exact position of a fresh read point, once the log has been captured up to its present one.
 
         Args:
-            point: from ``fresh_point``, or a closed window, of which the beginning is fixed.
-            after: up to here the log has been delivered, so the position must not lie before.
+            point: from ``fresh_point``, or a closed window, whose beginning is found.
+            after: the log has been delivered up to here, so the position must not lie before.
 
         Returns:
-            False if the view has no place in the log: take another read point.
+            False if the view has no position in the log, so that another read point is needed.
         """
 
     def open_window(self, after: str) -> Window | None:
-        """Mark the beginning of a window in the source's log, and open a view of the tables after it.
+        """Open a window: find or mark its beginning in the source's log, and open a view of the tables after that.
 
         Args:
-            after: up to here the log has been delivered.
+            after: the log has been delivered up to here.
 
         Returns:
-            None while the tables don't show yet what was delivered: try again later.
+            The window; None while the tables don't show yet what was delivered: try again later.
         """
 
     def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
-        """Return the rows of a chunk as the window sees them, raw, in pieces, and at the end what became of it.
+        """Yield the raw rows of a chunk as the window sees them, in pieces, and return the chunk's outcome.
 
-        If they are not all taken, the window is of no more use. Several threads may read at a read point that tasks
+        If they are not all read, the window can't be used any more. Several threads may read at a read point that tasks
         can't read at.
 
         Args:
-            window: or a read point that tasks can't read at.
-            chunk: as an engine describes it. With ``to_end`` it goes from ``after`` to the table's end. With
+            window: the window, or a read point that tasks can't read at.
+            chunk: as an engine describes it. With ``to_end`` it reaches from ``after`` to the table's end. With
                 ``in_order`` each piece's header has its ``last`` row's key, if ``key`` isn't None.
         """
 
     def close_window(self, window: Window) -> None:
-        """Let go of the window's view, mark its end in the source's log and set its ``position``."""
+        """Release the window's view, mark its end in the source's log if needed, and set its ``position``."""
 
     def delivered(self, position: str) -> None:
-        """Told after a micro-batch how far the log has been delivered."""
+        """Record that the log was delivered up to a position; called after a micro-batch."""
 
     def current_position(self) -> str:
         """Return the end of the source's log."""
@@ -297,50 +298,50 @@ class Connector(Protocol):
     def snapshot_tables(self) -> list[dict[str, Any]]:
         """Return the tables to snapshot, as JSON data.
 
-        ``name``, ``published`` (the name that its events have), ``oid``, ``logged`` (the number that its events
-        have in the log), ``units`` (how much there is to read; ``snapshot.state.UNCOUNTED`` if it is read in the order
-        of its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
+        Each has ``name``, ``published`` (the name in its events), ``oid``, ``logged`` (the number that its events have
+        in the log), ``units`` (how much there is to read; ``snapshots.state.UNCOUNTED`` if it is read in the order of
+        its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
         """
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
 
         Args:
-            position: of the read point.
-            token: the read point's.
+            position: the read point's position.
+            token: the read point's token.
         """
 
     def tables(self, sized: bool = False) -> list[dict[str, Any]]:
-        """Return all captured tables, described in the same way.
+        """Return all captured tables, described as by ``snapshot_tables``.
 
         Args:
-            sized: whether ``units`` is wanted, for which a lock on a table may have to be waited for.
+            sized: whether ``units`` is needed, which may have to wait for a lock on a table.
         """
 
     def table_names(self) -> list[str]:
-        """Return under which names the changes of all captured tables come: ``published`` of each of ``tables``.
+        """Return the names that all captured tables have in events: ``published`` of each of ``tables``.
 
-        It is asked again and again while the log is streamed, so with thousands of tables it must be cheap.
+        It is called repeatedly while the log is streamed, so it must be cheap with thousands of tables.
         """
 
     def follow_tables(self, known: Collection[str]) -> frozenset[str]:
-        """Let the log hold the changes of all tables that the filters match by now.
+        """Make the log include the changes of all tables that the filters match by now.
 
         Args:
             known: the published names of the tables that are captured already.
 
         Returns:
-            The published names of new tables that can't be taken over yet: not all of their changes from now on would
-            be in the log. Call again later.
+            The published names of new tables that can't be captured yet, since the log would not have all of their
+            changes from now on. Call again later.
         """
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
-        """Return ``file`` of tables; those that are gone are left out."""
+        """Return the ``file`` of tables; those that are gone are left out."""
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-        """Return what is to be known of a table's key, as JSON data; None if it has none.
+        """Describe a table's chunking key, as JSON data; None if it has none.
 
-        ``nulls`` says whether there may be rows without key.
+        ``nulls`` is whether there may be rows without key.
 
         Args:
             oid: the table.
@@ -348,7 +349,7 @@ class Connector(Protocol):
         """
 
     def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
-        """Return a table as a read point sees it, to be cut by its key.
+        """Return a table as a read point sees it, to be split by its key.
 
         Args:
             point: the read point.
@@ -358,48 +359,48 @@ class Connector(Protocol):
         """
 
     def row_filter(self, oid: int, condition: str) -> str:
-        """Return a signal's condition on the rows of a table as SQL that can do nothing else.
+        """Translate a signal's condition on the rows of a table to SQL that can do nothing else.
 
         Args:
             oid: the table.
-            condition: as the signal has it.
+            condition: the signal's text.
 
         Raises:
-            ConditionError: it is not one condition, or has what is not allowed.
+            ConditionError: the text is not one condition, or has something that is not allowed.
             SourceStateError: the table is gone.
         """
 
     def row_query(self, oid: int, statement: str) -> str:
-        """Return a blocking signal's statement on a table as SQL that reads its rows and can do nothing else.
+        """Translate a blocking signal's statement on a table to SQL that reads its rows and can do nothing else.
 
         Args:
             oid: the table.
             statement: ``SELECT * FROM <table> WHERE …``, or the condition alone.
 
         Raises:
-            ConditionError: it is neither, or has what is not allowed.
+            ConditionError: the text is neither, or has something that is not allowed.
             SourceStateError: the table is gone.
         """
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
-        """Return keys that cut a table into up to ``count`` ranges of about the same size, in their order.
+        """Return keys that split a table into up to ``count`` ranges of about the same size, in their order.
 
-        Asked only where tasks can't read.
+        Called only where tasks can't read.
 
         Args:
             point: the read point.
             oid: the table, whose rows are read in the order of its key.
-            count: how many ranges are wanted. There are fewer where that can't be told without reading the table.
+            count: how many ranges are wanted. There are fewer where the sizes aren't known without reading the table.
         """
 
     def chunk_units(self) -> int:
         """Return how many units make a chunk."""
 
     def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return what chunks carry of tables, such as their structure; tables that are gone are left out."""
+        """Return the data about tables that chunks need, such as their structure; tables that are gone are left out."""
 
     def oldest_transaction(self) -> int | None:
-        """Return the oldest transaction that the source keeps rows for; None if nobody asks for it."""
+        """Return the oldest transaction that the source keeps rows for; None if events don't include it."""
 
     def run_aside(self, statement: str) -> None:
         """Run a statement without waiting for it; its errors are logged."""
@@ -411,4 +412,4 @@ class Connector(Protocol):
         """Return how many bytes of log lie between a position and the end of the source's log."""
 
     def stop(self) -> None:
-        """Release every connection, and what the options say is dropped at the end."""
+        """Close all connections, and drop at the source what the options require."""

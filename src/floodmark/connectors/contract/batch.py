@@ -1,4 +1,4 @@
-"""What a connector that can be read in batch (``spark.read``) implements."""
+"""The protocols of a connector that can be read in batch (``spark.read``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.connectors.contract.conditions import Condition, SqlCondition
 
 
 class BatchOptions(Protocol):
-    """What Spark's side asks of the options of a batch read."""
+    """The options of a batch read that Spark's side uses."""
 
     @property
     def connector(self) -> str:
@@ -32,7 +32,7 @@ class BatchSource(Protocol):
         """Return each condition as one that the server can evaluate; None for those that it can't."""
 
     def plan(self, options: Any, load: str, schema: pa.Schema, conditions: Sequence[str]) -> list[dict[str, Any]]:
-        """Take a snapshot and return the chunks to read; for a ``load`` that has one, of the same snapshot.
+        """Take a snapshot, unless the ``load`` has one, and return the chunks to read.
 
         Args:
             options: the source's options.
@@ -42,4 +42,4 @@ class BatchSource(Protocol):
         """
 
     def read(self, options: Any, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a chunk. A source that is away fails the task, which Spark tries again."""
+        """Return the rows of a chunk; if the source can't be reached, the task fails and Spark tries it again."""

@@ -1,4 +1,4 @@
-"""Conditions on rows that a source may evaluate itself, in terms of no database and of no engine."""
+"""Conditions on rows that a source may evaluate itself; independent of databases and engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a preflight check reports; connectors make findings, the command line shows them."""
+"""The results of preflight checks; connectors return them, the command line shows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Finding:
     """The result of one check.
 
     Args:
-        check: what was looked at, in a word or two.
+        check: what was checked, in a word or two.
         status: ``error`` if the pipeline cannot work this way.
         finding: what was found.
         fix: what to do about it; empty if nothing needs doing.
@@ -30,14 +30,14 @@ class Finding:
 
 
 Check = tuple[str, Callable[[], list[Finding]]]
-"""What is looked at, and the check."""
+"""What is checked, and the function that checks it."""
 
 
 def results(checks: Sequence[Check], snapshots_again: bool) -> list[Finding]:
-    """Run checks and return their findings; a check that fails is one itself.
+    """Run checks and return their findings; the error of a check that fails is one, too.
 
     Args:
-        checks: what to do.
+        checks: the checks to run.
         snapshots_again: whether the query takes a new snapshot when its log is gone.
     """
     findings: list[Finding] = []
@@ -53,7 +53,7 @@ def results(checks: Sequence[Check], snapshots_again: bool) -> list[Finding]:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Return names for a sentence, without growing long."""
+    """Return names as part of a sentence, and only how many there are of the rest."""
     shown = ", ".join(names[:SHOWN_NAMES])
     rest = len(names) - SHOWN_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown

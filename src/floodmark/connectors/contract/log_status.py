@@ -1,4 +1,4 @@
-"""Where a source's log is, seen from the source."""
+"""The status of a log, as its source reports it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LogStatus:
-    """What a source says about its log and about who reads it.
+    """The status of a source's log and of its reader.
 
     Attributes:
         reader: the name that the pipeline reads the log under (PostgreSQL: the slot).
-        active: whether somebody reads it now; None if unknown.
+        active: whether it is being read now; None if unknown.
         confirmed: up to where the source may discard log, in the source's notation; empty if unknown.
         end: the end of the log, in the source's notation; empty if unknown.
         lag_bytes: log between the pipeline's position and the end; None if unknown.

@@ -85,7 +85,7 @@ class BinlogConnector(Snapshots):
         self._aside = SideStatements(lambda: BinlogSideSession(options))
 
     def identity(self) -> dict[str, str]:
-        """Return the kind of the server; which one it is may change, and ``prepare`` proves that it may go on there."""
+        """Return the kind of server; the server itself may change, and ``prepare`` verifies that it has the log."""
         self._ordinary()
         return {"connector": self._options.connector}
 
@@ -96,7 +96,7 @@ class BinlogConnector(Snapshots):
         bookmark: dict[str, Any] | None = None,
         known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
-        """Prove that the server writes the log that is needed, and know the tables at the place to start from."""
+        """Verify that the server writes the required log, and load the tables' structures at the starting position."""
         del known
         conn = self._ordinary()
         self._schema.know(self._described(), read_collations(conn))
@@ -119,12 +119,12 @@ class BinlogConnector(Snapshots):
     def _place_of(self, end: LogEnd) -> KnownPlace:
         assert self._at is not None
         mark = read_mark(self._beside, self._options.connector, end.position(self._epoch), end.name)
-        # Without GTIDs MySQL has none to tell.
+        # On MySQL no GTIDs mean that they are off; on MariaDB the set is just empty.
         gtids = end.gtids if end.gtids or self._described().mariadb else None
         return KnownPlace(self._at.server, gtids, self._at.host, mark)
 
     def read_point(self, begins: bool = False) -> MysqlReadPoint:
-        """Open a read point at the end of the log; keep what is announced, if a snapshot begins with it."""
+        """Open a read point at the end of the log; store its announcements if a snapshot begins with it."""
         point = super().read_point(begins)
         self._keep_announced(point)
         return point
@@ -135,12 +135,13 @@ class BinlogConnector(Snapshots):
             point.announced = None
 
     def _know_prepared(self, listed: list[bytes] | None, start: str) -> None:
-        """Let the log be read from where the oldest XA transaction was prepared that isn't decided at the start.
+        """Find where to read the log from to see the XA transactions that are undecided at the start.
 
         Args:
-            listed: those that were prepared before the start; None: the account may not know. What is not found here
-                is looked for when it is committed, if the server still has that part of the log then.
-            start: position from which on changes are delivered.
+            listed: the transactions that were prepared before the start; None if the account may not list them. One
+                that is not found here is searched for when it is committed, if the server still has that part of the
+                log then.
+            start: position from which changes are delivered.
         """
         if listed is None:
             log.warning("prepared_transactions_are_unknown", position=start, reason=UNSEEN, next=SEE_THEM)
@@ -154,7 +155,7 @@ class BinlogConnector(Snapshots):
             begun = {key: place for key, place in places.items() if place is not None}
             if begun:
                 key, oldest = min(begun.items(), key=lambda one: one[1])
-                # Another server finds the place by the transactions before it.
+                # On another server the position is found by the transactions before it.
                 undecided = Undecided(str(oldest), search.gtids_before(oldest), oldest=branch_name(key))
         self._undecided.add(start, undecided)
 
@@ -162,20 +163,20 @@ class BinlogConnector(Snapshots):
         return str(place.position(self._epoch))
 
     def _reached(self) -> str:
-        """Return a place that the log has reached, in the numbering of files that the connection counts with."""
+        """Return a position that the log has reached; empty if none is known in the connection's epoch."""
         newest = self._places.newest()
         return "" if newest is None or Position.parse(newest[0]).epoch != self._epoch else newest[0]
 
     def _moved_since(self, position: str) -> bool:
-        """Return whether the log has gone on at another server: what lay before a position may come after it there."""
+        """Return whether the log has moved to another server, where what lay before a position may come after it."""
         newest = self._places.newest()
         return newest is not None and Position.parse(newest[0]).epoch > Position.parse(position).epoch
 
     def bookmark(self, position: str) -> dict[str, Any] | None:
-        """Return what is known of a position.
+        """Return what is needed besides a position to go on from it; None if the position isn't known.
 
-        That is the server, the transactions before it, what proves its file, the last history entry there, and where
-        the log tells of the XA transactions that are prepared there.
+        That is the server, the transactions before it, the proof of its file, the last history entry there, and where
+        the log holds the XA transactions that are prepared there.
         """
         known = self._places.to_json(position)
         if known is None:
@@ -183,7 +184,7 @@ class BinlogConnector(Snapshots):
         return {**known, "history": self._schema.newest(position), **undecided_json(self._undecided.at(position))}
 
     def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Do nothing: what a server leaves out of its binlog is asked at each connection."""
+        """Do nothing: each new connection checks what the server leaves out of its binlog."""
         del position, ends
 
     def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Any] | None) -> None:
@@ -213,11 +214,11 @@ class BinlogConnector(Snapshots):
             self._schema.begin(position, self._settled_schema(conn)[0])
 
     def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
-        """Prove that the log still reaches to where a micro-batch ends that an earlier process planned.
+        """Verify that the log still reaches the end of a micro-batch that an earlier process planned.
 
         Raises:
             LogGoneError: it doesn't.
-            SourceStateError: it is another server's by now, whose log counts otherwise.
+            SourceStateError: the batch has changes, and the log now comes from a server with other positions.
         """
         known = None if bookmark is None else KnownPlace.from_json(bookmark)
         try:
@@ -229,7 +230,7 @@ class BinlogConnector(Snapshots):
             return
         start = self._places.at(position)
         if known is not None and start is not None and self._same_transactions(start, known):
-            return  # nothing of the log is in it
+            return  # the micro-batch has no changes of the log
         raise SourceStateError(
             "A micro-batch with changes was planned from another server's log, and its end was not recorded: whether "
             "the sink has it isn't known, and this server's log counts its changes otherwise.",
@@ -242,17 +243,17 @@ class BinlogConnector(Snapshots):
         return parse_gtids(flavor, one.gtids or "") == parse_gtids(flavor, other.gtids or "")
 
     def _begin_another_log(self, position: str) -> None:
-        """Let a snapshot that is taken instead of a lost log come after what was delivered: files may count anew."""
+        """Start a new epoch, so that a snapshot that replaces a lost log sorts after what was delivered."""
         self._places.clear()
         self._undecided.clear()
         self._epoch = Position.parse(position).epoch + 1
 
     def _prove(self, position: str, known: KnownPlace | None) -> int:
-        """Prove that the server has the log that a position belongs to; return the epoch of positions there."""
+        """Verify that the server has the log that a position belongs to; return the epoch of positions there."""
         return self._proven(position, known).epoch
 
     def _proven(self, position: str, known: KnownPlace | None) -> Start:
-        """Prove that the server has the log that a position belongs to; return where a stream would begin."""
+        """Verify that the server has the log that a position belongs to; return where a stream would begin."""
         options = self._options
         start = probe(self._beside, options.connector, Position.parse(position), known, self._accepted)
         if start.gap is not None:
@@ -260,7 +261,7 @@ class BinlogConnector(Snapshots):
         return start
 
     def _settled_schema(self, conn: Connection) -> tuple[Schema, LogEnd]:
-        """Return the structures of the tables, and a place in the log where they are so."""
+        """Return the structures of the tables, and an end of the log at which they are in force."""
         server = self._described()
         before = read_schema(conn, server)
         for _ in range(SCHEMA_TRIES):
@@ -274,7 +275,7 @@ class BinlogConnector(Snapshots):
         )
 
     def delivered(self, position: str) -> None:
-        """Forget what lies before."""
+        """Discard what is stored of earlier positions."""
         self._places.forget(position)
         self._undecided.forget(position)
         self._spool.forget(position)
@@ -291,16 +292,16 @@ class BinlogConnector(Snapshots):
     def lag_bytes(self, position: str) -> int:
         """Return how many bytes of binlog lie between a position and its end."""
         place = Position.parse(position)
-        # Of another server's files only that which follows can be counted.
+        # Another server's files are numbered differently, so the distance isn't known.
         return lag_bytes(binlogs(self._ordinary()), place) if place.epoch == self._epoch else 0
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return what the schema change topic tells when a snapshot begins."""
+        """Return the schema change events that a snapshot begins with."""
         if not self._options.include_schema_changes:
             return []
         lines = self._schema.announced(position)
         if lines is None:
-            # The schema history was rebuilt, or an earlier version planned it: what the server tells now must do.
+            # The schema history was rebuilt, or an earlier version planned it: announce the present structures.
             log.warning("tables_are_announced_as_they_are_now", position=position)
             definitions, schema = Definitions(self._options), self._schema.schema
             definitions.read(self._ordinary(), schema)
@@ -310,12 +311,12 @@ class BinlogConnector(Snapshots):
         return announcements(self._options, announced, position, token)
 
     def follow_tables(self, known: Collection[str]) -> frozenset[str]:
-        """Return nothing: the binlog holds all tables."""
+        """Return no tables: the binlog holds all of them."""
         del known
         return frozenset()
 
     def oldest_transaction(self) -> int | None:
-        """Return nothing: there is no such thing in MySQL's source block."""
+        """Return None: MySQL's source block has no such field."""
         return None
 
     def run_aside(self, statement: str) -> None:
@@ -353,10 +354,13 @@ class BinlogConnector(Snapshots):
         )
 
     def _search(self, key: bytes, before: Position) -> bool:
-        """Look for an XA transaction that capture hasn't seen being prepared, and is committed now.
+        """Search the log for an XA transaction that is being committed and whose prepare capture hasn't seen.
+
+        Returns:
+            Whether it was found and put into the spool.
 
         Raises:
-            LogGoneError: it is not in the log any more, and its changes may not be left out.
+            LogGoneError: the log doesn't hold it, and the options don't allow its changes to be left out.
         """
         if self._branch_search(self._of_the_log).keep(key, before):
             return True
@@ -394,7 +398,7 @@ class BinlogConnector(Snapshots):
         return self._known
 
     def _logging(self) -> Connection:
-        """Open a connection to a server that logs all that is wanted."""
+        """Open a connection to the server after checking that it logs everything that is needed."""
         conn = connect(self._options)
         try:
             for finding in obstacles(conn, read_server(conn), self._options):
@@ -405,7 +409,7 @@ class BinlogConnector(Snapshots):
         return conn
 
     def _beside(self) -> Connection:
-        """Open a connection to the server that the one for questions leads to."""
+        """Open another connection to the server that the ordinary one leads to."""
         return self._connection_to(self._at)
 
     def _of_the_log(self) -> Connection:
@@ -424,7 +428,7 @@ class BinlogConnector(Snapshots):
         return conn
 
     def _ordinary(self) -> Connection:
-        """Return the connection for questions; a lost one, or one to a server that capture has left, is opened again.
+        """Return the ordinary connection; replace it if it is lost or leads to a server that capture has left.
 
         Raises:
             ConnectError: it leads to another server than the one that the log comes from.
@@ -466,10 +470,10 @@ class BinlogConnector(Snapshots):
         return self._conn
 
     def _agree(self, reader: ServerIdentity | None) -> None:
-        """Refuse a server that is not the one that the log comes from; count as the log does if it is.
+        """Verify that the connection leads to the server that the log comes from, and take over its epoch.
 
         Raises:
-            ConnectError: it is another one.
+            ConnectError: it leads to another server.
         """
         if reader is None:
             return
@@ -480,21 +484,21 @@ class BinlogConnector(Snapshots):
             self._epoch = Position.parse(newest[0]).epoch
 
     def _take_up(self, captured: bool) -> None:
-        """Prove that a server that has not been asked before, and that capture doesn't read from, has the known log."""
+        """Verify that a server that is new to this process, and that capture doesn't read from, has the known log."""
         newest = self._places.newest()
         if newest is None:
             return
         position, known = newest
         place = Position.parse(position)
-        # Where capture had just moved to another server nothing but that is known yet.
+        # File 0: capture had just moved to another server, and no position of its log is known yet.
         epoch = self._prove(position, known) if place.file else None
         if captured and epoch != place.epoch:
-            # Who moves first would wait for a place that the log may never come to.
+            # Going on here would mean waiting for a position that the log may never reach.
             raise ConnectError("The address leads to another server, and the log doesn't come from there yet.")
         assert epoch is not None
         self._epoch = epoch
 
 
 def make_connector(options: BinlogOptions) -> Connector:
-    """Return the planner's side of a source."""
+    """Return the connector of a source."""
     return BinlogConnector(options)

@@ -1,4 +1,4 @@
-"""What executors need of MySQL and MariaDB; kept light, since every worker imports it."""
+"""The executors' side of the MySQL and MariaDB connectors; cheap to import, since every worker does."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from floodmark.connectors.mysql.options import BinlogOptions
 
 
 def row_schema(options: BinlogOptions) -> pa.Schema:
-    """Return the columns of ``format=rows``; the source is asked."""
+    """Return the columns of ``format=rows``, which are read from the source."""
     from floodmark.connectors.mysql.typed_schema import row_schema
 
     return row_schema(options)
 
 
 def make_decoder(options: BinlogOptions, make_version: VersionMaker) -> LogDecoder:
-    """Return what decodes log segments."""
+    """Return the decoder of log segments."""
     return BinlogDecoder(options, make_version)
 
 
 def make_chunk_reader(options: BinlogOptions, make_version: VersionMaker) -> ChunkReader:
-    """Return nothing: views of the tables belong to connections, so that the planner's process reads the rows."""
+    """Raise an error: views of the tables belong to connections, so the planner's process reads the rows."""
     raise NotImplementedError("Tasks don't read tables of MySQL.")
 
 
 def make_window_reader(options: BinlogOptions, make_version: VersionMaker) -> WindowReader:
-    """Return what reads the rows of windows."""
+    """Return the reader of windows' rows."""
     from floodmark.connectors.mysql.snapshot.reader import BinlogWindowReader
 
     return BinlogWindowReader(options, make_version)

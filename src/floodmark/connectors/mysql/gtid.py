@@ -2,7 +2,7 @@
 
 MySQL's sets hold intervals of numbers for each source, which is a server's UUID and, from 8.3 on, a tag:
 ``3e11fa47-…:1-5:8:tag:1-2``. MariaDB's are lists of the last transaction of each domain and server:
-``0-1-270,1-2-13``; such a list stands for all transactions up to those.
+``0-1-270,1-2-13``; such a list covers all transactions up to those.
 
 Source: MySQL's documentation, "GTID Format and Storage"; MariaDB's, "Global Transaction ID".
 """
@@ -39,7 +39,7 @@ _TAGGED = 1
 
 
 def source_filter(options: BinlogOptions) -> Taken | None:
-    """Return what tells whether a source's transactions count, as the options say; None if all do."""
+    """Return a predicate that accepts the sources whose transactions count; None if the options accept all."""
     includes, excludes = options.gtid_source_includes, options.gtid_source_excludes
     if includes:
         return lambda source: matches(includes, source)
@@ -47,11 +47,11 @@ def source_filter(options: BinlogOptions) -> Taken | None:
 
 
 def sources(flavor: str, gtids: pa.StringArray) -> pa.DictionaryArray:
-    """Return the sources of GTIDs, as filters know them: MySQL's UUIDs, MariaDB's domains and servers.
+    """Return the sources of GTIDs as the filters name them: MySQL's UUIDs, MariaDB's domains and servers.
 
     Args:
         flavor: ``mysql`` or ``mariadb``.
-        gtids: with nulls, which stay.
+        gtids: GTIDs; nulls stay null.
     """
     number = "-[0-9]+$" if flavor == "mariadb" else ":.*"
     return pc.replace_substring_regex(gtids, number, "").dictionary_encode()
@@ -65,10 +65,10 @@ class MysqlGtids:
 
     @classmethod
     def parse(cls, text: str) -> MysqlGtids:
-        """Return the set that a text stands for; upper case, spaces and overlaps are allowed, as on the server.
+        """Parse a set; upper case, spaces and overlaps are allowed, as on the server.
 
         Raises:
-            CheckpointError: the text is no such set.
+            CheckpointError: the text is not such a set.
         """
         found: dict[Source, list[tuple[int, int]]] = {}
         for item in filter(None, ("".join(part.split()) for part in text.lower().split(","))):
@@ -116,7 +116,7 @@ class MysqlGtids:
         return hash(str(self))
 
     def contains(self, uuid: str, number: int, tag: str = "") -> bool:
-        """Tell whether a transaction belongs to the set."""
+        """Return whether a transaction belongs to the set."""
         return any(a <= number <= b for a, b in self.intervals.get((uuid.lower(), tag), ()))
 
     def __or__(self, other: MysqlGtids) -> MysqlGtids:
@@ -136,25 +136,28 @@ class MysqlGtids:
         return MysqlGtids({**self.intervals, source: runs})
 
     def filtered(self, taken: Taken) -> MysqlGtids:
-        """Return the part whose sources count; a source is its UUID."""
+        """Return the part whose sources the filter accepts; a source is its UUID."""
         return MysqlGtids({one: runs for one, runs in self.intervals.items() if taken(one[0])})
 
     def encode(self) -> bytes:
-        """Return the set in the form of COM_BINLOG_DUMP_GTID and of PREVIOUS_GTIDS events."""
+        """Encode the set in the form of COM_BINLOG_DUMP_GTID and of PREVIOUS_GTIDS events."""
         tagged = any(tag for _, tag in self.intervals)
         count = len(self.intervals)
+        # With tags, the lowest and the highest byte hold the format, and the count lies between them.
         pieces = [struct.pack("<Q", _TAGGED << 56 | count << 8 | _TAGGED if tagged else count)]
         for (uuid, tag), runs in sorted(self.intervals.items()):
             pieces.append(bytes.fromhex(uuid.replace("-", "")))
             if tagged:
+                # The length is a variable-length integer; those of one byte are shifted by one bit.
                 pieces.append(bytes([len(tag) << 1]) + tag.encode())
             pieces.append(struct.pack("<Q", len(runs)))
+            # Encoded intervals are half-open.
             pieces += [struct.pack("<QQ", first, last + 1) for first, last in runs]
         return b"".join(pieces)
 
     @classmethod
     def decode(cls, data: bytes) -> MysqlGtids:
-        """Return the set that the binary form stands for.
+        """Decode a set from its binary form.
 
         Raises:
             struct.error: the data is too short.
@@ -188,10 +191,10 @@ class MariadbGtids:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtids:
-        """Return the list that a text stands for.
+        """Parse a list.
 
         Raises:
-            CheckpointError: the text is no such list.
+            CheckpointError: the text is not such a list.
         """
         last: dict[tuple[int, int], int] = {}
         for item in filter(None, (part.strip() for part in text.split(","))):
@@ -212,7 +215,7 @@ class MariadbGtids:
         return ((domain, server, number) for (domain, server), number in self.last.items())
 
     def contains(self, domain: int, server: int, number: int) -> bool:
-        """Tell whether a transaction is among those that the list stands for."""
+        """Return whether the list covers a transaction."""
         return number <= self.last.get((domain, server), 0)
 
     def __or__(self, other: MariadbGtids) -> MariadbGtids:
@@ -231,7 +234,7 @@ class MariadbGtids:
         return self | MariadbGtids({(domain, server): number})
 
     def filtered(self, taken: Taken) -> MariadbGtids:
-        """Return the part whose sources count; a source is ``<domain>-<server>``."""
+        """Return the part whose sources the filter accepts; a source is ``<domain>-<server>``."""
         return MariadbGtids({one: number for one, number in self.last.items() if taken(f"{one[0]}-{one[1]}")})
 
     def domains(self) -> dict[int, int]:
@@ -239,7 +242,7 @@ class MariadbGtids:
         return {domain: number for domain, _, number in self.positions()}
 
     def positions(self) -> MariadbGtids:
-        """Return one GTID a domain, its last, which is what a replica's position is."""
+        """Return the last GTID of each domain, which is the form of a replica's position."""
         chosen: dict[int, tuple[int, int]] = {}
         for domain, server, number in self:
             chosen[domain] = max((number, server), chosen.get(domain, (0, 0)))
@@ -250,16 +253,16 @@ Gtids: TypeAlias = MysqlGtids | MariadbGtids
 
 
 def parse_gtids(flavor: str, text: str) -> Gtids:
-    """Return the set that a text stands for on a server.
+    """Parse a set of GTIDs in the format of a kind of server.
 
     Raises:
-        CheckpointError: the text is no such set.
+        CheckpointError: the text is not such a set.
     """
     return MariadbGtids.parse(text) if flavor == "mariadb" else MysqlGtids.parse(text)
 
 
 def lacking(ours: Gtids, theirs: Gtids) -> Gtids:
-    """Return what one set of a server's kind holds and another doesn't."""
+    """Return what the first set holds and the second doesn't; both are of the same kind of server."""
     if isinstance(ours, MysqlGtids) and isinstance(theirs, MysqlGtids):
         return ours - theirs
     assert isinstance(ours, MariadbGtids)

@@ -1,4 +1,4 @@
-"""Where the server's binlog and the pipeline are. Only reads."""
+"""Reports the end of the server's binlog and the pipeline's lag behind it. Only reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNTOLD = "the server does not tell whether it is read"
 
 
 def log_status(options: BinlogOptions, position: str) -> LogStatus:
-    """Return where the server is.
+    """Return the end of the binlog, the pipeline's lag, and any problem with its position.
 
     Args:
         options: the source's options.

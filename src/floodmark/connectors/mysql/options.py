@@ -22,7 +22,7 @@ _MARIADB_TLS = {
     "verify-full": "verify_identity",
 }
 _SERVER_IDS = 1 << 30
-"""Derived server ids lie in [2**30, 2**31), where nobody numbers servers by hand."""
+"""Derived server ids lie in [2**30, 2**31), a range that is unlikely for ids chosen by hand."""
 
 
 class BinlogOptions(CommonOptions):
@@ -307,7 +307,7 @@ class BinlogOptions(CommonOptions):
 
     @property
     def owner(self) -> str:
-        """The name of the source's directory below ``state.dir``: no other source must share it.
+        """The name of the source's directory below ``state.dir``, which no other source may share.
 
         It stays the same when the query moves to another server.
         """
@@ -315,24 +315,24 @@ class BinlogOptions(CommonOptions):
 
     @property
     def tells_comments(self) -> bool:
-        """Whether schemas and schema changes hold comments; with MariaDB they come along with schema changes."""
+        """Whether schemas and schema changes include comments; MariaDB's schema changes always do."""
         return self.include_schema_comments or (self.connector == "mariadb" and self.include_schema_changes)
 
     def captures_database(self, database: str) -> bool:
-        """Tell whether the filters let a database through."""
+        """Return whether the filters let a database through."""
         if self.table_ignore_builtin and database in SYSTEM_DATABASES:
             return False
         included = not self.schema_include_list or matches(self.schema_include_list, database)
         return included and not matches(self.schema_exclude_list, database)
 
     def tells_of_database(self, database: str) -> bool:
-        """Tell whether the schema change topic tells of a database's tables."""
+        """Return whether the schema change topic reports a database's tables."""
         if self.history_only_captured_databases:
             return self.captures_database(database)
         return not self.table_ignore_builtin or database not in SYSTEM_DATABASES
 
     def captures(self, schema: str, table: str) -> bool:
-        """Tell whether the filters let a table through."""
+        """Return whether the filters let a table through."""
         if self.table_ignore_builtin and schema in SYSTEM_DATABASES:
             return False
         return super().captures(schema, table)

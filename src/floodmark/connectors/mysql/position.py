@@ -3,10 +3,10 @@
 A log position is ``EEFFFFFFFF-<transaction>-<event>-<row>`` in hexadecimal: epoch (2 digits) and number
 (8) of the binlog file, the offset of the transaction's first event (16), the offset of the event (16),
 and the row in the event from 1 (8). It sorts as commit order. The epoch grows when a query moves to a
-server that numbers its files otherwise. Offsets are absolute and of 64 bits: capture adds up the sizes of
+server that numbers its files differently. Offsets are absolute 64-bit numbers: capture adds up the sizes of
 events, since the offset in an event's header wraps at 4 GiB.
 
-Three kinds of positions come up:
+There are three kinds of positions:
 
 - *before an offset*, ``…-P-0-0``: everything before offset P of the file is done and nothing from P on. P
   is where an event begins, or the end of the file.
@@ -15,8 +15,8 @@ Three kinds of positions come up:
 - *a row's*, ``…-T-E-R``.
 
 Rows of a compressed transaction have its offset as E, and as R their number plus the offset of their event in the
-decompressed transaction. What of R goes beyond 32 bits is added to E, where no other event begins: even the best
-compression leaves far more bytes (``within_payload``).
+decompressed transaction. The bits of R beyond 32 are added to E (``within_payload``). No other event begins there: even
+the best compression leaves far more bytes.
 
 An event's position adds ``-<sub>``, two digits that order the events made from one row.
 """
@@ -46,7 +46,7 @@ _WIDTHS = (2, 8, 16, 16, 8, 2)
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A place in the log.
+    """A position in the log.
 
     Attributes:
         epoch: numbering of the files, from 0.
@@ -68,7 +68,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """Return the place that a log position, or an event's position, stands for.
+        """Parse a log position, or an event's position.
 
         Raises:
             CheckpointError: the text is not such a position.
@@ -86,7 +86,7 @@ class Position:
 
 
 def within_payload(event: NDArray[np.int64], row: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the event and the row of positions whose row may have more than 32 bits.
+    """Return the event and row of positions, with the bits of the row beyond 32 moved to the event.
 
     Args:
         event: offset of the event, shape (positions,).
@@ -98,10 +98,10 @@ def within_payload(event: NDArray[np.int64], row: NDArray[np.int64]) -> tuple[ND
 def event_places(
     epoch: int, file: NDArray[np.int64], transaction: NDArray[np.int64], event: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Return how the positions of all rows of binlog events begin, shape (events, bytes).
+    """Return the beginning of the positions of each event's rows, as characters, shape (events, bytes).
 
     Args:
-        epoch: of all files.
+        epoch: epoch of all files.
         file: number of the file, shape (events,).
         transaction: offset of the transaction's first event, shape (events,).
         event: offset of the binlog event, shape (events,).
@@ -111,6 +111,7 @@ def event_places(
     at = 0
     for width, part in zip(_WIDTHS[:4], parts, strict=True):
         matrix[:, at : at + width] = hex_digits(part.astype(np.uint64), width)
+        # Nothing separates the epoch from the file.
         at += width + (at > 0)
     return matrix
 
@@ -119,9 +120,9 @@ def positions(places: NDArray[np.uint8], row: NDArray[np.int64], sub: int) -> pa
     """Return the positions of events.
 
     Args:
-        places: how each begins, as ``event_places`` returned it, shape (events, bytes).
+        places: the beginning of each, as returned by ``event_places``, shape (events, bytes).
         row: row in the binlog event, shape (events,).
-        sub: place among the events of one row.
+        sub: number of the event among those of one row.
     """
     rows, width = places.shape
     row_width, sub_width = _WIDTHS[4:]

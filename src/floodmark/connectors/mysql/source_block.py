@@ -33,7 +33,7 @@ def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Any]:
 
 
 def head(flavor: str, prefix: str) -> str:
-    """Return how every source block begins, up to its time in milliseconds."""
+    """Return the beginning of every source block, up to its time in milliseconds."""
     return f'{{"version":"{__version__}","connector":"{flavor}","name":{dumps(prefix)},"ts_ms":'
 
 
@@ -58,11 +58,11 @@ def snapshot_block(
         flavor: ``mysql`` or ``mariadb``.
         prefix: the option ``topic.prefix``.
         names: ``table_pieces`` of the table.
-        micros: when they were read, microseconds since the epoch.
-        marker: what the block says of the snapshot.
+        micros: when the rows were read, microseconds since the epoch.
+        marker: value of the field ``snapshot``.
         gtid: the GTIDs that had been executed; None without GTIDs.
         file: name of the binlog file of the read point.
-        offset: its place in the file.
+        offset: the read point's offset in the file.
     """
     database, table = names
     shown = "null" if gtid is None else dumps(gtid)
@@ -89,14 +89,14 @@ def statement_block(
     Args:
         flavor: ``mysql`` or ``mariadb``.
         prefix: the option ``topic.prefix``.
-        database: that it concerns; empty if that is the whole server.
+        database: the database that it concerns; empty for the whole server.
         tables: names of the tables that it changes; None for null.
         micros: when it was committed, microseconds since the epoch.
-        server: the server that it was run at.
+        server: id of the server that ran it.
         gtid: its GTID; None without.
         file: name of its binlog file.
-        offset: its place in the file.
-        thread: its session; -1 if it stands alone.
+        offset: its offset in the file.
+        thread: id of the session's thread; negative for null.
     """
     named, shown = ("null" if text is None else dumps(text) for text in (tables, gtid))
     return (
@@ -109,16 +109,16 @@ def statement_block(
 def read_statement_block(
     flavor: str, prefix: str, database: str, tables: str | None, micros: int, file: str, offset: int
 ) -> str:
-    """Return the source block of a statement that stands for what a snapshot has read.
+    """Return the source block of a statement that describes what a snapshot has read.
 
     Args:
         flavor: ``mysql`` or ``mariadb``.
         prefix: the option ``topic.prefix``.
-        database: that it concerns; empty if that is the whole server.
+        database: the database that it concerns; empty for the whole server.
         tables: the table's name; None for null.
         micros: when it was read, microseconds since the epoch.
         file: name of the binlog file of the read point.
-        offset: its place in the file.
+        offset: the read point's offset in the file.
     """
     named = "null" if tables is None else dumps(tables)
     return (

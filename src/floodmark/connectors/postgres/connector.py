@@ -111,13 +111,13 @@ class PostgresConnector:
         bookmark: dict[str, Any] | None = None,
         known: Sequence[str] = (),
     ) -> tuple[str, ReadPoint | None]:
-        """Create publication and slot, or prove that the slot still holds the log from ``position`` on."""
+        """Create publication and slot, or verify that the slot still holds the log from ``position`` on."""
         try:
             self._prove_log(position, bookmark)
         except StandbyError as exc:
             if position is not None:
                 raise
-            # Nothing that could be waited for: a new query has no server that is about to be promoted.
+            # A new query has no server of its own that may be about to be promoted, so it doesn't wait.
             raise SourceStateError(exc.what, exc.cure) from None
         conn = self._ordinary()
         self._check_server(conn)
@@ -127,7 +127,7 @@ class PostgresConnector:
             self._marks.check(conn)
         late = self._publish(conn, tables)
         while late and position is None:
-            # A new query must have all changes from its first position on.
+            # A new query must have all changes from its first position on, so all tables are published before that.
             late = ensure_publication(conn, self._options, tables)
         set_identities(conn, self._options, tables)
         slot = slots.wait_until_free(conn, self._options, self._half_made)
@@ -157,7 +157,7 @@ class PostgresConnector:
         return _position(lsn), self._locked(point)
 
     def _publish(self, conn: psycopg.Connection[TupleRow], tables: Sequence[Table]) -> frozenset[int]:
-        """Have the tables published; return those on which somebody holds a lock, so that they can't be yet."""
+        """Publish the tables; return those that can't be published yet because another session has locked them."""
         late = ensure_publication(conn, self._options, tables)
         names = [table.full_name for table in tables if table.oid in late]
         if any(self._publication.published(name) for name in names):
@@ -170,7 +170,7 @@ class PostgresConnector:
         return late
 
     def _prove_log(self, position: str | None, bookmark: dict[str, Any] | None = None) -> None:
-        """Prove that the server has the log that a checkpoint's position belongs to, and is no standby."""
+        """Verify that the server has the log that a checkpoint's position belongs to, and is not a standby."""
         if position is not None:
             self._continuity.resume(position, bookmark)
         conn = connect(self._options, replication=True)
@@ -180,21 +180,21 @@ class PostgresConnector:
             conn.close()
 
     def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
-        """Prove that the log still holds what an earlier process planned up to a position."""
+        """Verify that the log still holds what an earlier process planned up to a position."""
         self._prove_log(position, bookmark)
 
     def bookmark(self, position: str) -> dict[str, Any]:
-        """Return what identifies the log before a position, and prove that the publication left nothing out of it."""
+        """Return what identifies the log before a position; verify that the publication left nothing out of it."""
         marks = self._continuity.bookmark(position)
         self.prove_complete(position)
         seen = self._publication.seen
         return {**marks, "publication": seen.to_json() if seen is not None else None}
 
     def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Prove that the publication has left nothing out of the log."""
+        """Verify that the publication has left nothing out of the log."""
         if not (ends or self._publication.due):
             return
-        # A server that is away says nothing about it; what was seen last stands in the checkpoint.
+        # If the server can't be reached, the checkpoint keeps what the last check saw.
         with contextlib.suppress(ConnectError, StatementTimeoutError):
             conn = self._ordinary()
             if self._publication.outdated(conn, position) or ends:
@@ -222,7 +222,7 @@ class PostgresConnector:
         return point
 
     def fresh_point(self) -> PostgresReadPoint:
-        """Open a read point that waits for nobody and is not settled yet."""
+        """Open a read point without waiting for transactions; it is not settled yet."""
         point = PostgresReadPoint(self._options)
         self._prove_point(point)
         if not point.flushed:
@@ -230,13 +230,13 @@ class PostgresConnector:
         return point
 
     def _prove_point(self, point: PostgresReadPoint) -> None:
-        """Prove that a view of the tables is one of the server whose log is read."""
+        """Verify that a view of the tables is one of the server whose log is read."""
         if not self._continuity.same_place(point.token["place"]):
             point.release()
             raise ConnectError("The connections to PostgreSQL lead to different servers.")
 
     def open_window(self, after: str) -> Window | None:
-        """Mark the beginning of a window in the signal table, and take a snapshot after it."""
+        """Write a window's first watermark to the signal table, and take a snapshot after it."""
         assert self._marks is not None
         conn = self._ordinary()
         if not self._shows(conn, first_lsn(after)):
@@ -247,7 +247,7 @@ class PostgresConnector:
         return window
 
     def _shows(self, conn: psycopg.Connection[TupleRow], lsn: int) -> bool:
-        """Tell whether everything that was committed before an LSN, as far as capture knows, is visible."""
+        """Return whether everything that was committed before an LSN, as far as capture knows, is visible."""
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
@@ -257,7 +257,7 @@ class PostgresConnector:
         return window.rows(chunk)
 
     def close_window(self, window: Window) -> None:
-        """Mark the window's end in the signal table."""
+        """Write the window's second watermark to the signal table."""
         assert isinstance(window, PostgresWindow)
         assert self._marks is not None
         window.end_view()
@@ -269,7 +269,7 @@ class PostgresConnector:
             self._flush_log()
 
     def _flush_log(self) -> None:
-        """Have the log written to disk, which a server without commits puts off for many seconds."""
+        """Make the server write its log to disk, which it puts off for many seconds while there are no commits."""
         conn = self._ordinary()
         try:
             run(conn, "SET synchronous_commit = local", "the session's commits")
@@ -283,7 +283,7 @@ class PostgresConnector:
         visible = point.visible
         doubtful: frozenset[int] = frozenset()
         if point.waiting is None:
-            # Any of those that ran when this process began may have been committed before.
+            # Any transaction that was running when this process began may have been committed before capture began.
             if self._first_xid is None:
                 row = run(self._ordinary(), "SELECT pg_current_xact_id()::text::int8", "a transaction's number")[0]
                 self._first_xid = int(row[0])
@@ -295,7 +295,7 @@ class PostgresConnector:
         return point.settle(self._commits, doubtful, after)
 
     def delivered(self, position: str) -> None:
-        """Forget transactions that no read point can lie before any more."""
+        """Record that the log was delivered up to ``position``; forget transactions that no read point needs."""
         self._continuity.deliver(parse_position(position)[0])
         if self._commits.large:
             text = run(self._ordinary(), "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
@@ -319,12 +319,12 @@ class PostgresConnector:
         return [{**table, "file": NO_FILE, "units": WHOLE} if table["oid"] in whole else table for table in found]
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return nothing: PostgreSQL's log tells of no structures."""
+        """Return no events: PostgreSQL's log doesn't hold the statements that change structures."""
         del position, token
         return []
 
     def follow_tables(self, known: Collection[str]) -> frozenset[str]:
-        """Change the publication, if it lists tables and this source keeps it."""
+        """Update a ``filtered`` publication; return the new tables that can't be taken over yet."""
         conn = self._ordinary()
         tables = captured_tables(conn, self._options)
         if self._options.publication_autocreate_mode == "filtered":
@@ -348,7 +348,7 @@ class PostgresConnector:
         return self._described(self._captured(), sized)
 
     def table_names(self) -> list[str]:
-        """Return under which names the changes of all captured tables come."""
+        """Return the names under which the changes of all captured tables come."""
         return [published.full_name for _, published in self._captured()]
 
     def _captured(self) -> list[tuple[Table, Table]]:
@@ -358,7 +358,7 @@ class PostgresConnector:
     def _described(self, tables: Sequence[tuple[Table, Table]], sized: bool = True) -> list[dict[str, Any]]:
         conn = self._ordinary()
         oids = [table.oid for table, _ in tables]
-        # Asking for a table's size waits for whoever alters it.
+        # Reading a table's size waits for sessions that alter the table.
         sizes = chunks.table_pages(conn, oids) if sized else dict.fromkeys(oids, 0)
         files = chunks.fingerprints(conn, oids)
         return [
@@ -378,13 +378,13 @@ class PostgresConnector:
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
         """Return the columns that a table is cut by; None if there are none."""
         found = key_of(self._ordinary(), oid, surrogate)
-        # Rows read between marks are put beside the log by the table's own key, so there it must have one.
+        # Rows read between watermarks are compared with the log by the table's own key, so there it must have one.
         if found is None and surrogate is None and self._options.message_key_columns and self._marks is None:
             found = message_key_of(self._ordinary(), oid, self._options)
         return found
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
-        """Return what changes when tables are rewritten or altered; tables that are gone are left out."""
+        """Return texts that change when tables are rewritten or altered; tables that are gone are left out."""
         return chunks.fingerprints(self._ordinary(), oids)
 
     def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
@@ -415,7 +415,7 @@ class PostgresConnector:
         return found
 
     def cuts(self, point: ReadPoint, oid: int, count: int) -> list[list[str]]:
-        """Return no keys: tasks read the tables, and by their pages."""
+        """Return no keys: tasks read the tables, by ranges of pages."""
         del point, oid, count
         return []
 
@@ -452,7 +452,7 @@ class PostgresConnector:
     def oldest_transaction(self) -> int | None:
         """Return the slot's oldest transaction, as of at most ``xmin.fetch.interval.ms`` ago."""
         if self._oldest.wanted:
-            # If the server is away, what was heard last will do.
+            # If the server can't be reached, the last known number is good enough.
             with contextlib.suppress(ConnectError):
                 self._oldest.fetch(self._ordinary())
         return self._oldest.known
@@ -467,7 +467,7 @@ class PostgresConnector:
         return PostgresStream(self._options, self._catalog, self._commits, self._continuity, self.gaps)
 
     def stop(self) -> None:
-        """Close the connections; drop the slot if ``slot.drop.on.stop`` says so."""
+        """Close the connections; drop the slot if ``slot.drop.on.stop`` is set."""
         if self._options.slot_drop_on_stop and self._conn is not None:
             try:
                 slots.wait_until_free(self._conn, self._options)

@@ -1,4 +1,4 @@
-"""What executors need of PostgreSQL; kept light, since every worker imports it."""
+"""Creates what executors read PostgreSQL with; kept light, since every worker imports this module."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from floodmark.connectors.postgres.options import PostgresOptions
 
 
 def row_schema(options: PostgresOptions) -> pa.Schema:
-    """Return the columns of ``format=rows``; the source is asked."""
+    """Return the columns of ``format=rows``, read from the source."""
     from floodmark.connectors.postgres.typed_schema import row_schema
 
     return row_schema(options)
 
 
 def make_decoder(options: PostgresOptions, make_version: VersionMaker) -> LogDecoder:
-    """Return what decodes log segments."""
+    """Return a decoder of log segments."""
     return PostgresDecoder(options, make_version)
 
 
 def make_chunk_reader(options: PostgresOptions, make_version: VersionMaker) -> ChunkReader:
-    """Return what reads chunks of tables."""
+    """Return a reader of chunks of tables."""
     from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
 
     return PostgresChunkReader(options, make_version)
 
 
 def make_window_reader(options: PostgresOptions, make_version: VersionMaker) -> WindowReader:
-    """Return what reads the rows of windows."""
+    """Return a reader of windows' rows."""
     from floodmark.connectors.postgres.snapshot.window_reader import PostgresWindowReader
 
     return PostgresWindowReader(options, make_version)

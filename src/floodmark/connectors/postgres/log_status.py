@@ -1,4 +1,4 @@
-"""Where the server's log and the pipeline's slot are. Only reads."""
+"""Reports the positions of the server's log and of the pipeline's slot. Only reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.errors import FloodmarkError
 
 
 def log_status(options: PostgresOptions, position: str) -> LogStatus:
-    """Return where the server is.
+    """Return the state of the server's log and of the slot.
 
     Args:
         options: the source's options.

@@ -133,13 +133,13 @@ class PostgresOptions(ReplicationOptions):
 
     @property
     def owner(self) -> str:
-        """The name of the source's directory below ``state.dir``: no other source must share it."""
+        """The name of the source's directory below ``state.dir``; no other source may share it."""
         place = hashlib.sha256(f"{self.hostname}:{self.port}/{self.dbname}".encode()).hexdigest()[:8]
         return f"{self.topic_prefix}-{self.slot_name}-{place}"
 
     @property
     def busy_wait_s(self) -> float:
-        """How long to wait in all while another query has the slot."""
+        """The total time to wait while another query has the slot."""
         return self.slot_max_retries * self.slot_retry_delay_ms / 1000
 
     @model_validator(mode="after")
@@ -154,7 +154,7 @@ class PostgresOptions(ReplicationOptions):
 
 
 class PostgresBatchOptions(PostgresOptions):
-    """Options of a batch read (``spark.read``): a stream's, of which those that only a stream needs have no effect."""
+    """Options of a batch read (``spark.read``): those of a stream; the ones that only a stream needs have no effect."""
 
     topic_prefix: str = option("topic.prefix", "batch", "Only for streams.")
     state_dir: str = option("state.dir", "", "Only for streams.", OWN)

@@ -1,10 +1,10 @@
-"""Positions of the PostgreSQL connector.
+"""Formats and parses positions of the PostgreSQL connector.
 
 A log position is ``<LSN>-<ordinal>``: 16 and 8 hexadecimal digits. It sorts as commit order. The LSN is
 that of a transaction's commit record and the ordinal counts the transaction's changes from 1; ordinal 0
 means that everything before that LSN is done and nothing at or after it. The server re-sends every
-transaction whose commit record lies at or after the LSN that it is told, so the LSN part alone is also
-what is confirmed to it.
+transaction whose commit record lies at or after the LSN that was confirmed to it, so the LSN part alone is what is
+confirmed.
 
 An event's position adds ``-<sub>``, two digits that order the events made from one change.
 """

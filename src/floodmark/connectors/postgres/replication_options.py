@@ -1,4 +1,4 @@
-"""The options of PostgreSQL's log: what is asked of the server, and what it is told."""
+"""The options of the replication stream and of the sessions beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM_PARAMETERS = {
     "streaming": ("false", "off"),
     "two_phase": ("false", "off"),
 }
-"""The parameters of pgoutput and those of their values that a stream can be read with."""
+"""The parameters of pgoutput, each with the values that a stream can be read with."""
 
 DRIVER_HEARTBEAT_MS = 600_000
 
@@ -111,14 +111,14 @@ class ReplicationOptions(CommonOptions):
 
     @property
     def flushes(self) -> bool:
-        """Whether the server is told what it may discard."""
+        """Whether delivered positions are confirmed to the server, so that it may discard the log before them."""
         if "lsn_flush_mode" in self.model_fields_set:
             return self.lsn_flush_mode != "manual"
         return self.flush_lsn_source is not False
 
     @property
     def heartbeat_ms(self) -> int:
-        """The interval of heartbeats; 0: there are none."""
+        """The interval of heartbeats; 0 for none."""
         forced = self.lsn_flush_mode == "connector_and_driver" and not self.provide_transaction_metadata
         return self.heartbeat_interval_ms or (DRIVER_HEARTBEAT_MS if forced else 0)
 

@@ -43,9 +43,9 @@ class Transactions:
 
     Attributes:
         lsn: of the commit records, shape (transactions,).
-        commit_us: commit times, microseconds since the Unix epoch; of such a message that of the transaction before.
+        commit_us: commit times, microseconds since the Unix epoch; for such a message, that of the transaction before.
         xid: transaction ids; ``NO_XID`` for such a message.
-        last_commit: end of the transaction committed before; -1 if unknown. Of such a message its own.
+        last_commit: end of the transaction committed before; -1 if unknown. For such a message, its own.
         first_change: how many changes of the transaction lie before the segment.
         origin: names of the replication origins, null for those that began here; None if all did.
         origin_lsn: of the commits there.
@@ -60,12 +60,12 @@ class Transactions:
     origin_lsn: NDArray[np.int64] | None = None
 
     def columns(self, transaction: NDArray[np.int64], ordinal: NDArray[np.int64], sub: int) -> dict[str, pa.Array]:
-        """Return the columns that tell the place of events in the log.
+        """Return the columns of the events' positions and transactions.
 
         Args:
             transaction: index of each event's transaction, shape (events,).
-            ordinal: each event's place in its transaction, shape (events,).
-            sub: their place among the events of one change.
+            ordinal: each event's position in its transaction, shape (events,).
+            sub: their order among the events of one change.
         """
         index = pa.array(transaction)
         return {
@@ -85,17 +85,17 @@ class Transactions:
 class StreamedSource:
     """Makes the source blocks of streamed events of one segment.
 
-    What is the same for a whole transaction is put together once a transaction.
+    The parts that are the same for a whole transaction are made once per transaction.
     """
 
     def __init__(self, prefix: str, database: str, transactions: Transactions, xmin: int | None = None) -> None:
-        """Remember what the blocks hold.
+        """Prepare the parts that don't depend on the change.
 
         Args:
             prefix: the option ``topic.prefix``.
             database: the database's name.
-            transactions: of the segment.
-            xmin: the slot's oldest transaction, if it is asked for.
+            transactions: the segment's transactions.
+            xmin: the slot's oldest transaction; None if it isn't read.
         """
         self._prefix = prefix
         self._database = database
@@ -106,7 +106,7 @@ class StreamedSource:
         self._end = self._end_texts()
 
     def _end_texts(self) -> str | pa.StringArray:
-        """Return what follows the LSN, of each transaction if they differ."""
+        """Return the text after the LSN, for each transaction if they differ."""
         tx = self._transactions
         head = f',"xmin":{self._xmin},"origin":'
         if tx.origin is None or tx.origin_lsn is None:
@@ -175,8 +175,8 @@ def snapshot_block(
 ) -> str:
     """Return the source block of a snapshot's rows, the same for all rows of a chunk.
 
-    As in Debezium, rows of an incremental snapshot have no transaction and no LSN of their own; ``sequence`` says
-    where in the log they belong.
+    As in Debezium, rows of an incremental snapshot have no transaction and no LSN of their own; ``sequence`` holds
+    their position in the log.
     """
     own = marker == INCREMENTAL
     place = f'\\"{lsn}\\"'

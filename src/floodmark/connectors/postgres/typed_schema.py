@@ -1,4 +1,4 @@
-"""The columns of typed rows."""
+"""Determines the columns of typed rows."""
 
 from __future__ import annotations
 

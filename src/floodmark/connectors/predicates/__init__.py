@@ -1,1 +1,1 @@
-"""Conditions on rows that come as SQL from whoever may send signals, read by a grammar that allows little."""
+"""Parses conditions on rows, which senders of signals write as SQL, with a grammar that allows little."""

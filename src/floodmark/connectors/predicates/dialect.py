@@ -1,4 +1,4 @@
-"""What differs between the databases' conditions."""
+"""Describes how conditions differ between databases."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Dialect:
     """A database's conditions.
 
     Attributes:
-        name: of the database, for messages.
+        name: the database's name, for messages.
         backslashes: whether a backslash in a text escapes the next character.
         double_quoted_text: whether double quotes enclose a text, and backticks a name; else double quotes a name.
         nested_comments: whether comments are nested.
-        operators: those that put values together, by how tight they bind; words in capital letters.
-        comparisons: those that compare.
+        operators: those that combine values, with their precedence; words in upper case.
+        comparisons: operators that compare values.
         ignore_case: whether there is ``ILIKE``.
         xor: whether there is ``XOR``.
-        functions: the least and the most arguments of each function, by its name in small letters.
-        clocks: those that may be written without brackets, in capital letters.
-        types: what a value can be cast to, and how many sizes each has at most; in capital letters.
+        functions: the least and the most arguments of each function, by its name in lower case.
+        clocks: functions that may be written without brackets, in upper case.
+        types: what a value can be cast to, and how many sizes each has at most; in upper case.
         typed: types whose values can be written with the type's name before a text.
-        periods: units of ``INTERVAL 3 DAY``; none: intervals are typed texts.
-        session_words: names that mean something of the session unless they are quoted, in small letters.
+        periods: units of ``INTERVAL 3 DAY``; empty: intervals are typed texts.
+        session_words: names that refer to the session unless they are quoted, in lower case.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Dialect:
 
 
 def functions(text: str) -> dict[str, tuple[int, int]]:
-    """Return functions and their numbers of arguments, from ``name:least-most`` between blanks."""
+    """Parse functions and their numbers of arguments, written as ``name:least-most`` between blanks."""
     result = {}
     for item in text.split():
         name, _, numbers = item.partition(":")

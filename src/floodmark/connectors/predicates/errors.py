@@ -1,4 +1,4 @@
-"""What is said of a condition that is refused."""
+"""The errors of conditions that are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CURE = "What conditions may have is in the documentation of signals, under 'Cond
 
 @contextmanager
 def locating(table: str, text: str) -> Iterator[None]:
-    """Say of a refusal which condition is meant, and on which table."""
+    """Add the condition and its table to errors of conditions."""
     try:
         yield
     except ConditionError as exc:

@@ -1,7 +1,7 @@
-"""Reading conditions and the statements of blocking snapshots.
+"""Parses conditions and the statements of blocking snapshots.
 
-What is allowed is listed; all else is refused by its name. The server never sees the text: it is sent what the
-renderers make of the tree.
+What is allowed is listed; all else is refused by its name. The server never sees the text, only the SQL that the
+renderers write from the tree.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class TableColumns:
     """The table that a condition is on.
 
     Attributes:
-        names: what it may be called, each with the name of its schema or database.
+        names: the names that it may have, each with its schema or database.
         columns: the names of its columns.
-        hidden: those that events don't show as they are: conditions would tell of them.
+        hidden: columns that events don't show as they are; conditions on them would reveal their values.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -65,10 +65,10 @@ class TableColumns:
 
 
 def parse_condition(text: str, table: TableColumns, dialect: Dialect) -> Expression:
-    """Return what a condition means.
+    """Parse a condition.
 
     Raises:
-        ConditionError: it is not one condition, or has what is not allowed.
+        ConditionError: the text is not one condition, or has something that is not allowed.
     """
     reader = _Reader(text, table, dialect)
     found = reader.condition()
@@ -77,10 +77,10 @@ def parse_condition(text: str, table: TableColumns, dialect: Dialect) -> Express
 
 
 def parse_query(text: str, table: TableColumns, dialect: Dialect) -> Query:
-    """Return what a blocking snapshot's statement reads: ``SELECT * FROM <table> WHERE …``, or a condition alone.
+    """Parse a blocking snapshot's statement: ``SELECT * FROM <table> WHERE …``, or a condition alone.
 
     Raises:
-        ConditionError: it is not one such statement.
+        ConditionError: the text is not one such statement, or has something that is not allowed.
     """
     reader = _Reader(text, table, dialect)
     found = reader.query() if reader.is_word("SELECT") else Query(reader.condition())
@@ -89,7 +89,7 @@ def parse_query(text: str, table: TableColumns, dialect: Dialect) -> Query:
 
 
 class _Reader:
-    """Reads one condition by recursive descent."""
+    """Parses one condition by recursive descent."""
 
     def __init__(self, text: str, table: TableColumns, dialect: Dialect) -> None:
         self._table = table
@@ -143,7 +143,7 @@ class _Reader:
         raise ConditionError(f"it has '{token.text[:80]}' where {wanted} must follow")
 
     def end(self) -> None:
-        """Prove that nothing follows, but perhaps a semicolon."""
+        """Check that nothing follows, except for a semicolon."""
         self._take_sign(";")
         token = self._now()
         if token.kind == "end":
@@ -159,7 +159,7 @@ class _Reader:
     # Statements.
 
     def query(self) -> Query:
-        """Read a SELECT of this table's rows."""
+        """Parse a SELECT of this table's rows."""
         self._expect_word("SELECT")
         listed = [] if self._take_sign("*") else self._skip_columns()
         self._expect_word("FROM")
@@ -177,7 +177,7 @@ class _Reader:
         return Query(condition, tuple(order), limit)
 
     def _skip_columns(self) -> list[list[Token]]:
-        """Read a list of columns; all are read anyway."""
+        """Parse a list of columns, which has no effect: all columns are read."""
         listed = [self._name()]
         while self._take_sign(","):
             listed.append(self._name())
@@ -207,7 +207,7 @@ class _Reader:
     # Conditions, from the loosest to the tightest.
 
     def condition(self) -> Expression:
-        """Read a condition."""
+        """Parse a condition."""
         self._depth += 1
         if self._depth > MOST_NESTED:
             raise ConditionError(f"it is nested more than {MOST_NESTED} deep")
@@ -288,7 +288,7 @@ class _Reader:
         return Is(left, word, negated)
 
     def _value(self, least: int) -> Expression:
-        """Read a value whose operators bind at least as tight."""
+        """Parse a value whose operators have at least this precedence."""
         left = self._signed()
         for _ in range(MOST_CHAINED):
             token = self._now()
@@ -500,7 +500,7 @@ class _Reader:
         return given == known
 
     def _folded(self, token: Token) -> str:
-        """Return a name as the server takes it: PostgreSQL makes ASCII's letters small unless they are quoted."""
+        """Return a name as the server reads it: PostgreSQL lower-cases ASCII's letters unless they are quoted."""
         if token.kind == "name" or self._dialect.double_quoted_text:
             return token.text
         return "".join(letter.lower() if letter.isascii() else letter for letter in token.text)

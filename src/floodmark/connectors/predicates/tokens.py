@@ -1,4 +1,4 @@
-"""Conditions as tokens. What a dialect may read in more than one way is refused."""
+"""Splits conditions into tokens. What a dialect may read in more than one way is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Token:
     """A piece of a condition.
 
     Attributes:
-        text: a word or sign as it was written; the content of what was quoted.
+        text: a word or sign as it was written; of quoted text, its content.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """The word in capital letters; nothing if it is none."""
+        """The word in upper case; empty if the token is not a word of ASCII letters."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
@@ -51,10 +51,10 @@ def refuse(what: str, instead: str = "") -> NoReturn:
 
 
 def tokens(text: str, dialect: Dialect) -> list[Token]:
-    """Return the tokens of a condition, and at the end one that says so.
+    """Return the tokens of a condition, followed by one that marks its end.
 
     Raises:
-        ConditionError: it has what is in no condition.
+        ConditionError: the text has something that no condition may have.
     """
     if len(text) > MOST_CHARACTERS:
         raise ConditionError(f"it is longer than {MOST_CHARACTERS} characters")
@@ -77,7 +77,7 @@ def tokens(text: str, dialect: Dialect) -> list[Token]:
 
 
 def _after_blank(text: str, at: int, dialect: Dialect) -> int:
-    """Return where blanks or a comment end; where there are none, the place itself."""
+    """Return where blanks or a comment end; ``at`` if there are none."""
     blank = _BLANK.match(text, at)
     if blank is not None:
         return blank.end()
@@ -86,7 +86,7 @@ def _after_blank(text: str, at: int, dialect: Dialect) -> int:
         if mysql and text[at + 2 : at + 3] in ("!", "+", "M"):
             refuse("a comment that the server reads ('/*!', '/*+')", "leave it out")
         return _block_end(text, at, dialect.nested_comments)
-    # MySQL reads two minus signs as such unless a blank follows.
+    # In MySQL, two minus signs begin a comment only if a blank follows.
     if text.startswith("--", at) and (not mysql or text[at + 2 : at + 3] in ("", " ", "\t", "\n", "\r")):
         return _line_end(text, at)
     return _line_end(text, at) if mysql and text[at] == "#" else at
@@ -142,13 +142,13 @@ def _token(text: str, at: int, dialect: Dialect) -> tuple[Token, int]:
 
 
 def _run_of_signs(text: str, at: int) -> str:
-    """Return the signs that stand together, up to a comment: servers read as many as they can as one operator."""
+    """Return consecutive signs, up to a comment: servers read as many as they can as one operator."""
     found = _SIGNS.match(text, at)
     return re.split(r"/\*|--", found[0])[0] if found is not None else ""
 
 
 def _quoted(text: str, at: int, backslashes: bool) -> tuple[str, int]:
-    """Return what is between quotes, and where they end."""
+    """Return the text between quotes, and where it ends."""
     quote = text[at]
     parts: list[str] = []
     at += 1

@@ -1,4 +1,4 @@
-"""What a condition means, once it has been read: nothing of its text is left but values."""
+"""The syntax tree of a condition; of its text, only values are left."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Typed:
     """A value of a type, such as ``DATE '2026-01-01'``.
 
     Attributes:
-        type: one of the dialect's, in capital letters.
+        type: one of the dialect's, in upper case.
     """
 
     type: str
@@ -59,7 +59,7 @@ class Period:
 
     Attributes:
         amount: a number, perhaps negative, or a text such as ``1:30``.
-        unit: one of the dialect's, in capital letters.
+        unit: one of the dialect's, in upper case.
     """
 
     amount: Expression
@@ -75,7 +75,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Binary:
-    """Two values put together or compared.
+    """Two values that are combined or compared.
 
     Attributes:
         operator: one of the dialect's.
@@ -95,7 +95,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Logical:
-    """Conditions of which all hold, any holds, or (``XOR``) an odd number."""
+    """Conditions of which all, any, or (``XOR``) an odd number must hold."""
 
     word: Literal["AND", "OR", "XOR"]
     operands: tuple[Expression, ...]
@@ -155,10 +155,10 @@ class Like:
 
 @dataclass(frozen=True)
 class Cast:
-    """A value as another type.
+    """A value cast to another type.
 
     Attributes:
-        type: one of the dialect's, in capital letters.
+        type: one of the dialect's, in upper case.
         sizes: such as the digits of a decimal.
     """
 
@@ -169,7 +169,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Call:
-    """One of the dialect's functions, by its name in small letters."""
+    """One of the dialect's functions, by its name in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -180,7 +180,7 @@ class Extract:
     """``EXTRACT(YEAR FROM …)``.
 
     Attributes:
-        field: one of the dialect's, in capital letters.
+        field: one of the dialect's, in upper case.
     """
 
     field: str

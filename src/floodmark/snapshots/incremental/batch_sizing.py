@@ -1,9 +1,9 @@
-"""How many rows of incremental snapshots a micro-batch reads: as many as fit into the time that it may take.
+"""Decides how many rows of incremental snapshots a micro-batch reads: as many as fit into its target time.
 
-What a micro-batch takes is what its rows cost and all else: planning, Spark's own work, the sink's commit, and the wait
-for the query's trigger. Only the former depends on the rows. Where all else alone takes longer than a micro-batch
-should, fewer rows would gain nothing; there the rows may take as long again, so that half of the time is theirs, up to
-some times what a micro-batch should take.
+The time of a micro-batch is what its rows cost and everything else: planning, Spark's own work, the sink's commit, and
+the wait for the query's trigger. Only the former depends on the rows. Where everything else alone exceeds the target
+time, fewer rows would gain nothing; there the rows may take as long again, so that half of the time is theirs, up to
+``LONGEST`` times the target.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Pace:
 
     Attributes:
         target_s: how long a micro-batch should take.
-        least: rows of the smallest chunk.
-        most: most rows in a micro-batch.
-        tasks: chunks that are read at a time.
+        least: number of rows of the smallest chunk.
+        most: maximum number of rows in a micro-batch.
+        tasks: number of chunks that are read in parallel.
     """
 
     target_s: float
@@ -41,11 +41,11 @@ class BatchRows:
     """Adapts the number of rows to how long micro-batches take.
 
     Attributes:
-        number: rows of the next micro-batch.
+        number: number of rows for the next micro-batch.
     """
 
     def __init__(self, pace: Pace) -> None:
-        # One that takes longer delays the log more than a shorter one saves.
+        # A micro-batch that takes too long delays the log more than a shorter one saves.
         self._target_s = MARGIN * pace.target_s
         self._longest_s = LONGEST * self._target_s
         self._least = pace.least
@@ -57,31 +57,32 @@ class BatchRows:
         self._tasks_s: float | None = None
 
     def begin(self, ahead: int = 0, ahead_s: float = 0.0) -> None:
-        """Take the time that the last micro-batch took, before any work is done for the next one.
+        """Adapt ``number`` to the time that the last micro-batch took, before any work is done for the next one.
 
         Args:
-            ahead: rows of the next one that were read while the tasks of the last one ran.
+            ahead: number of rows of the next one that were read while the tasks of the last one ran.
             ahead_s: how long it took to read them, in seconds.
         """
         now = time.monotonic()
         if self._began_at is not None and self._planned > 0 and self._tasks_s is not None:
             took = max(now - self._began_at, LEAST_S)
             others_s = max(took - self._own_s - self._tasks_s, 0.0)
-            # Half of it all, not as much as all else: by that the rows and a wait for a trigger would take turns.
+            # Half of the total, not as much as the rest took: that would make the rows and the wait for a trigger
+            # alternate.
             allowed_s = max(self._target_s - others_s, min(took / 2, self._longest_s), LEAST_SHARE * self._target_s)
             wanted = allowed_s * self._planned / max(self._own_s + self._tasks_s, LEAST_S)
             if ahead:
-                # Reading goes on beside all else.
+                # Reading ahead runs in parallel with everything else.
                 allowed_s = max(self._target_s, min(others_s, self._longest_s))
                 wanted = min(wanted, allowed_s * ahead / max(ahead_s, LEAST_S))
-            # Who waits for a trigger of a minute can't take many steps.
+            # With a trigger of a minute there are few steps, so they may be larger.
             growth = min(GROWTH * max(others_s / self._target_s, 1.0), MOST_GROWTH)
             wanted = min(max(wanted, self.number / 2), growth * self.number)
             self.number = int(min(max(wanted, self._least), self._most))
         self._began_at, self._planned, self._own_s, self._tasks_s = now, 0, 0.0, None
 
     def planned(self, number: int, own_s: float = 0.0) -> None:
-        """Say that the micro-batch has its rows; until then it may begin again.
+        """Record that the micro-batch has its rows; until then ``begin`` may be called again.
 
         Args:
             number: what ``number`` was when they were read, maybe before the last micro-batch ended.
@@ -90,13 +91,13 @@ class BatchRows:
         self._planned, self._own_s = number, own_s
 
     def delivered(self, tasks_s: float | None) -> None:
-        """Say how long the tasks of the micro-batch took, in seconds; None if nothing is known of them."""
+        """Record how long the tasks of the micro-batch took, in seconds; None if that is unknown."""
         self._tasks_s = tasks_s
 
     def idle(self) -> None:
-        """Say that there is nothing to read, so that the time until there is tells nothing."""
+        """Record that there is nothing to read, so that the time until there is doesn't count."""
         self._began_at = None
 
     def halve(self) -> None:
-        """Take fewer rows."""
+        """Halve the number of rows, down to the smallest chunk."""
         self.number = max(self.number // 2, self._least)

@@ -1,4 +1,4 @@
-"""Running incremental snapshots: a fresh read point and some ranges of keys for each micro-batch."""
+"""Runs incremental snapshots: a fresh read point and some key ranges for each micro-batch."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ log = get_logger(__name__)
 
 MARKER = "incremental"
 SMALLER = 16
-"""By how much the chunks of a table shrink that takes too long."""
+"""Factor by which the chunks of a table shrink if reading it takes too long."""
 GROWTH = 2
 LONGEST = 2.0
-"""As many times as long as a micro-batch should take, it may at most take to look for what it reads."""
+"""How long finding the ranges of a micro-batch may take, as a multiple of its target time."""
 
 
 class IncrementalEngine:
     """Plans the chunks of incremental snapshots.
 
     Args:
-        around: what it works with.
-        notifications: makes what is told.
+        around: the context that the snapshot engines share.
+        notifications: creates the notifications.
         pace: how much it reads.
-        isolate: whether a table that fails is set aside; otherwise the error is raised.
+        isolate: whether a table that fails is excluded; otherwise the error is raised.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class IncrementalEngine:
     def queue(
         self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
     ) -> None:
-        """Queue a table; one that waits already, for the same, is left as it is.
+        """Queue a table, unless the same request is waiting already.
 
         Args:
             state: is changed.
             table: one of ``tables``.
             surrogate: a column to read by instead of the key.
-            condition: on the rows; empty: all.
+            condition: the condition on the rows; empty: all rows.
         """
         asked = (table["oid"], surrogate, condition)
         waiting = self._waiting(state)
@@ -91,15 +91,16 @@ class IncrementalEngine:
         self._limits.pop(table["oid"], None)
 
     def _waiting(self, state: IncrementalState) -> set[tuple[int, str | None, str]]:
-        """Return what was asked for and waits; kept while thousands of tables are queued one after the other."""
+        """Return the waiting requests; cached, since thousands of tables may be queued one after the other."""
         runs, number, waiting = self._queued
         if runs is not state.runs or number != len(runs):
             waiting = {(run.oid, run.surrogate, run.condition) for run in state.runs if not run.begun}
+        # `queue` appends one run next; any other length means that the list has changed elsewhere.
         self._queued = (state.runs, len(state.runs) + 1, waiting)
         return waiting
 
     def _describe(self, run: TableRun) -> None:
-        """Look up what must be known of a table before it is read."""
+        """Look up the file and the key of a table before it is read."""
         file = self._connector.fingerprints([run.oid]).get(run.oid)
         if file is None or (self._captured is not None and run.oid not in self._captured):
             run.outcome = "SKIPPED"
@@ -113,18 +114,18 @@ class IncrementalEngine:
             self._check_condition(run)
 
     def _check_condition(self, run: TableRun) -> None:
-        """Refuse to read a table whose condition can't be used."""
+        """Reject a table whose condition can't be used."""
         try:
             self._filter(run)
         except ConditionError as exc:
             log.warning("condition_refused", table=run.name, error=str(exc))
             run.outcome, run.error = "SQL_EXCEPTION", str(exc)
         except SourceStateError as exc:
-            # Such as a table that is gone by now, which is found when it is to be read.
+            # For example, the table is gone by now, which is detected when it is read.
             log.info("condition_is_not_checked", table=run.name, error=str(exc))
 
     def leave_out(self, run: TableRun, why: str) -> None:
-        """Set a new table aside whose rows are not read, so that this can't be missed."""
+        """Exclude a new table whose rows are not read, so that this is reported."""
         if run.owed:
             self._aside.add(AsideTable(run.name, run.oid, "incremental", why))
 
@@ -132,8 +133,8 @@ class IncrementalEngine:
         """Return the state after its batch has been delivered; the given one stays as it is.
 
         Args:
-            state: with the batch.
-            reports: of the batch's tasks.
+            state: the state with the batch.
+            reports: the reports of the batch's tasks.
         """
         state = state.copy()
         self._rows.delivered(reports.seconds)
@@ -162,7 +163,7 @@ class IncrementalEngine:
             self._leave_locked(run, LockTimeoutError(report.error))
             return
         if report.outcome == "slow":
-            # Three times that, and a chunk is some single rows.
+            # After three such steps a chunk is only a few rows.
             self._limits[run.oid] = max(self._sizes.get(run.oid, self._least) // SMALLER, 1)
             if not self._isolate and run.failures >= RETRIES:
                 raise SourceStateError(f"The snapshot of {run.name} takes too long: {report.error}")
@@ -180,7 +181,7 @@ class IncrementalEngine:
         return not self._locked.get(run.oid, False)
 
     def _leave_locked(self, run: TableRun, error: LockTimeoutError) -> None:
-        """Leave a table alone for a while that another session has locked; that says nothing against it."""
+        """Postpone a table that another session has locked; this doesn't count as a failure of the table."""
         self._locked.setdefault(run.oid, PutOff()).now(f"the snapshot of {run.name}", error)
 
     def _grow(self, run: TableRun) -> None:
@@ -190,18 +191,18 @@ class IncrementalEngine:
             self._limits[run.oid] = GROWTH * limit
 
     def _look_again(self, state: IncrementalState) -> None:
-        """See what became of the tables."""
+        """Check which tables were altered, dropped or finished."""
         if any(run.redo for run in state.runs):
-            # What could not be read may have been renamed to what the filters don't match.
+            # A table that could not be read may have been renamed to a name that the filters don't match.
             self._captured = None
-        # Of very many the others are looked at when they are about to be read.
+        # With very many tables, the others are checked when they are about to be read.
         looked_at = [run for index, run in enumerate(state.runs) if not run.outcome and (run.begun or index < FEW)]
         files = self._connector.fingerprints(sorted({run.oid for run in looked_at}))
         for run in looked_at:
             if run.described and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
         if self._captured is None:
-            # Otherwise it only changes with the options, so when the query is started again.
+            # Otherwise it only changes with the options, that is when the query is restarted.
             self._captured = {table["oid"] for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
         for run in looked_at:
@@ -213,7 +214,7 @@ class IncrementalEngine:
         return state.settle_batch(reports)
 
     def _tell_finished(self, state: IncrementalState) -> None:
-        """Take the finished tables out of the state."""
+        """Send the notifications of finished tables, and remove them from the state."""
         for index, run in enumerate(state.runs):
             if not run.finished:
                 continue
@@ -226,7 +227,7 @@ class IncrementalEngine:
         left = [run for run in state.runs if not run.finished]
         if state.runs and not left:
             self._tell(self._notifications.completed(state.name))
-            # The tables of a paused snapshot can be gone.
+            # A paused snapshot is completed, too, if its tables are gone.
             state.paused = False
         state.runs = left
 
@@ -234,11 +235,11 @@ class IncrementalEngine:
         """Return the position that the log must reach before chunks can be planned.
 
         Args:
-            state: without a batch.
+            state: the state without a batch.
             after: where the micro-batch's log begins.
 
         Returns:
-            From where on the log must lie in one micro-batch, and the position.
+            The position after which the log must lie in one micro-batch, and the position to reach.
         """
         del state, after
         if self._point is None or not self._point.alive():
@@ -250,7 +251,7 @@ class IncrementalEngine:
         """Put the next chunks into the state's batch, at the read point that was reached.
 
         Args:
-            state: without a batch.
+            state: the state without a batch.
             after: where the micro-batch's log begins.
 
         Returns:
@@ -274,23 +275,23 @@ class IncrementalEngine:
     def read_ahead(self, state: IncrementalState, after: str) -> None:
         """Read what the next micro-batch needs while the tasks of the last one run, if this process reads.
 
-        Until ``wait`` returns, nobody else may use the connector.
+        The connector must not be used otherwise until ``wait`` returns.
 
         Args:
-            state: with the last micro-batch's chunks.
+            state: the state with the last micro-batch's chunks.
             after: where its log ends.
         """
 
     def wait(self) -> None:
-        """Wait until what is read ahead has been read."""
+        """Wait until reading ahead has finished."""
 
     def _fill(self, state: IncrementalState, point: ReadPoint, isolate: bool) -> list[Notification]:
-        """Put the next chunks into the state's batch; return what is to be told of them."""
+        """Put the next chunks into the state's batch; return the notifications of them."""
         told: list[Notification] = []
         rows = self._rows.number
         until = time.monotonic() + self._longest_s
         for index, run in enumerate(state.runs):
-            # The stream waits meanwhile, also for thousands of tables that have no rows, or can't be read.
+            # The stream waits meanwhile, even for thousands of tables that have no rows or can't be read.
             if rows <= 0 or (index > 0 and time.monotonic() > until):
                 break
             if run.finished or not self._free(run):
@@ -315,7 +316,7 @@ class IncrementalEngine:
         return told
 
     def _set_aside(self, run: TableRun, error: str) -> None:
-        """Try a table again with the next micro-batch, but not for ever; the others go on."""
+        """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""
         run.failures += 1
         run.error = error
         if self._aside.failed(AsideTable(run.name, run.oid, "incremental", error), run.failures):
@@ -341,17 +342,18 @@ class IncrementalEngine:
             try:
                 part = self._described(run, chunk.range, described[run.oid])
             except SourceStateError as exc:
-                # An earlier version accepted it, or the table is gone. Without a report the range counts as not read.
+                # An earlier version accepted the condition, or the table is gone. Without a report the range counts as
+                # not read.
                 log.warning("condition_refused", table=run.name, error=str(exc))
                 continue
             result.append({**part, **place, "chunk": (number,)})
         return result
 
     def _described(self, run: TableRun, span: KeyRange, table: dict[str, Any]) -> dict[str, Any]:
-        """Return what a chunk carries, whatever the read point."""
+        """Return the description of a chunk without its read point."""
         return {
             **table,
-            # What an initial snapshot may read of the table by a statement is not asked here.
+            # A statement that the options give for the table is for initial snapshots only.
             "stored": {**table["stored"], "statement": None},
             "file": run.file,
             "key": run.key,
@@ -364,15 +366,15 @@ class IncrementalEngine:
         }
 
     def _filter(self, run: TableRun) -> str:
-        """Return the condition on a table's rows as SQL; the state has the signal's own text, perhaps an old one."""
+        """Return the condition on a table's rows as SQL; the state has the signal's own text, checked again here."""
         return self._connector.row_filter(run.oid, run.condition) if run.condition else ""
 
     def release(self) -> None:
-        """Let go of all read points."""
+        """Release all read points."""
         self._let_go()
 
     def _let_go(self) -> None:
-        """Let go of the read point of the last micro-batch."""
+        """Release the read point of the last micro-batch."""
         if self._point is not None:
             self._point.release()
             self._point = None
@@ -383,7 +385,7 @@ class IncrementalEngine:
         self._rows.idle()
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
-        """Hand out up to about ``rows`` rows of a table; return how many."""
+        """Plan up to about ``rows`` rows of a table; return how many."""
         if not run.described:
             self._describe(run)
             if run.outcome:
@@ -398,7 +400,7 @@ class IncrementalEngine:
             except StatementTimeoutError:
                 if not run.condition:
                     raise
-                # Its rows may be far apart. Ranges of the key alone are found in the index, whatever is asked for.
+                # Matching rows may be far apart. Ranges of the key alone are found in the index.
                 log.warning("condition_is_slow", table=run.name, next="the key's ranges are cut without it")
                 self._slow_conditions.add(asked)
                 vars(run).update(vars(before))
@@ -432,14 +434,14 @@ class IncrementalEngine:
         return taken
 
     def _holds(self, state: IncrementalState) -> bool:
-        """Tell whether the read point of the state's batch can still be read from."""
+        """Return whether the read point of the state's batch can still be read from."""
         return self._point is not None and self._point.token == state.token and self._point.alive()
 
     def _follow(self, run: TableRun, file: str) -> None:
-        """Take over what became of a table that was altered or rewritten."""
+        """Update the state of a table that was altered or rewritten."""
         run.file = file
         if run.top is None:
-            # Rewritten since the read point, it may have looked empty.
+            # A table that was rewritten after the read point may have looked empty.
             run.begun = False
         key = self._connector.key_of(run.oid, run.surrogate)
         if key == run.key:

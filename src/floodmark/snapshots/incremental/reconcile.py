@@ -1,8 +1,8 @@
-"""The window rule: which of the rows that were read between two marks in the log are still right at the second.
+"""The window rule: which of the rows that were read between two watermarks are still valid at the second.
 
 A row that no change in the window touches had the same values all the time, so it can be delivered at the
-window's end. One that was touched is left out, since its changes are delivered: whether it was read before or after
-them is not asked. There is one exception. If its last change lacks a value (a large one that stayed as it was), the row
+window's end. A touched row is left out, since its changes are delivered; whether it was read before or after them
+doesn't matter. There is one exception: if its last change lacks a value (a large one that was not modified), the row
 may hold the only copy, and is delivered after all, with the changes that it doesn't contain applied to it.
 
 Source: DDD-3 and "DBLog: A Watermark Based Change-Data-Capture Framework"; the exception is Floodmark's own.
@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Touches:
-    """What a window's log does to the rows of one table, in the log's order.
+    """The changes in a window's log to the rows of one table, in the log's order.
 
-    A change of a key is two: the old key's row goes, the new key's row is made.
+    A change of a key counts as two: the old key's row is deleted, the new key's row is inserted.
 
     Attributes:
-        keys: of the rows, as ``key_texts`` returns them, shape (touches,).
-        present: whether the row is there afterwards, shape (touches,).
-        made: whether the row wasn't there before, shape (touches,).
+        keys: keys of the rows, as ``key_texts`` returns them, shape (touches,).
+        present: whether the row exists afterwards, shape (touches,).
+        made: whether the row didn't exist before, shape (touches,).
         lacking: whether the log lacks a value of the row as it is afterwards, shape (touches,).
         contained: whether the rows that were read are known to contain the change, shape (touches,).
-        emptied: whether the table was emptied.
+        emptied: whether the table was emptied, such as by a truncate.
     """
 
     keys: pa.StringArray
@@ -43,11 +43,11 @@ class Touches:
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What becomes of rows that were read in a window.
+    """Which rows that were read in a window are delivered.
 
     Attributes:
         kept: indices of the rows to deliver as they were read, shape (kept,).
-        completed: rows to deliver with changes applied: the row's index, and the touches' in their order.
+        completed: rows to deliver with changes applied: the row's index, and the indices of the touches in their order.
     """
 
     kept: NDArray[np.int64]
@@ -55,11 +55,11 @@ class Reconciled:
 
 
 def key_texts(columns: list[pa.StringArray]) -> pa.StringArray:
-    """Return one text for each key; no two keys have the same.
+    """Return each key as one text; different keys have different texts.
 
     Args:
         columns: the key's columns, each of shape (rows,); a key's value is never null, and no text that a database
-            writes holds a zero character.
+            writes holds a NUL character, which separates the columns.
     """
     if len(columns) == 1:
         return columns[0]
@@ -67,14 +67,14 @@ def key_texts(columns: list[pa.StringArray]) -> pa.StringArray:
 
 
 def reconcile(keys: pa.StringArray, touches: Touches) -> Reconciled:
-    """Decide about rows that were read in a window.
+    """Decide which rows that were read in a window are delivered.
 
     Args:
-        keys: of the rows, as ``key_texts`` returns them, shape (rows,).
-        touches: what the window's log does to them.
+        keys: keys of the rows, as ``key_texts`` returns them, shape (rows,).
+        touches: the changes in the window's log.
     """
     if touches.emptied:
-        # A row that is in the table afterwards has been inserted in the window.
+        # A row that is in the table afterwards has been inserted in the window, so the log has it.
         return Reconciled(np.empty(0, np.int64), [])
     touched = np.asarray(pc.is_in(keys, touches.keys))
     return Reconciled(np.flatnonzero(~touched), _completed(keys, touched, touches))
@@ -84,6 +84,7 @@ def _completed(keys: pa.StringArray, touched: NDArray[np.bool_], touches: Touche
     """Return the touched rows whose last change lacks a value, each with the changes that it doesn't contain."""
     if not touches.lacking.any():
         return []
+    # Only keys with a change that lacks a value need a closer look. They are few, so it is done row by row.
     doubtful = pc.unique(touches.keys.filter(pa.array(touches.lacking)))
     rows = np.flatnonzero(touched & np.asarray(pc.is_in(keys, doubtful)))
     names = keys.take(pa.array(rows)).to_pylist()
@@ -94,7 +95,7 @@ def _completed(keys: pa.StringArray, touched: NDArray[np.bool_], touches: Touche
     for row, name in zip(rows.tolist(), names, strict=True):
         last = changes[name][-1]
         missing = [index for index in changes[name] if not touches.contained[index]]
-        # A row that was made anew in between is another one: nothing of the one that was read belongs to it.
+        # A row that was inserted in between is a different one: no value of the row that was read belongs to it.
         same = not any(touches.made[index] or not touches.present[index] for index in missing)
         if touches.lacking[last] and same:
             result.append((row, missing))

@@ -1,7 +1,7 @@
 """The state of incremental snapshots: tables that are read by ranges of their key while the log goes on.
 
 A table's rows are read from the lowest key to the highest that there was at the beginning; rows beyond it
-come by the log. Keys are lists of texts that only the source can compare.
+come from the log. Keys are lists of texts that only the source can compare.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class TableRun:
     Attributes:
         name: the name that its events have, ``schema.table``.
         file: changes when what was read of it may not fit what follows.
-        key: what the connector needs to know of the key, as JSON data.
-        surrogate: the column that was asked for instead of the key.
+        key: the connector's description of the key, as JSON data.
+        surrogate: the column to use instead of the key.
         condition: an SQL condition that the rows fulfil; empty: all rows.
         estimate: how many rows it has, roughly.
         begun: whether ``top`` has been looked up.
@@ -50,11 +50,11 @@ class TableRun:
         redo: ranges to be read again.
         rows: how many rows were read, roughly.
         chunks: how many chunks were read.
-        failures: how often it could not be read.
+        failures: how often in a row it could not be read.
         outcome: why it is not read at all or no further; empty: it is.
         error: the last error.
         described: whether ``file``, ``key`` and ``nulls`` are known; they must be when it begins.
-        owed: whether the table is new, so that without this its rows never come.
+        owed: whether the table is new, so that only this snapshot delivers its rows.
     """
 
     name: str
@@ -79,12 +79,12 @@ class TableRun:
 
     @property
     def waits(self) -> bool:
-        """Whether nothing has been tried yet."""
+        """Whether no read has been tried yet."""
         return not (self.begun or self.redo or self.failures or self.outcome)
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to be handed out."""
+        """Whether nothing is left to be planned."""
         return bool(self.outcome) or (self.begun and not self.redo and not self.nulls and self.after == self.top)
 
     def copy(self) -> Self:
@@ -107,15 +107,15 @@ class Chunk:
 
 @dataclass
 class IncrementalState:
-    """Incremental snapshots, as the offset holds them.
+    """Incremental snapshots, as stored in the offset.
 
     Attributes:
         runs: the tables that are not finished, and those of the batch, in their order.
-        name: id of the newest signal that asked for tables.
+        name: id of the newest signal that requested tables.
         paused: whether no more chunks are to be read for now.
-        switched_ms: when the last signal was sent that paused or resumed, milliseconds since the epoch.
+        switched_ms: when the last pause or resume signal was sent, milliseconds since the epoch.
         batch: what the micro-batch that ends with this offset reads.
-        position: of the batch's read point.
+        position: the position of the batch's read point.
         token: what a chunk needs to read at the batch's read point.
     """
 
@@ -173,7 +173,7 @@ class IncrementalState:
         return list(dict.fromkeys(run.name for run in self.runs if not run.finished))
 
     def drop(self, unwanted: Callable[[TableRun], bool]) -> list[str]:
-        """Forget tables, and what the batch reads of them. Return their names."""
+        """Remove tables, and their chunks from the batch; return their names."""
         dropped = [run for run in self.runs if unwanted(run)]
         kept = [index for index, run in enumerate(self.runs) if not unwanted(run)]
         self.batch = [Chunk(kept.index(chunk.run), chunk.range) for chunk in self.batch if chunk.run in kept]
@@ -181,10 +181,10 @@ class IncrementalState:
         return list(dict.fromkeys(run.name for run in dropped))
 
     def settle_batch(self, reports: TaskReports) -> dict[int, Report]:
-        """Take the last batch as delivered, as far as it was; the rest is to be read again.
+        """Apply the reports of the last batch: what was not delivered is to be read again.
 
         Returns:
-            Of the tables whose chunks failed, or took too long, the worst report, by their index.
+            The worst report of each table whose chunks failed, or took too long, by the table's index.
         """
         failed: dict[int, Report] = {}
         for number, chunk in enumerate(self.batch):
@@ -192,6 +192,7 @@ class IncrementalState:
             if report.outcome == "complete":
                 continue
             since = chunk.range.since
+            # The rows that were unchanged have been delivered, so only those changed since are read again.
             if report.outcome == "unchanged" and since is None:
                 since = str(self.token["visible"])
             self.runs[chunk.run].redo.append(KeyRange(chunk.range.after, chunk.range.upto, since))
@@ -210,7 +211,7 @@ class IncrementalState:
         return len(taken)
 
     def split_redo(self, index: int, bounds: Sequence[tuple[Key, int]]) -> None:
-        """Cut the first range that is to be read again at bounds, the upper keys of its pieces."""
+        """Split the first range that is to be read again at bounds, the upper keys of its pieces."""
         run = self.runs[index]
         first = run.redo.pop(0)
         after, pieces = first.after, []
@@ -230,7 +231,7 @@ class IncrementalState:
         """Move the ranges between bounds into the batch.
 
         Args:
-            index: of the table.
+            index: the table's index.
             bounds: the upper key of each range and how many rows it has.
         """
         run = self.runs[index]
@@ -242,7 +243,7 @@ class IncrementalState:
 
 
 def _packed(runs: Sequence[TableRun]) -> str:
-    """Return many tables as a text: of those that wait no more than what was asked for."""
+    """Return many tables as a text; of those that wait, only what was requested."""
     asked: dict[tuple[str | None, str, bool], int] = {}
     waiting = [run for run in runs if run.waits]
     which = [asked.setdefault((run.surrogate, run.condition, run.owed), len(asked)) for run in waiting]

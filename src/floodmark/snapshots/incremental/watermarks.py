@@ -1,4 +1,4 @@
-"""Marks of windows in the signal table, as Debezium 3.6 writes them."""
+"""Writes the watermarks of windows to the signal table, as Debezium 3.6 does."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WRITING = "writing a mark to the signal table"
 
 @dataclass(frozen=True)
 class Mark:
-    """An open window's mark.
+    """The watermark that opened a window.
 
     Attributes:
-        name: the window's id, of which the marks' ids are made.
+        name: the window's id, from which the ids of its watermarks are derived.
         at: when it was written, as text.
     """
 
@@ -30,13 +30,13 @@ class Mark:
 
 
 class Marks(ABC, Generic[C]):
-    """Writes marks to the signal table; a connector says how, over its connections ``C``.
+    """Writes watermarks to the signal table; a connector implements it for its connections ``C``.
 
     Attributes:
         table: the signal table, as the options name it.
-        what: the same for the beginning of an error.
-        deletes: whether a window is closed by removing the mark that opened it.
-        rights: which the account needs on the table.
+        what: the beginning of an error message about the table.
+        deletes: whether a window is closed by removing the watermark that opened it.
+        rights: privileges that the account needs on the table.
     """
 
     def __init__(self, options: CommonOptions) -> None:
@@ -46,13 +46,13 @@ class Marks(ABC, Generic[C]):
         self.rights = "INSERT, SELECT, DELETE" if self.deletes else "INSERT"
 
     def open(self, conn: C) -> Mark:
-        """Write the mark that opens a window."""
+        """Write the watermark that opens a window."""
         mark = Mark(str(uuid.uuid4()), _now())
         self._insert(conn, f"{mark.name}-open", WINDOW_OPEN, f'{{"openWindowTimestamp": "{mark.at}"}}')
         return mark
 
     def close(self, conn: C, mark: Mark) -> None:
-        """Write the mark that closes a window, or remove the one that opened it."""
+        """Write the watermark that closes a window, or remove the one that opened it."""
         if self.deletes:
             self._delete(conn, f"{mark.name}-open")
         else:
@@ -61,11 +61,11 @@ class Marks(ABC, Generic[C]):
 
     @abstractmethod
     def _insert(self, conn: C, name: str, kind: str, data: str) -> None:
-        """Write a row; whatever they are called, the first three columns are those of a signal."""
+        """Insert a row; its first three columns are those of a signal, whatever their names."""
 
     @abstractmethod
     def _delete(self, conn: C, name: str) -> None:
-        """Remove a row."""
+        """Delete a row."""
 
 
 def _now() -> str:

@@ -1,15 +1,16 @@
-"""Incremental snapshots by windows: rows are read between two marks in the log, as in DDD-3.
+"""Incremental snapshots by windows: rows are read between two watermarks in the log, as in DDD-3.
 
-Where tasks can't read at a read point that the planner holds, exact read points are windows too: both marks are the
-same place, so that no change lies between them.
+Where tasks can't read at a read point that the planner holds, exact read points are windows too: both watermarks have
+the same position, so no change lies between them.
 
-A window is read before its micro-batch is planned: the first mark, the rows into files beside the log's segments, the
-second mark. The micro-batch that holds the rows holds all of the window's log, too, and the tasks put them together
-(``reconcile``). The rows are right at the window's end only, so they must not be read once more for the same window: a
-micro-batch whose files are gone delivers none, and its ranges are read in a window of their own.
+A window is read before its micro-batch is planned: the planner sets the first watermark, reads the rows into files
+beside the log's segments, and sets the second watermark. The micro-batch that holds the rows also holds all of the
+window's log, and the tasks combine them (``reconcile``). The rows are valid at the window's end only, so they must not
+be read once more for the same window: a micro-batch whose files are gone delivers none, and its ranges are read in
+another window.
 
-While the tasks of a micro-batch run, the next window is read, on the assumption that all they have to do goes well. If
-something else is wanted then, that window is thrown away.
+While the tasks of a micro-batch run, the next window is read, on the assumption that they all succeed. If something
+else is needed then, that window is discarded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _TooMuchError(Exception):
 
 
 class _UnwantedError(Exception):
-    """Nobody wants the window any more."""
+    """The window is no longer needed."""
 
 
 @dataclass
@@ -49,7 +50,7 @@ class _Read:
 
     Attributes:
         oid: its table.
-        complete: whether its rows were read; not if the table is not what it was.
+        complete: whether its rows were read; false if the table is gone or has another structure.
         parts: described chunks, one for each task, each with the files that hold its rows.
     """
 
@@ -66,13 +67,13 @@ class _Taken:
     Attributes:
         before: the tables' state that the plan is made for.
         planned: the state with the window's batch.
-        number: how many rows it was to have.
-        told: what is to be told once the batch is planned.
+        number: how many rows it was planned to have.
+        told: the notifications to send once the batch is planned.
         read: the ranges that were read.
-        files: that hold the rows.
-        bytes: of the rows.
+        files: names of the files that hold the rows.
+        bytes: size of the rows.
         seconds: how long it took to read them.
-        ahead: whether tasks of the last micro-batch ran meanwhile.
+        ahead: whether it was read while tasks of the last micro-batch ran.
     """
 
     window: Window
@@ -92,7 +93,7 @@ class WindowEngine(IncrementalEngine):
 
     Args:
         store: where rows wait until the micro-batch is delivered.
-        most_bytes: most bytes of rows in a micro-batch, unless the smallest range of a table has more.
+        most_bytes: maximum bytes of rows in a micro-batch, unless the smallest range of a table has more.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class WindowEngine(IncrementalEngine):
         most_bytes: int,
     ) -> None:
         super().__init__(around, notifications, pace, isolate)
-        # One statement reads all that a window takes of a table; its rows are shared out among this many tasks.
+        # One statement reads all that a window takes of a table; its rows are divided among `_readers` tasks.
         self._readers, self._tasks = pace.tasks, 1
         self._store = store
         self._most_bytes = most_bytes
@@ -139,6 +140,7 @@ class WindowEngine(IncrementalEngine):
         taken = self._taken
         if taken is None:
             return False
+        # A window that was read ahead doesn't fit if a task failed or a signal changed the tables meanwhile.
         if state.runs != taken.before or not self._connector.settle(taken.window, after):
             log.info("window_taken_again", position=taken.window.position)
             self.release()
@@ -190,7 +192,7 @@ class WindowEngine(IncrementalEngine):
         except _UnwantedError:
             return
         except Exception as exc:
-            # Planning meets it again, and knows what to do with it.
+            # Planning meets the same error again, and handles it.
             log.info("window_is_not_read_ahead", error=str(exc))
 
     def wait(self) -> None:
@@ -200,7 +202,7 @@ class WindowEngine(IncrementalEngine):
             self._reader = None
 
     def release(self) -> None:
-        """Let go of all windows and remove their files."""
+        """Release all windows and remove their files."""
         self._unwanted = True
         self.wait()
         self._unwanted = False
@@ -270,7 +272,7 @@ class WindowEngine(IncrementalEngine):
                 self._reading = None
 
     def _refuse(self, state: IncrementalState, error: SourceStateError) -> bool:
-        """Go on without rows: no mark can be written."""
+        """Go on without rows, since no watermark can be written."""
         self._refusal = None
         if not self._isolate:
             raise error
@@ -280,7 +282,7 @@ class WindowEngine(IncrementalEngine):
         return True
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
-        """Hand out up to about ``rows`` rows of a table, and read them."""
+        """Plan up to about ``rows`` rows of a table, and read them."""
         reading = self._reading
         assert reading is not None
         first, read, kept = len(state.batch), len(reading.read), run.copy()
@@ -296,7 +298,7 @@ class WindowEngine(IncrementalEngine):
         return taken
 
     def _read(self, reading: _Taken, run: TableRun, span: KeyRange) -> _Read:
-        """Read a range into files, shared out among the tasks."""
+        """Read a range into files, which are divided among the tasks."""
         read = _Read(run.oid, span)
         table = self._connector.describe([run.oid]).get(run.oid)
         if table is None:
@@ -330,7 +332,7 @@ def make_engine(
     options: CommonOptions,
     store: SegmentStore,
 ) -> IncrementalEngine:
-    """Return the engine of incremental snapshots that the options ask for."""
+    """Return the engine of incremental snapshots that the options and the connector require."""
     isolate = options.errors_tables == "isolate"
     if options.incremental_snapshot_read_points == "exact" and around.connector.tasks_read:
         return IncrementalEngine(around, notifications, pace, isolate)

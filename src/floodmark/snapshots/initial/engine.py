@@ -1,4 +1,4 @@
-"""Running a snapshot: holding the read point, handing out chunks, going on after a loss."""
+"""Runs a snapshot: holds the read point, plans chunks, and goes on at another read point after a loss."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ log = get_logger(__name__)
 
 FIRST_CHUNKS = 4
 SMALL_TABLES = 64
-"""So many small tables count as one chunk."""
+"""How many small tables count as one chunk."""
 
 
 class SnapshotEngine:
     """Plans the chunks of one snapshot.
 
     Args:
-        around: what it works with.
-        notifications: makes what is told.
-        part: what its chunks are reported as.
+        around: the context that the snapshot engines share.
+        notifications: creates the notifications.
+        part: the part under which its chunks are reported.
         target_s: how long a micro-batch with chunks should take.
-        max_chunks: most chunks in a micro-batch.
+        max_chunks: maximum number of chunks in a micro-batch.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SnapshotEngine:
         return first_state(point.position, point.token, point.token["visible"], tables)
 
     def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
-        """Return the state of the snapshot that a signal asks for.
+        """Return the state of the snapshot that a signal requests.
 
         As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
         """
@@ -101,11 +101,11 @@ class SnapshotEngine:
         return found | {table.oid: Found(1, "") for table in state.tables if table.statement and table.oid in found}
 
     def settle(self, state: SnapshotState, reports: TaskReports) -> None:
-        """Take the batch as delivered, as far as it was.
+        """Apply the reports of the last batch: what was delivered counts as read.
 
         Args:
             state: is changed; what is left in its batch was read without the read point.
-            reports: of the batch's tasks.
+            reports: the reports of the batch's tasks.
         """
         if not state.batch:
             self._take_back(state)
@@ -122,7 +122,7 @@ class SnapshotEngine:
         self._tell_finished(state)
 
     def _set_aside(self, state: SnapshotState, index: int, error: str) -> None:
-        """Try a table again with the next micro-batch, but not for ever; the others go on."""
+        """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""
         table = state.tables[index]
         table.failures += 1
         if self._aside.failed(self._excluded(state, table, error), table.failures):
@@ -140,10 +140,10 @@ class SnapshotEngine:
                 self._tell(self._notifications.table_completed(table.name, names, table.read))
 
     def usable(self, state: SnapshotState) -> bool:
-        """Return whether the state can go on at its read point; tables that are gone are taken out of it.
+        """Return whether the state can go on at its read point; tables that are gone are removed from it.
 
-        It can't if a table has another structure now, nor if one has had another at the read point, which shows
-        nothing of it then: it was altered while the read point was opened.
+        It can't if a table has another structure now, nor if one had another structure at the read point, which then
+        shows none of its rows: the table was altered while the read point was opened.
         """
         found = self._found(state)
         self._pass_over_gone(state, found)
@@ -163,7 +163,7 @@ class SnapshotEngine:
         return rebase(state, point.position, point.token, point.token["visible"], self._take_point(state, point))
 
     def _take_point(self, state: SnapshotState, point: ReadPoint) -> dict[int, Found]:
-        """Go on at another read point; return the tables that exist now, of which the others are taken out."""
+        """Go on at another read point; remove tables that are gone, and return those that exist now."""
         self.release()
         self._point = point
         log.info("snapshot_goes_on", position=point.position)
@@ -180,7 +180,7 @@ class SnapshotEngine:
         state.batch = [(index, span) for index, span in state.batch if state.tables[index].oid in found]
 
     def _take_back(self, state: SnapshotState) -> None:
-        """Read tables that were gone and are there again: one may be renamed away only for a moment."""
+        """Read tables again that were gone and are back: a table may be renamed only for a moment."""
         gone = [table for table in state.tables if table.outcome == "SKIPPED"]
         there = {table["oid"] for table in self._connector.tables()} if gone else set()
         for table in gone:
@@ -190,7 +190,7 @@ class SnapshotEngine:
                 self._aside.resume(table.oid, table.name)
 
     def give_up(self, state: SnapshotState) -> None:
-        """Set aside the tables that have not been read, since nobody wants the snapshot any more."""
+        """Exclude the tables that have not been read completely, since the snapshot is given up."""
         for table in state.tables:
             if table.pending:
                 self._aside.add(self._excluded(state, table, "Its snapshot was given up, since snapshot.mode says so."))
@@ -204,7 +204,7 @@ class SnapshotEngine:
         self._tell(self._notifications.table_skipped(table.name))
 
     def holds(self, state: SnapshotState) -> bool:
-        """Tell whether the state's read point is held by this process and can be read from."""
+        """Return whether the state's read point is held by this process and can be read from."""
         point = self._point
         return point is not None and point.token == state.token and point.alive()
 
@@ -212,11 +212,11 @@ class SnapshotEngine:
         """Put the next chunks into the state's batch.
 
         Args:
-            state: with its read point held.
-            everything: whether to take all there is.
+            state: the state, whose read point is held.
+            everything: whether to plan all chunks.
         """
         now = time.monotonic()
-        # The first micro-batch starts the tasks' processes: how long it took says nothing of its chunks.
+        # The first micro-batch starts the tasks' processes, so its time shows nothing about its chunks.
         if self._planned_at is not None and self._started:
             took = now - self._planned_at
             if took < self._target_s / 2:
@@ -260,7 +260,7 @@ class SnapshotEngine:
                 continue
             stored = described[table.oid]["stored"]
             if state.blocking:
-                # What the options say of the initial snapshot is not asked here.
+                # A statement that the options give for the table is for initial snapshots only.
                 try:
                     stored = {**stored, "statement": self._statement(table)}
                 except SourceStateError:
@@ -283,7 +283,7 @@ class SnapshotEngine:
         return result
 
     def _check(self, oid: int, statement: str) -> None:
-        """Prove that a signal's statement can be used; whether its table is there is found when it is read.
+        """Verify that a signal's statement can be used; a missing table is detected when it is read.
 
         Raises:
             ConditionError: it can't.
@@ -296,19 +296,19 @@ class SnapshotEngine:
             log.info("condition_is_not_checked", error=str(exc))
 
     def _statement(self, table: TableState) -> str | None:
-        """Return the statement that a signal asks for as SQL; the state has the signal's own text."""
+        """Return the statement that a signal requests as SQL; the state has the signal's own text."""
         return self._connector.row_query(table.oid, table.statement) if table.statement else None
 
     def complete(self) -> None:
-        """Let go of the read point, since everything has been read, and tell it."""
+        """Release the read point, since everything has been read, and send the notification of that."""
         self.release()
         self._tell(self._notifications.completed())
 
     def give_way(self) -> None:
-        """Let go of what another session may wait for, since it keeps the source from answering: nothing here."""
+        """Release what another session may wait for while it blocks the source; nothing here."""
 
     def release(self) -> None:
-        """Let go of the read point."""
+        """Release the read point."""
         self._unseen = set()
         if self._point is not None:
             self._point.release()

@@ -1,4 +1,4 @@
-"""Running a snapshot whose rows only this process can read: they are read ahead, and tasks decode them."""
+"""Runs a snapshot whose rows only this process can read: it reads them ahead, and tasks decode them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from floodmark.snapshots.state import (
 log = get_logger(__name__)
 
 THREADS = 2
-"""More read faster than this process can write, unless the tables are on several disks."""
+"""More threads read faster than this process can write, unless the tables are on several disks."""
 LEAST_ROWS = 10_000
-"""In a range of a table, by the server's estimate: fewer are read before another connection is asked."""
+"""Minimum rows in a range of a table, by the server's estimate: fewer are read before another connection starts."""
 
 
 class ReadAheadEngine(SnapshotEngine):
     """Plans the chunks of one snapshot that this process reads itself.
 
     A table with a key is read in its order and delivered piece by piece; a large one in as many ranges of its key as
-    there are threads, and not in more: whoever wants to alter it would come in between. When the read point is lost,
-    the rest of it is read at another one, after the log up to there has been delivered: what was read before stays
-    right, since its changes are in that log. A table without a key is delivered in one micro-batch, or else read again
-    from its beginning: nothing would tell its rows apart.
+    there are threads, and not in more: an ALTER could come in between. When the read point is lost, the rest is read
+    at another one, after the log up to there has been delivered: rows that were read before stay valid, since their
+    changes are in that log. A table without a key is delivered in one micro-batch, or else read again from its
+    beginning, since its rows can't be told apart.
 
     Args:
         store: where rows wait until the micro-batch is delivered.
-        threads: tables, or ranges of one, that are read at a time.
-        most_bytes: most bytes that wait for their micro-batch.
+        threads: number of tables, or ranges of one, that are read in parallel.
+        most_bytes: maximum bytes that wait for their micro-batch.
         chunk_bytes: bytes of a full piece.
-        isolate: whether a table that fails is set aside; otherwise the error is raised.
+        isolate: whether a table that fails is excluded; otherwise the error is raised.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ReadAheadEngine(SnapshotEngine):
         self._reading: Reading | None = None
 
     def settle(self, state: SnapshotState, reports: TaskReports) -> None:
-        """Take the batch as delivered, as far as this process had read it and no task failed."""
+        """Count the last batch as delivered, as far as this process had read it and no task failed."""
         read = self._read(state)
         complete: dict[tuple[int, ...], int] = {}
         for number, (first, last, piece) in enumerate(read):
@@ -107,12 +107,12 @@ class ReadAheadEngine(SnapshotEngine):
         ]
 
     def usable(self, state: SnapshotState) -> bool:
-        """Tell whether the state can go on at its read point; tables that are gone are taken out of it."""
+        """Return whether the state can go on at its read point; tables that are gone are removed from it."""
         stale = self._reading is not None and self._reading.stale
         return super().usable(state) and not stale
 
     def holds(self, state: SnapshotState) -> bool:
-        """Tell whether the state's read point is held by this process and can be read from."""
+        """Return whether the state's read point is held by this process and can be read from."""
         return super().holds(state) and (self._reading is None or not self._reading.lost)
 
     def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
@@ -138,13 +138,13 @@ class ReadAheadEngine(SnapshotEngine):
         ]
 
     def give_way(self) -> None:
-        """Let go of the read point, for whose tables another session may wait: the rest is read at another one."""
+        """Release the read point, since another session may wait for its tables; the rest is read at another one."""
         if self._point is not None:
             log.info("read_point_is_given_up", reason="another session has locked tables and may wait for it")
             self.release()
 
     def release(self) -> None:
-        """Let go of the read point, and remove what was read and not delivered."""
+        """Release the read point, and remove what was read and not delivered."""
         super().release()
         if self._reading is not None:
             self._reading.stop()
@@ -166,7 +166,7 @@ class ReadAheadEngine(SnapshotEngine):
         self._cut(state, reading)
         self._order(state, reading, everything)
         most = None if everything else self._chunks * self._chunk_bytes
-        # Something is delivered with each micro-batch, however long it takes to read it; unless the stream goes on.
+        # Each micro-batch delivers something, however long reading takes, unless the stream goes on meanwhile.
         reading.wait(
             lambda: most is not None and reading.ready >= most and _counted(_ready(state, reading, most)) >= most,
             None if everything else self._target_s,
@@ -179,11 +179,11 @@ class ReadAheadEngine(SnapshotEngine):
             _hand_out(state, index, piece)
 
     def _cut(self, state: SnapshotState, reading: Reading) -> None:
-        """Have large tables read in ranges, if nothing has been read of them."""
+        """Split large tables into ranges, if nothing has been read of them."""
         for table in state.tables:
             ranges = min(self._threads, table.rows // LEAST_ROWS, MOST_RANGES)
             if ranges > 1 and table.pending == [(0, UNCOUNTED, ALL)] and not table.keys:
-                # A micro-batch that is planned once more must find what is being read.
+                # A micro-batch that is planned again must cut in the same way, to find what is being read.
                 if table.oid not in reading.cuts:
                     reading.cuts[table.oid] = self._cuts(reading.point, table, ranges)
                 cut_into_ranges(table, reading.cuts[table.oid])
@@ -192,19 +192,19 @@ class ReadAheadEngine(SnapshotEngine):
         try:
             return self._connector.cuts(point, table.oid, ranges)
         except FloodmarkError as exc:
-            # Whoever reads the table meets the same, and knows what follows from it.
+            # Reading the table meets the same error, and handles it.
             log.info("table_is_not_cut", table=table.name, error=str(exc))
             return []
 
     def _order(self, state: SnapshotState, reading: Reading, everything: bool) -> None:
-        """Have what is pending read: all of it, or as much as two micro-batches can hold."""
+        """Queue what is pending: all of it, or as much as two micro-batches can hold."""
         pending = (
             (index, span)
             for index, table in enumerate(state.tables)
             for span in table.pending
             if not reading.covers(_part(index, table, span))
         )
-        # Each job holds its table's structure, and each piece has a file.
+        # Limited, since each job holds its table's structure, and each piece has a file.
         free = 2 * self._max_chunks * SMALL_TABLES - reading.ready // self._least_bytes
         free = max(free, self._threads) - reading.ordered
         wanted = list(pending if everything else islice(pending, max(free, 0)))
@@ -222,13 +222,13 @@ class ReadAheadEngine(SnapshotEngine):
     def _job(
         self, state: SnapshotState, index: int, table: TableState, span: Span, described: dict[str, Any]
     ) -> Job | None:
-        """Return what reads a part of a table; None if it isn't there any more."""
+        """Return the job that reads a part of a table; None if the table is gone or has no key any more."""
         key = self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None
         if key is None and table.units == UNCOUNTED:
             return None
         stored = described["stored"]
         if state.blocking:
-            # What the options say of the initial snapshot is not asked here.
+            # A statement that the options give for the table is for initial snapshots only.
             stored = {**stored, "statement": self._statement(table)}
         first, last, _ = span
         chunk = {
@@ -299,7 +299,7 @@ def _hand_out(state: SnapshotState, index: int, piece: Piece) -> None:
     table = state.tables[index]
     place = next(place for place, span in enumerate(table.pending) if span[0] == piece.unit)
     first, last, view = table.pending.pop(place)
-    # What nobody counted ends with the first piece that nothing follows.
+    # A part of unknown length ends with the first piece that nothing follows.
     end = first + 1 if piece.upto is not None or is_open(last) else last
     if piece.upto is not None:
         table.keys[end] = piece.upto
@@ -318,7 +318,7 @@ def make_snapshot_engine(
     options: CommonOptions,
     store: SegmentStore,
 ) -> SnapshotEngine:
-    """Return the engine of a snapshot that the connector needs."""
+    """Return the snapshot engine that the connector needs."""
     chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
     if around.connector.tasks_read:
         return SnapshotEngine(around, notifications, part, target_s, chunks)

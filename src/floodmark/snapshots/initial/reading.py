@@ -1,8 +1,8 @@
-"""Reading tables ahead of the micro-batches that deliver them, into files beside the log's segments.
+"""Reads tables ahead of the micro-batches that deliver them, into files beside the log's segments.
 
 Some sources show a view of the tables only to the connection that opened it. Then the process that holds the view reads
-the rows, raw, in threads; tasks do the rest of the work. The files of a table follow each other in the order of its
-key, so that the key of the last row delivered is all that must be remembered.
+the raw rows in threads, and tasks do the rest of the work. The files of a table follow each other in the order of its
+key, so that only the key of the last delivered row has to be remembered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Rest:
-    """What is to be read of a range of a table, or of a whole one.
+    """The part of a table, or of a range of it, that is still to be read.
 
     Attributes:
         table: index of the table in the snapshot's state.
@@ -46,19 +46,19 @@ class Rest:
 
     @property
     def range(self) -> Range:
-        """Where it is."""
+        """The range that it belongs to."""
         return self.table, self.unit // RANGE_UNITS
 
 
 @dataclass(eq=False)
 class _Part:
-    """What pieces and jobs have in common.
+    """Fields that pieces and jobs share.
 
     Attributes:
         table: index of the table in the snapshot's state.
         unit: the number of the next, or only, piece in its table.
         after: the key before its first row; None: it begins with the table.
-        chunk: as the connector takes it.
+        chunk: the chunk's description for the connector.
     """
 
     table: int
@@ -73,7 +73,7 @@ class _Part:
 
     @property
     def range(self) -> Range:
-        """Where it is."""
+        """The range that it belongs to."""
         return self.table, self.unit // RANGE_UNITS
 
 
@@ -84,7 +84,7 @@ class Piece(_Part):
     Attributes:
         upto: the key of its last row; None if nothing of the job's part follows. The last piece may have no rows.
         size: bytes of its files.
-        counts: as how many bytes it counts.
+        counts: number of bytes that it counts as.
     """
 
     upto: Key | None
@@ -109,19 +109,19 @@ class Job(_Part):
 
 
 class Reading:
-    """Reads what it is asked for at one read point.
+    """Reads requested parts of tables at one read point.
 
     Args:
         connector: the source.
-        point: the read point; whoever opened it releases it.
+        point: the read point, which the caller releases.
         store: where the rows wait.
         name: the beginning of the files' names.
-        threads: parts of tables that are read at a time.
-        most_bytes: stop for a while when so many bytes wait.
-        least_bytes: as so many a smaller piece counts, unless it is empty.
+        threads: number of parts of tables that are read in parallel.
+        most_bytes: reading pauses when so many bytes wait.
+        least_bytes: number of bytes that a smaller piece counts as, unless it is empty.
 
     Attributes:
-        ready: as how many bytes the pieces count that have been read and not delivered.
+        ready: number of bytes that the pieces count as that have been read and not delivered.
     """
 
     def __init__(
@@ -161,13 +161,13 @@ class Reading:
             thread.start()
 
     def covers(self, rest: Rest) -> bool:
-        """Tell whether a part of a table has been read, or will be."""
+        """Return whether a part of a table has been read, or will be."""
         with self._changed:
             jobs = self._jobs.get(rest.range, ())
             return self._piece(rest) is not None or any(job.rest == rest and not job.cancelled for job in jobs)
 
     def add(self, job: Job) -> None:
-        """Read a part of a table; what else is read to the end of the same range of it is of no use any more."""
+        """Queue a part of a table; other reads of the rest of the same range are cancelled or discarded."""
         with self._changed:
             if not job.whole:
                 for other in self._jobs.get(job.range, ()):
@@ -203,21 +203,21 @@ class Reading:
             return len(self._queue)
 
     def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
-        """Wait until there is enough, nothing more comes, or the time is over."""
+        """Wait until there is enough, reading has paused or ended, or the timeout expires."""
         with self._changed:
             self._unlimited = timeout is None
             self._changed.notify_all()
             self._changed.wait_for(lambda: enough() or self._full() or not self._busy(), timeout)
 
     def failures(self) -> list[Job]:
-        """Return what could not be read, each once."""
+        """Return the failed jobs, each once."""
         with self._changed:
             failed, self._failed = self._failed, []
             return failed
 
     @property
     def busy(self) -> bool:
-        """Whether more will come."""
+        """Whether more is being read."""
         with self._changed:
             return self._busy()
 
@@ -228,9 +228,9 @@ class Reading:
         return self._waiting >= self._most_bytes and not self._unlimited
 
     def delivered(self, pieces: list[Piece]) -> None:
-        """Remove the files of the last micro-batch's pieces, and forget those of the ones before.
+        """Remove the files of the last micro-batch's pieces, and forget the pieces of earlier ones.
 
-        The last ones' are still asked for if the next micro-batch is planned once more.
+        The last pieces are still looked up if the next micro-batch is planned again.
         """
         with self._changed:
             kept = {id(piece) for piece in pieces}
@@ -259,7 +259,7 @@ class Reading:
             self._store.remove_file(name)
 
     def stop(self) -> None:
-        """End the threads, of which none waits for the source any more, and remove all files."""
+        """End the threads and remove all files; release the read point first, so that no thread waits at the source."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -305,7 +305,7 @@ class Reading:
                     data = next(parts)
                 except StopIteration as end:
                     if end.value == "complete":
-                        # Where the pieces are delivered one by one, this one only tells that nothing follows.
+                        # Where the pieces are delivered one by one, this empty one only marks the end.
                         self._finish(
                             job, whole if job.whole else Piece(job.table, job.unit, job.after, job.chunk, None)
                         )
@@ -331,7 +331,7 @@ class Reading:
         piece.rows += len(data.starts)
 
     def _finish(self, job: Job, piece: Piece) -> None:
-        """Let a piece be delivered, and wait while too much waits for that."""
+        """Make a piece available for delivery, and wait while too many bytes are waiting."""
         with self._changed:
             if job.cancelled:
                 self._remove(piece.files)
@@ -342,6 +342,7 @@ class Reading:
             self._pieces[piece.range][piece.unit] = piece
             piece.counts = max(piece.size, self._least_bytes) if piece.files else 0
             self.ready += piece.counts
+            # `covers` finds a running job by the part that it still has to read.
             job.unit, job.after = piece.unit + 1, piece.upto
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._full() or self._stopped or job.cancelled)

@@ -1,4 +1,4 @@
-"""Spark's filters as conditions that a connector understands."""
+"""Converts Spark's filters to conditions that a connector understands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITH_VALUE: dict[type[spark.Filter], Operation] = {
 
 
 def condition_of(given: spark.Filter) -> Condition | None:
-    """Return the condition that a filter means; None for fields of structures and filters that are not known."""
+    """Return a filter as a condition; None for fields of structures and for unknown filters."""
     if isinstance(given, spark.Not):
         inner = condition_of(given.child)
         return None if inner is None else dataclasses.replace(inner, negated=not inner.negated)

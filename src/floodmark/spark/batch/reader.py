@@ -37,7 +37,7 @@ class FloodmarkBatchReader(DataSourceReader):
 
     Args:
         options: the source's options.
-        load: tells the loaded DataFrame from others.
+        load: identifies the loaded DataFrame.
         schema: the DataFrame's columns.
     """
 
@@ -60,19 +60,22 @@ class FloodmarkBatchReader(DataSourceReader):
         if isinstance(partition, TablePartition):
             keep_modules()
             return _source(self._options).read(self._options, self._schema, partition.chunk)
-        # Spark has one partition also where there is nothing to read.
+        # Spark creates one partition even if there is nothing to read.
         return iter(())
 
 
 _pushed: dict[str, set[str]] = {}
-"""By loaded DataFrame, the conditions of its use; known only as long as Spark keeps its planning process."""
+"""The pushed conditions by loaded DataFrame; known only as long as Spark keeps its planning process."""
 
 
 class PushingBatchReader(FloodmarkBatchReader):
-    """Lets the server evaluate filters. A class of its own: Spark refuses one that could while push-down is off."""
+    """Lets the server evaluate filters.
+
+    A class of its own, since Spark refuses a reader with ``pushFilters`` while push-down is off.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take what the server can decide; return what Spark has to check.
+        """Keep the filters that the server can evaluate; return those that Spark has to check.
 
         Raises:
             ConfigError: the DataFrame has been used with other filters.

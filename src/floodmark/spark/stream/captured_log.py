@@ -1,4 +1,4 @@
-"""The captured log, cut into micro-batches."""
+"""Divides the captured log into micro-batches."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ IDLE_WAIT_S = 0.1
 BACKLOG_WAIT_S = 0.4
 END_CHECK_S = 3.0
 SHORT_CHECKS = 4
-"""So often in a row the source's log must end too early: what was just written may not be on its disk yet."""
+"""How many times in a row the source's log must end too early: what was just written may not be on its disk yet."""
 PING_S = 0.1
 IDLE_ADVANCE_S = 10.0
 
 
 class CapturedLog:
-    """What capture has received, for the planner.
+    """Gives the planner access to what capture has received.
 
     Args:
         options: the source's options.
@@ -68,7 +68,7 @@ class CapturedLog:
         return self._options.state_dir, self._owner, self._run
 
     def create(self) -> None:
-        """Create the directory of the segments, and prove that it can be written."""
+        """Create the directory of the segments, and verify that it can be written."""
         self.store.create()
 
     def confirm(self, position: str) -> None:
@@ -92,25 +92,28 @@ class CapturedLog:
             self._capture.start(position)
 
     def wait_briefly(self, after: str, rows: int | None, wait_s: float) -> str:
-        """Return the end of what has been captured, or ``after`` if nothing comes for a moment."""
+        """Return the end of what has been captured, or ``after`` if nothing arrives within ``wait_s`` seconds."""
         self._capture.wait(after, wait_s, urgent=True)
         end = self.bounded(after, rows)
         now = time.monotonic()
         if end > after:
             self._idle_since = now
         elif now - self._idle_since > IDLE_ADVANCE_S:
-            # Nothing but foreign traffic: move on now and then, so that the source can discard log.
+            # The log holds only changes of other tables: advance now and then, so that the source can discard it.
             self._idle_since = now
             end = self._capture.idle_position(after)
         return end
 
     def wait_for(self, after: str, target: str, rows: int | None) -> str:
-        """Return the end of a batch on the way to a position that the source's log has reached."""
+        """Wait for log up to a position that the source's log has reached; return where a micro-batch ends.
+
+        That is before ``target`` if the micro-batch is full, capture has paused, or waiting takes too long.
+        """
         pinged = 0.0
         patient_until = time.monotonic() + BACKLOG_WAIT_S
         end_check = _EndCheck(self._connector, target)
         while True:
-            # First what is known, then what is there: a segment may be added in between.
+            # Read `known` before the segments: one that is added in between must not be passed over.
             known = self._capture.idle_position(after)
             end = self.bounded(after, rows)
             if end >= target:
@@ -126,19 +129,20 @@ class CapturedLog:
                 pinged = time.monotonic()
                 self._capture.ping()
             end_check.look()
-            # On a steady trickle no segment fills for long, so after a while what there is will do.
+            # With a steady trickle a segment takes long to fill, so after a while an unfilled one is cut.
             self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, upto=target)
 
     def reach_fresh_point(self, after: str, rows: int | None) -> tuple[str, ReadPoint | None]:
-        """Open a read point, waiting for nobody's transactions.
+        """Open a read point without waiting for open transactions.
 
         Args:
             after: where the micro-batch begins.
-            rows: most log records in it; None: all there is.
+            rows: maximum number of log records in it; None: no limit.
 
         Returns:
-            How far the log can be delivered: with a read point exactly up to it, since what comes behind it in the log
-            must come behind its rows. None if the log doesn't reach that far, or the point has no place in it.
+            The position up to which the log can be delivered, and the read point. With a read point it is exactly the
+            point's position, since later changes must be delivered after its rows. The read point is None if the log
+            doesn't reach that far, or the point has no position in it.
         """
         point = self._connector.fresh_point()
         end = max(after, self.wait_for(after, point.position, rows))
@@ -180,15 +184,15 @@ class CapturedLog:
         only: tuple[int, ...] | None = None,
         xmin: int | None = None,
     ) -> list[LogPartition]:
-        """Return the tasks that decode the log in ``(after, upto]``, reading it again if it isn't there any more.
+        """Return the tasks that decode the log in ``(after, upto]``, capturing it again if it is no longer there.
 
         Args:
             after: begin after this position.
             upto: end with this position.
             batch: the name of the micro-batch in reports.
             aside: tables to leave out, as the log numbers them.
-            only: the tables that are wanted; None: all.
-            xmin: the oldest transaction that the source keeps rows for, if it is asked for.
+            only: the tables to decode; None: all.
+            xmin: the oldest transaction that the source keeps rows for; None: not requested.
         """
         self.start(after)
         if self._capture.idle_position(after) < upto:
@@ -201,7 +205,7 @@ class CapturedLog:
             if segment.upto <= cursor:
                 continue
             end = min(segment.upto, upto)
-            # Executors have no use for what was found in it when it was cut.
+            # Executors don't need the signals, which were extracted when the segment was cut.
             bare = replace(segment, signals=())
             place = (self._options.state_dir, self._owner, self._run)
             result.append(LogPartition(*place, bare, cursor, end, batch, aside, only, xmin))
@@ -209,7 +213,7 @@ class CapturedLog:
         return result
 
     def _holds(self, after: str, rows: int) -> bool:
-        """Tell whether a whole micro-batch of records waits."""
+        """Return whether a full micro-batch of records is waiting."""
         return sum(segment.rows for segment in self._capture.segments(after)) >= rows
 
     def _replay(self, after: str, upto: str) -> None:
@@ -226,11 +230,11 @@ class CapturedLog:
 
 
 class _EndCheck:
-    """Notices, now and then, that the source's log no longer reaches a position that is waited for.
+    """Checks now and then that the source's log still reaches an awaited position.
 
     Args:
         connector: the source.
-        upto: what is waited for.
+        upto: the awaited position.
     """
 
     def __init__(self, connector: Connector, upto: str) -> None:
@@ -240,10 +244,10 @@ class _EndCheck:
         self._short = 0
 
     def look(self) -> None:
-        """Look if it is time to.
+        """Check the end of the source's log, if that is due.
 
         Raises:
-            ForkedLogError: the log ends before, so the position would never come.
+            ForkedLogError: the log ends before the position, which would never arrive.
         """
         if time.monotonic() < self._next:
             return

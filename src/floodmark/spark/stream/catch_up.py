@@ -1,8 +1,8 @@
-"""A second lane: tables that are new get a consistent snapshot while the stream of the others goes on (DBZ-175).
+"""Catch-up snapshots: new tables get a consistent snapshot while the stream of the others goes on (DBZ-175).
 
-The tables of the lane are read at one read point. Their changes wait meanwhile; when all is read the lane
-delivers them from the read point on, until it is where the main lane is, which then takes the tables over. The
-source keeps the log from where the lane is, so each phase survives a crash.
+The new tables are read at one read point, while their changes wait. When all rows are read, a catch-up stream delivers
+these changes from the read point on, until it reaches the main stream, which then takes the tables over. The source
+keeps the log from the position of the catch-up stream, so each phase survives a crash.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from floodmark.spark.stream.captured_log import IDLE_WAIT_S, CapturedLog
 
 @dataclass(frozen=True)
 class Lane:
-    """A second lane, as the offset holds it.
+    """A catch-up snapshot and stream, as stored in the offset.
 
     Attributes:
-        action: which tables it is for.
+        action: the request for its tables.
         position: up to where the log of its tables has been delivered; empty: it hasn't begun.
         tables: its tables, as the log numbers them.
-        snapshot: their snapshot; None: it is over, and the lane catches up.
+        snapshot: the snapshot of its tables; None: it is finished, and the stream catches up.
     """
 
     action: ExecuteSnapshot
@@ -37,7 +37,7 @@ class Lane:
     snapshot: SnapshotState | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lane as JSON data."""
+        """Return it as JSON data."""
         return {
             "action": self.action.to_json(),
             "position": self.position,
@@ -47,21 +47,21 @@ class Lane:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the lane that ``to_json`` described."""
+        """Restore what ``to_json`` returned."""
         snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
         return cls(ExecuteSnapshot.from_json(data["action"]), data["position"], tuple(data["tables"]), snapshot)
 
 
 class SecondLane:
-    """Plans a second lane.
+    """Plans the catch-up snapshot and stream of new tables.
 
     Args:
         connector: the source.
         log: what capture has received.
-        engine: of the lane's snapshot, and of no other.
+        engine: the engine of the catch-up snapshot, used for no other.
 
     Attributes:
-        put_off: whether its snapshot is left alone for a while.
+        put_off: true while the snapshot is postponed.
     """
 
     def __init__(self, connector: Connector, log: CapturedLog, engine: SnapshotEngine) -> None:
@@ -71,15 +71,15 @@ class SecondLane:
         self.put_off = PutOff()
 
     def begin(self, lane: Lane, after: str, rows: int | None) -> tuple[str, Lane]:
-        """Open the lane's read point, if the main lane can be delivered up to it.
+        """Open the read point, if the main stream can be delivered up to it.
 
         Args:
-            lane: that hasn't begun.
-            after: where the main lane is.
-            rows: most log records in the micro-batch; None: all there is.
+            lane: one that hasn't begun.
+            after: the position of the main stream.
+            rows: maximum number of log records in the micro-batch; None: no limit.
 
         Returns:
-            Where the main lane's micro-batch ends, and the lane: there, or not begun yet.
+            The position at which the main stream's micro-batch ends, and the catch-up: begun there, or not begun yet.
         """
         if self.put_off:
             return self._log.wait_briefly(after, rows, IDLE_WAIT_S), lane
@@ -98,13 +98,13 @@ class SecondLane:
         return end, replace(lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
 
     def step(self, lane: Lane, main: str, rows: int | None, reports: TaskReports) -> Lane | None:
-        """Return the lane at the end of the next micro-batch; None: it ends where the main lane does.
+        """Return the catch-up at the end of the next micro-batch; None: it ends where the main stream does.
 
         Args:
-            lane: that has begun.
-            main: where the main lane's micro-batch ends.
-            rows: most log records in the micro-batch; None: all there is.
-            reports: of the last micro-batch's tasks.
+            lane: one that has begun.
+            main: the position at which the main stream's micro-batch ends.
+            rows: maximum number of log records in the micro-batch; None: no limit.
+            reports: the reports of the last micro-batch's tasks.
         """
         if lane.snapshot is not None:
             state = lane.snapshot.copy()
@@ -128,8 +128,8 @@ class SecondLane:
                 return replace(lane, snapshot=state)
             self.engine.complete()
         if main < lane.position:
-            # After a restart the lane's read point may lie where the main lane has not been yet. It must not take the
-            # tables over before, or it would deliver changes that the rows hold already.
+            # After a restart the read point may lie ahead of the main stream, which must not take the tables over
+            # before it gets there: it would deliver changes that the rows already contain.
             return replace(lane, snapshot=None)
         reached = self._log.bounded(lane.position, rows)
         if reached >= self._log.captured(lane.position) or reached >= main:
@@ -137,7 +137,7 @@ class SecondLane:
         return replace(lane, position=reached, snapshot=None)
 
     def _usable(self, state: SnapshotState, reports: TaskReports) -> bool | None:
-        """Return whether the snapshot can go on at its read point; None: the source lets it wait for too long."""
+        """Return whether the snapshot can go on at its read point; None: the source keeps it waiting for too long."""
         locked = reports.locked("lane")
         if locked is not None and not self.put_off:
             self.put_off.now(f"the snapshot of new tables, such as {locked.table}", LockTimeoutError(locked.error))
@@ -154,5 +154,5 @@ class SecondLane:
             return None
 
     def release(self) -> None:
-        """Let go of the read point."""
+        """Release the read point."""
         self.engine.release()

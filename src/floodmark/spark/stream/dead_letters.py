@@ -1,4 +1,4 @@
-"""Where records go that can't be decoded: ``<state.dir>/<owner>/dead-letters``, one JSON object a line."""
+"""Writes records that can't be decoded to ``<state.dir>/<owner>/dead-letters``, as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from floodmark.connectors.contract.base import DeadLetter
 
 
 def keep_dead_letters(uri: str, owner: str, name: str, letters: Sequence[DeadLetter]) -> None:
-    """Write records.
+    """Write records that can't be decoded to a file.
 
     Args:
         uri: the option ``state.dir``.
         owner: the name of the source's directory below it.
-        name: of the file; a task that runs again writes the same one.
+        name: the file's name without its extension; a task that runs again writes the same file.
         letters: the records.
 
     Raises:
@@ -38,7 +38,7 @@ def keep_dead_letters(uri: str, owner: str, name: str, letters: Sequence[DeadLet
         for one in letters
     ]
     try:
-        # The sink gets nothing of these records, so this is all that is left of them.
+        # The sink never receives these records, so this is their only copy.
         write_durably(filesystem, f"{directory}/{name}.jsonl", [("\n".join(lines) + "\n").encode()])
     except OSError as exc:
         raise state_dir_error(

@@ -1,4 +1,4 @@
-"""Which accepted gaps an offset announces."""
+"""Selects the accepted gaps that an offset announces."""
 
 from __future__ import annotations
 

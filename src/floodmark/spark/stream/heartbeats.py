@@ -1,4 +1,4 @@
-"""When a heartbeat is due."""
+"""Decides when a micro-batch holds a heartbeat."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ log = get_logger(__name__)
 
 
 class Heartbeats:
-    """Decides which micro-batches hold a heartbeat, and has the source run what the user wants with each.
+    """Decides which micro-batches hold a heartbeat, and runs ``heartbeat.action.query`` with each.
 
     Args:
         options: the source's options.
         connector: the source.
-        streaming: tells whether the log is read; during a snapshot alone there are no heartbeats.
+        streaming: returns whether the log is read; during a snapshot alone there are no heartbeats.
     """
 
     def __init__(self, options: CommonOptions, connector: Connector, streaming: Callable[[], bool]) -> None:
@@ -36,14 +36,14 @@ class Heartbeats:
         self._snapshot_ended = True
 
     def due(self, alone: bool, ending: bool) -> int | None:
-        """Return the time of a heartbeat, in milliseconds since the epoch, if it is time for one.
+        """Return the time of a heartbeat in milliseconds since the epoch; None if none is due.
 
         Args:
             alone: whether the micro-batch would hold nothing else.
             ending: whether the query ends once there is nothing to deliver: a heartbeat must not keep it going.
         """
         ended, self._snapshot_ended = self._snapshot_ended, False
-        # Both clocks at once, before anything that takes time: heartbeats are as far apart as the option says.
+        # Read both clocks before anything that takes time, so that heartbeats are as far apart as the option says.
         now, time_ms = time.monotonic(), time.time_ns() // 1_000_000
         on_time = now >= self._next and self._streaming() and not (alone and ending)
         if not self._interval_s or not (ended or on_time):

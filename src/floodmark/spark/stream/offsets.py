@@ -29,19 +29,19 @@ class Offset:
         snapshot: the running snapshot, if any.
         ended: whether nothing follows (``snapshot.mode=initial_only``).
         incremental: the incremental snapshots, if any.
-        taken: receipts of the polled signals that were taken with this offset, and of those that may come again.
-        notifications: what is told with the micro-batch that ends with this offset.
-        blocking: blocking snapshots that signals asked for and that haven't begun.
-        known: the names of the captured tables when the query was last started.
-        batch: the name of the micro-batch that ends with this offset, by which its tasks report.
-        aside: the tables that are set aside.
-        lane: the second lane, if there is one.
-        gap: whether the log before this offset was left out: the source had lost it, or nobody wanted it.
+        taken: receipts of the polled signals that were taken with this offset, and of those that may be returned again.
+        notifications: the notifications of the micro-batch that ends with this offset.
+        blocking: blocking snapshots that were requested and haven't begun.
+        known: the names of the captured tables when new tables were last looked for.
+        batch: the name of the micro-batch that ends with this offset, under which its tasks report.
+        aside: the excluded tables.
+        lane: the catch-up snapshot and stream of new tables, if there is one.
+        gap: whether the log before this offset was left out: the source had lost it, or the query doesn't stream.
         heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
             epoch; None: there is none.
-        xmin: what that micro-batch's events say of the oldest transaction that the source keeps rows for.
-        bookmark: what the connector needs to go on from ``oldest``, if the position does not say all of it.
-        gaps: accepted gaps that have been announced, and behind which the log has not come yet.
+        xmin: the oldest transaction that the source keeps rows for, as reported in that micro-batch's events.
+        bookmark: what the connector needs besides the position to go on from ``oldest``; None: nothing.
+        gaps: accepted gaps that have been announced and that the log has not passed yet.
     """
 
     source: dict[str, str]
@@ -64,7 +64,7 @@ class Offset:
 
     @property
     def oldest(self) -> str:
-        """The position from which on the log is needed."""
+        """The position from which the log is still needed."""
         return min(self.log, self.lane.position) if self.lane is not None and self.lane.position else self.log
 
     @property
@@ -106,7 +106,7 @@ class Offset:
         """Return the offset that ``to_json`` described.
 
         Raises:
-            CheckpointError: another version wrote it.
+            CheckpointError: it has a format version that this Floodmark doesn't read.
         """
         if data.get("v") not in READABLE:
             raise CheckpointError(
@@ -138,5 +138,5 @@ class Offset:
 
 
 def following(start: Offset, **changes: Any) -> Offset:
-    """Return an offset after another one: what belongs to a single micro-batch is not taken over."""
+    """Return the offset that follows another one; fields of a single micro-batch are reset."""
     return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, **changes})

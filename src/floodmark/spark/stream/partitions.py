@@ -1,4 +1,4 @@
-"""What travels to the executors."""
+"""The input partitions that are sent to executors, and how chunks and log are divided among them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from floodmark.notifications.records import Notification
 from floodmark.snapshots.reports import Part
 
 SMALL_SHARE = 8
-"""Chunks of less than this part of a full one are read by a task together: a task costs more than they do."""
+"""Chunks smaller than a full one divided by this number share tasks: a task costs more than reading them."""
 MOST_TOGETHER = 32
 MOST_ANNOUNCED = 1 << 20
-"""So many characters of announcements make a task."""
+"""Number of characters of announcements after which another task begins."""
 
 
 @dataclass
 class LogPartition(InputPartition):
-    """Part of the log: a segment, of which ``(after, upto]`` is wanted.
+    """A part of the log: the records of a segment in ``(after, upto]``.
 
     Attributes:
         batch: the name of the micro-batch in reports.
         aside: tables to leave out, as the log numbers them.
-        only: the tables that are wanted; None: all.
-        xmin: the oldest transaction that the source keeps rows for, if it is asked for.
-        settled: up to this position the table of typed rows may differ from them.
+        only: the tables to decode; None: all.
+        xmin: the oldest transaction that the source keeps rows for; None: not requested.
+        settled: up to this position the log may hold table versions that differ from the query's typed rows.
     """
 
     uri: str
@@ -47,7 +47,7 @@ class LogPartition(InputPartition):
 
 @dataclass
 class HeartbeatPartition(InputPartition):
-    """A heartbeat: its time in milliseconds since the epoch, and its place in the log."""
+    """A heartbeat: its time in milliseconds since the epoch, and its position in the log."""
 
     time_ms: int
     position: str
@@ -55,14 +55,14 @@ class HeartbeatPartition(InputPartition):
 
 @dataclass
 class GapPartition(InputPartition):
-    """Gaps that a micro-batch announces."""
+    """The gaps that a micro-batch announces."""
 
     gaps: tuple[Gap, ...]
 
 
 @dataclass
 class NotificationPartition(InputPartition):
-    """What is told with a micro-batch, and its place in the log."""
+    """The notifications of a micro-batch, and their position in the log."""
 
     notifications: tuple[Notification, ...]
     position: str
@@ -76,7 +76,7 @@ class AnnouncementPartition(InputPartition):
 
 
 class WarmPartition(InputPartition):
-    """Nothing to read: lets a worker start and import before there is work for it."""
+    """An empty partition: lets a worker start and import modules before there is work for it."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -89,9 +89,9 @@ class ChunkPartition(InputPartition):
     Attributes:
         owner: the name of the source's directory below ``state.dir``.
         batch: the name of the micro-batch in reports.
-        part: of which snapshot they are.
-        chunks: each with its ``chunk``, the engine's number of it, which the report repeats.
-        required: whether the query has nothing but the table that is read.
+        part: the kind of snapshot that they belong to.
+        chunks: each with the engine's number of it as ``chunk``, which the report repeats.
+        required: whether the query has no other table than the one that is read.
     """
 
     owner: str
@@ -103,14 +103,14 @@ class ChunkPartition(InputPartition):
 
 @dataclass
 class WindowPartition(InputPartition):
-    """Chunks whose rows the planner has read, as ``files`` of a run, and the log of their windows.
+    """Chunks whose rows the planner has read into ``files`` of a run, and the log of their windows.
 
     Attributes:
         batch: the name of the micro-batch in reports.
-        part: of which snapshot they are.
+        part: the kind of snapshot that they belong to.
         chunks: decoded one after the other.
-        log: what lies in one of their windows.
-        required: whether the query has nothing but the table that was read.
+        log: the parts of the log that overlap one of their windows.
+        required: whether the query has no other table than the one that was read.
     """
 
     uri: str
@@ -124,12 +124,12 @@ class WindowPartition(InputPartition):
 
 
 def in_window(log: Sequence[LogPartition], chunk: dict[str, Any]) -> list[LogPartition]:
-    """Return those parts of the log that reach into a chunk's window."""
+    """Return the parts of the log that overlap a chunk's window."""
     return [part for part in log if part.upto > chunk["low"] and part.after < chunk["position"]]
 
 
 def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPartition]:
-    """Return the tasks that hand out announcements, none of which may be larger than Spark sends to executors."""
+    """Return the tasks that emit announcements, each small enough for Spark to send it to an executor."""
     tasks: list[AnnouncementPartition] = []
     characters = MOST_ANNOUNCED
     for row in rows:
@@ -144,7 +144,7 @@ def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPart
 def chunk_partitions(
     owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
 ) -> list[ChunkPartition]:
-    """Return the tasks for chunks: one each, small ones together, or as many as may read at a time."""
+    """Return the tasks for chunks: one per chunk, with small ones grouped, or ``most`` tasks if that is given."""
     if most is not None:
         count = min(most, len(chunks))
         return [ChunkPartition(owner, batch, part, chunks[first::count]) for first in range(count)]
@@ -152,7 +152,7 @@ def chunk_partitions(
 
 
 def _together(chunks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return chunks by tasks: one each, small ones together."""
+    """Group chunks into tasks: one chunk each, or several small ones."""
     tasks: list[list[dict[str, Any]]] = []
     together: list[dict[str, Any]] = []
     share = 0.0
@@ -170,7 +170,7 @@ def _together(chunks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _share(chunk: dict[str, Any]) -> float:
-    """Return how much of a full chunk it is."""
+    """Return a chunk's size as a fraction of a full chunk."""
     if "share" in chunk:
         return float(chunk["share"])
     return (int(chunk["last"]) - int(chunk["first"])) / chunk["full"] if "full" in chunk else 1.0
@@ -182,11 +182,11 @@ def window_partitions(
     """Return the tasks for those chunks whose rows the planner has read.
 
     Args:
-        chunks: of a micro-batch.
+        chunks: the chunks of a micro-batch.
         captured: the micro-batch's log.
         place: where the files are: ``state.dir``, owner and run.
         batch: the name of the micro-batch in reports.
-        part: of which snapshot they are.
+        part: the kind of snapshot that they belong to.
     """
     result = []
     for task in _together([chunk for chunk in chunks if "files" in chunk]):

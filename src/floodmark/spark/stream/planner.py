@@ -1,6 +1,6 @@
-"""The planner: what each micro-batch holds.
+"""Plans what each micro-batch holds.
 
-Lives in Spark's one long-lived source process. It knows connectors only by their protocols.
+The planner lives in Spark's only long-lived source process, and knows connectors only by their protocols.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ UNSETTLED_WAIT_S = 0.05
 UNSETTLED_PATIENCE_S = 10.0
 ENDING_PATIENCE_S = 30.0
 SHOWN_ASIDE = 20
-"""How many of the tables that are set aside a report names; the offset has all."""
+"""How many excluded tables a report names; the offset has all of them."""
 
 
 class Planner:
@@ -76,8 +76,9 @@ class Planner:
         options: the source's options.
         connector: the source.
         retry: the reconnect policy of capture.
+        owner: the name of the source's directory below ``state.dir``.
         snapshotter: decides when a snapshot is taken and whether the log follows.
-        row_schema: whether the table of typed rows still has the query's columns.
+        row_schema: verifies that the tables of typed rows still have the query's columns.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Planner:
         self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
 
     def fix_target(self) -> None:
-        """Let the query end where the log ends when its next micro-batch is planned: what ``availableNow`` delivers."""
+        """End the query where the log ends when the next micro-batch is planned, as ``availableNow`` requires."""
         self._ending, self._target = True, None
 
     def latest_offset(self, start: Offset, rows: int | None) -> Offset:
@@ -141,7 +142,7 @@ class Planner:
 
         Args:
             start: where it begins.
-            rows: most log records in it; None: all there is.
+            rows: maximum number of log records in it; None: no limit.
         """
         self._planned = self._latest_offset(start, rows)
         return self._planned
@@ -156,13 +157,13 @@ class Planner:
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
             if not start.ended:
-                # What is left out of the log never comes, and so is not looked for with what does.
+                # A change that the source left out of its log never arrives, so check for that while nothing does.
                 self._connector.prove_complete(start.oldest, self._ending)
             if heartbeat is None and all(gap in start.gaps for gap in gaps):
                 return start
-            # What was taken is acknowledged with the next micro-batch that is planned.
+            # Keep the receipts, which are acknowledged when the next micro-batch is planned.
             end = following(start, taken=start.taken)
-        # Only now, since planning may have been repeated.
+        # Only now, since planning may have been repeated, and listeners are notified once.
         for notification in self._told:
             for listener in self._listeners:
                 listener.notify(notification)
@@ -182,21 +183,21 @@ class Planner:
         """Return whether an error before the query was opened is the user's mistake, not a fault to wait out.
 
         Args:
-            new: whether the query has no checkpoint, so that no source has ever answered to its options.
-            error: of the connection.
+            new: whether the query has no checkpoint, so that no source has ever answered with its options.
+            error: the connection error.
         """
         if self._opened or isinstance(error, NotReadyError):
             return False
         return isinstance(error, LoginError) or (new and not self._answered)
 
     def _next_in_time(self, start: Offset, rows: int | None) -> Offset:
-        """Return where the next micro-batch ends: where it begins, if the source lets planning wait for too long.
+        """Return where the next micro-batch ends: where it begins, if the source keeps planning waiting for too long.
 
-        A query that ends by itself (``availableNow``) tries again instead: a micro-batch without anything would end it
-        before it has delivered what it is to deliver.
+        A query that ends by itself (``availableNow``) retries instead, since an empty micro-batch would end it before
+        it has delivered everything.
 
         Raises:
-            StatementTimeoutError: the source lets such a query wait for too long.
+            StatementTimeoutError: the source keeps such a query, or one that is being opened, waiting for too long.
         """
         patient_until = time.monotonic() + (ENDING_PATIENCE_S if self._ending else 0)
         while True:
@@ -207,7 +208,7 @@ class Planner:
                 impatient = time.monotonic() > patient_until
                 if not self._opened or (self._ending and impatient):
                     raise
-                # Nothing goes on meanwhile, or this would have been put off where it happened.
+                # Nothing else can go on meanwhile; otherwise this would have been postponed where it happened.
                 self._told.clear()
                 if isinstance(exc, LockTimeoutError):
                     self._engine.give_way()
@@ -225,7 +226,7 @@ class Planner:
         return bool(self._put_off or self._lane.put_off or waits)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
-        # Planning may be repeated, and then tells again.
+        # Planning may be repeated, and then collects its notifications again.
         self._told.clear()
         self._aside.begin(start.aside)
         self._open(start)
@@ -233,15 +234,15 @@ class Planner:
         for failure in self._last.look(start.batch).log_failures:
             self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._acknowledge(start)
-        # Decided once a start. Only a decision that led to an offset counts.
+        # Decided once per start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._gone is not None)
         if decision is Start.SNAPSHOT and start.lane is not None:
-            # First the lanes become one.
+            # The catch-up stream has to end first.
             decision = Start.GO_ON
             decided = False
         else:
             decided = True
-        # What follows a lost log begins with the tables that are there then.
+        # A snapshot that replaces a lost log includes the tables that exist then.
         begun = start if self._gone is not None else self._with_new_tables(start)
         end = self._carry_out(decision, begun, rows)
         self._decided = decided
@@ -252,7 +253,7 @@ class Planner:
         return replace(end, taken=(*remembered, *end.taken))
 
     def _aim(self) -> None:
-        # Not before the connector knows the checkpoint, without which it may not know how its positions begin.
+        # Only once the connector knows the checkpoint, without which it may not know how its positions begin.
         if self._ending and self._target is None:
             self._target = self._connector.current_position()
 
@@ -260,7 +261,7 @@ class Planner:
         return tuple(sorted(set(self._connector.table_names())))
 
     def _with_new_tables(self, start: Offset) -> Offset:
-        """Return the offset with what is to be done for tables that the filters didn't match before."""
+        """Return the offset, with snapshots added for tables that the filters didn't match before."""
         mode = self._options.snapshot_new_tables
         now = time.monotonic()
         pause_s = LATE_TABLES_S if self._late else NEW_TABLES_S
@@ -277,7 +278,7 @@ class Planner:
             log.warning("new_tables_are_not_looked_for", error=str(exc), again_in_s=pause_s)
             return start
         if not self._late.isdisjoint(known.difference(tables)):
-            # They are other tables than those that are known, and are new at the next look.
+            # They are different tables under known names, so they count as new at the next check.
             self._looked_at = -math.inf
         found = [name for name in tables if name not in known]
         if found and mode == "off":
@@ -294,7 +295,7 @@ class Planner:
             if mode == "parallel" and start.lane is None:
                 return replace(start, known=tables, lane=Lane(action))
             if mode == "parallel":
-                # Tables that come while others catch up wait until they have.
+                # Further new tables wait until those that are catching up have finished.
                 return start
             if action.blocking:
                 return replace(start, known=tables, blocking=(*start.blocking, action))
@@ -329,17 +330,18 @@ class Planner:
         return self._after_snapshot(start, rows)
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
-        """Return the tasks of a micro-batch; also of one that was planned by an earlier process."""
+        """Return the tasks of a micro-batch, even if an earlier process planned it."""
         self._planned = end
         self._incremental.wait()
         planned_before = not self._opened
+        # A first micro-batch, or one after a gap, delivers no log: the log is needed only from its end on.
         whole = start.new or end.gap
         opening = partial(self._open, end if whole else start)
         self._retry.run(opening, "opening the source", partial(self._is_final, False))
         if planned_before and not whole and self._gone is None:
             self._retry.run(partial(self._prove_planned, start, end), "proving a planned micro-batch")
         if self._gone is not None:
-            # What an earlier process planned can't be delivered any more; a new snapshot holds all of it.
+            # What an earlier process planned can't be delivered any more; a new snapshot covers all of it.
             return []
         making = partial(self._tasks_of, start, end)
         tasks = self._retry.run(making, "planning the tasks of a micro-batch")
@@ -361,15 +363,15 @@ class Planner:
         return tasks
 
     def commit(self, end: Offset) -> None:
-        """Release what is delivered: the only place where the source may discard log."""
+        """Release what has been delivered; only here is the source allowed to discard log."""
         self._incremental.wait()
         self._log.confirm(end.oldest)
 
     def report(self) -> dict[str, Any] | None:
-        """Return where the source's log ends and how far the query is behind it; None if the source is away.
+        """Return where the source's log ends and how far the query is behind it; None if the source is unavailable.
 
-        While a snapshot lets the log wait, the lag is that of the log behind the last offset; without any it is
-        unknown, since rows wait.
+        While the log waits for a snapshot, the lag is that of the log after the last offset; if there is none, the lag
+        is unknown, since rows are still waiting.
         """
         self._incremental.wait()
         reached, commit_s = self._log.reached
@@ -381,7 +383,7 @@ class Planner:
             end = self._connector.current_position()
             lag: int | None = self._connector.lag_bytes(reached) if reached else 0
         except FloodmarkError:
-            # The source is away, or too slow to answer. Capture reconnects; a report must not end the query.
+            # The source is unavailable, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
         seconds: float | None = round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0
         aside = planned.aside if planned is not None else ()
@@ -406,7 +408,7 @@ class Planner:
         self._connector.stop()
 
     def _first_offset(self, everything: bool) -> Offset:
-        # Planning may be repeated, and then tells again.
+        # Planning may be repeated, and then collects its notifications again.
         self._told.clear()
         self._log.create()
         source = self._connector.identity()
@@ -426,7 +428,7 @@ class Planner:
         return Offset(source, log_position, state, known=self._tables())
 
     def _with_new_snapshot(self, start: Offset) -> Offset:
-        """Return the offset with a snapshot at a new read point; the log up to there comes first."""
+        """Return the offset with a snapshot at a new read point; the log up to there is delivered first."""
         self._engine.release()
         self._delay_snapshot()
         return replace(start, snapshot=self._engine.begin(self._connector.read_point(begins=True)))
@@ -459,7 +461,7 @@ class Planner:
         self._delayed = True
 
     def _open(self, offset: Offset) -> None:
-        """Prove once that the checkpoint belongs to this source and that its log is there."""
+        """Verify once that the checkpoint belongs to this source and that its log is available."""
         if self._opened:
             return
         refuse_another_source(offset.source, self._connector.identity())
@@ -471,7 +473,7 @@ class Planner:
         self._opened = True
 
     def _prove_planned(self, start: Offset, end: Offset) -> None:
-        """Prove that what an earlier process planned can be delivered, so that nothing waits for a log that is gone."""
+        """Verify that what an earlier process planned can be delivered, so that nothing waits for a lost log."""
         try:
             self._connector.check_planned(end.oldest, end.bookmark)
         except LogGoneError as exc:
@@ -486,7 +488,7 @@ class Planner:
 
     def _during_snapshot(self, start: Offset, rows: int | None) -> Offset:
         assert start.snapshot is not None
-        # The offset stays as it is: planning is repeated if the source goes away meanwhile.
+        # Work on a copy: planning starts over from this offset if the source becomes unavailable meanwhile.
         state = start.snapshot.copy()
         self._engine.settle(state, self._last.reports)
         if not state.pending and not state.batch:
@@ -519,7 +521,7 @@ class Planner:
         self._log.start(start.oldest)
         state, lane = self._resume(start), start.lane
         if lane is not None:
-            # One read point at a time: incremental snapshots go on when the lanes are one again.
+            # One read point at a time: incremental snapshots go on when the catch-up stream has ended.
             self._incremental.release()
             if lane.position:
                 end = self._without_chunks(start.log, rows, NO_WAIT_S)
@@ -543,7 +545,7 @@ class Planner:
         return start if result == following(start) and not self._told else result
 
     def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
-        """Deliver the log up to a read point and begin the snapshot there, for which the rest of the log waits."""
+        """Deliver the log up to a read point and begin the snapshot there; the rest of the log waits for it."""
         self._log.start(start.oldest)
         incremental = self._resume(start)
         self._incremental.release()
@@ -564,11 +566,11 @@ class Planner:
         return following(start, log=end, snapshot=state, **heeded)
 
     def _poll(self, others: bool) -> list[list[Signal]]:
-        """Return what waits in each channel.
+        """Return the signals that wait in each channel.
 
         Args:
-            others: whether the log holds signals. Then, and if a channel has any, all channels are looked at, since
-                one that is looked at seldom may hold an older signal.
+            others: whether the log holds signals. Then, or if a channel has any, all channels are polled at once,
+                since one that isn't due yet may hold an older signal.
         """
         found = [channel.poll() for channel in self._channels]
         if not others and not any(found):
@@ -580,7 +582,7 @@ class Planner:
     def _heed(
         self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Sequence[Signal]] = ()
     ) -> dict[str, Any]:
-        """Apply the signals that come with a micro-batch; return what the offset says of them."""
+        """Apply the signals of a micro-batch; return the fields of the offset that they determine."""
         signals = in_order_of_time([*polled, self._log.signals(start.log, end)])
         blocking = self._control.apply(state, signals, end, len(start.blocking))
         return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
@@ -589,7 +591,7 @@ class Planner:
         return self._incremental.resume(start.incremental or IncrementalState(), self._last.reports)
 
     def _acknowledge(self, start: Offset) -> tuple[str, ...]:
-        """Tell the channels what the offset took, whatever comes next; return what must be remembered further."""
+        """Acknowledge the signals that the offset took; return the receipts that must still be remembered."""
         kept = {receipt for channel in self._channels for receipt in channel.acknowledge(start.taken)}
         return tuple(receipt for receipt in start.taken if receipt in kept)
 
@@ -602,7 +604,7 @@ class Planner:
     def _with_chunks_in_time(
         self, after: str, state: IncrementalState, rows: int | None
     ) -> tuple[str, IncrementalState]:
-        """Plan chunks of incremental snapshots, or put them off if the source lets them wait for too long."""
+        """Plan chunks of incremental snapshots, or postpone them if the source keeps them waiting for too long."""
         before, told = state.copy(), len(self._told)
         try:
             return self._with_chunks(after, state, rows), state
@@ -616,7 +618,7 @@ class Planner:
         """Plan chunks of incremental snapshots, if the log can be delivered up to their read point."""
         end = after
         tries = 0
-        # Without a trigger that comes again, a micro-batch without anything would end the query.
+        # With availableNow, an empty micro-batch would end the query.
         patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._ending else 0)
         while True:
             first, point = self._incremental.reach(state, after)

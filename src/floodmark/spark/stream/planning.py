@@ -1,4 +1,4 @@
-"""The planner of a source, by connector."""
+"""Creates the planner of a source with its connector."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The reader of a streaming query.
 
-Spark starts a process that only makes a reader and pickles it, and executors start others; so what plans and what reads
-is imported where it is needed.
+Spark starts a process that only creates a reader and pickles it, and executors start others. So the planner and the
+partition readers are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     It is pickled, so it holds nothing but options until it plans or reads.
 
     Args:
-        options: the source's options, which have been found right.
+        options: the source's options, already validated.
         schema: the DataFrame's columns.
     """
 
@@ -50,7 +50,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return _loaded(self._given)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the offset before the first micro-batch; nothing happens at the source."""
+        """Return the offset before the first micro-batch; the source is not contacted."""
         from floodmark.spark.stream.offsets import Offset
 
         return Offset({}, "").to_json()
@@ -61,7 +61,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     @plainly()
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the end of the query at the present end of the log."""
+        """End the query at the end that the log has when the next micro-batch is planned."""
         self._plan().fix_target()
 
     @plainly()
@@ -73,7 +73,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         begin = self._offset(start)
         end = self._plan().latest_offset(begin, rows)
         if end is begin:
-            # As it was given: another text, from another version, would be another micro-batch.
+            # Return the given data: another version may have written it, and Spark takes another text for new data.
             return start
         data = end.to_json()
         self._remember(data, end)
@@ -109,7 +109,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._planner = None
 
     def _offset(self, data: dict[str, Any]) -> Offset:
-        """Return the offset that Spark gives, which mostly is one of the last that it got."""
+        """Parse an offset that Spark passes; mostly it is one of the last two, which are cached."""
         from floodmark.spark.stream.offsets import Offset
 
         text = _text(data)

@@ -1,4 +1,4 @@
-"""What executors read a source's partitions with, by connector; every worker imports it."""
+"""Reads the partitions of a streaming query in executors, with the connector's readers; every worker imports it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _side(options: CommonOptions) -> ExecutorSide:
 
 
 def output_schema(options: CommonOptions) -> pa.Schema:
-    """Return the columns that the options ask for; for typed rows the source is asked."""
+    """Return the columns that the options select; for typed rows this queries the source."""
     return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
@@ -81,7 +81,7 @@ def _segment(partition: LogPartition) -> SegmentData:
 
 
 def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
-    """Return what decodes log segments."""
+    """Return the decoder of log segments."""
     return _side(options).make_decoder(options, _versions(options, schema))
 
 
@@ -118,15 +118,15 @@ def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputP
 
 
 def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:
-    """Return the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
+    """Yield the events of a part of the log; with ``errors.tables=isolate`` without those of tables that fail.
 
-    With ``event.processing.failure.handling.mode`` other than ``fail`` records that can't be decoded are left out and
+    With ``event.processing.failure.handling.mode`` other than ``fail``, records that can't be decoded are left out and
     kept as dead letters.
 
     Raises:
         LogGoneError: its segment is missing.
         StateDirError: its segment is damaged, or cannot be read.
-        DecodeError: a record isn't what the protocol says.
+        DecodeError: a record violates the protocol.
         SchemaChangeError: the table of typed rows was altered.
         NoTableLeftError: the table of typed rows can't be decoded.
     """
@@ -139,6 +139,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         .make_decoder(options, _versions(options, schema, partition.settled))
         .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
     )
+    # Dead letters and reports are written before the task ends, so no micro-batch is committed without them.
     if dead:
         keep_dead_letters(partition.uri, partition.owner, f"{partition.batch}-{partition.after}", dead)
         for letter in dead if mode == "warn" else ():
@@ -152,7 +153,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
 
 
 def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of chunks that the planner has read, those that are right at the window's end; report failures.
+    """Yield the rows that the planner has read and that are still valid at their window's end; report failures.
 
     Raises:
         LogGoneError: a file is missing.
@@ -168,10 +169,10 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
             log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
             yield from reader.read(chunk, files, log)
         except (LogGoneError, StateDirError, SchemaChangeError):
-            # The table is all right: its rows, or the log, are read again when the query is restarted.
+            # Not the table's fault: its rows, or the log, are read again when the query is restarted.
             raise
         except Exception as exc:
-            # Whatever it is, it must not stop the other tables.
+            # Any other error must not stop the other tables.
             if options.errors_tables == "fail":
                 raise
             report = _failure(partition.part, chunk, 0, exc)
@@ -184,7 +185,7 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
 
 
 def _time(part: Part, began: float) -> list[Report]:
-    """Return how long a task took, if the pace of a snapshot follows it."""
+    """Return a report of how long a task took, if the snapshot adapts its pace to that."""
     return [Report("time", (), "complete", began=began, ended=time.time())] if part == "incremental" else []
 
 
@@ -200,10 +201,10 @@ class _Reading:
 
 
 def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a task's chunks, and report at the end what became of each.
+    """Yield the rows of a task's chunks, and write a report of each chunk's outcome at the end.
 
     Raises:
-        ConnectError: the source stayed away, or went away in the middle.
+        ConnectError: the source was unavailable for too long, or the connection was lost in the middle of a chunk.
         StateDirError: the report cannot be written.
     """
     reports = []
@@ -221,7 +222,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
             except (ConnectError, SchemaChangeError):
                 raise
             except Exception as exc:
-                # Whatever it is, it must not stop the other tables.
+                # Any other error must not stop the other tables.
                 report = _failure(partition.part, chunk, rows, exc)
                 if options.errors_tables == "fail" and report.outcome == "failed":
                     raise
@@ -243,13 +244,13 @@ def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> 
 def read_chunk(
     reader: ChunkReader, policy: RetryPolicy, chunk: dict[str, Any]
 ) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
-    """Return a chunk's rows, and at the end what became of it, trying again if the source is away.
+    """Yield a chunk's rows and return its outcome; retry while the source is unavailable.
 
-    Once a part has been handed on it can't be taken back, so a connection lost after that fails the task:
+    Rows that were yielded can't be taken back, so a connection lost after that fails the task:
     Spark runs it again, if ``spark.task.maxFailures`` (or ``local[N,F]``) allows.
 
     Raises:
-        ConnectError: the source stayed away, or went away in the middle.
+        ConnectError: the source was unavailable for too long, or the connection was lost in the middle of the chunk.
     """
     failures = 0
     begun = False

@@ -1,4 +1,4 @@
-"""Whether the tables of a query of typed rows still have the columns that the query was made with."""
+"""Verifies that the tables of a typed-row query still have the columns that the query was created with."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from floodmark.spark.stream.readers import output_schema
 
 
 class RowSchema:
-    """Finds the place in the log from which on the tables must have the query's columns.
+    """Finds the log position after which the tables must have the query's columns.
 
-    The log up to there may hold rows of earlier versions of a table: of those, the query's columns are the latest
-    form. What comes behind and differs is a change that the query's rows don't show.
+    Up to there, the log may hold rows of earlier versions of a table, of which the query's columns are the latest
+    form. A version that differs after it is a change that the query's rows don't show.
 
     Args:
         options: the source's options.
@@ -32,11 +32,11 @@ class RowSchema:
 
     @cached_property
     def tables(self) -> frozenset[str]:
-        """The names of the query's tables; of ``format=rows`` none is known."""
+        """The names of the query's tables; empty for ``format=rows``, where the name isn't known."""
         return frozenset() if self._options.format == "rows" else frozenset(row_types(self._options, self._schema))
 
     def settled(self) -> str:
-        """Return a position up to which all versions of the tables lead to the query's columns.
+        """Return the position up to which table versions may differ from the query's columns.
 
         Raises:
             SchemaChangeError: a table has other columns by now, or is new, and ``schema.changes`` is ``fail``.
@@ -46,7 +46,7 @@ class RowSchema:
         return self._settled
 
     def _settle(self) -> str:
-        # In this order: what alters a table after it was looked at lies behind the position.
+        # In this order: a change made after the columns were checked then lies after the position.
         position = self._connector.current_position()
         prove_same(self._options, self._schema, output_schema(self._options))
         return position

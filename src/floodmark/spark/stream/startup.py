@@ -1,4 +1,4 @@
-"""What a query does first when it is started again."""
+"""Decides what a query does first when it is restarted, and verifies its checkpoint."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Start(Enum):
 
 
 def decide(snapshotter: Snapshotter, offset: Offset, log_is_gone: bool) -> Start:
-    """Return what a query does first at its offset.
+    """Decide what a query does first at its offset.
 
     Args:
-        snapshotter: asked once a start.
-        offset: not that of a new query.
+        snapshotter: called once per start.
+        offset: the offset of a query that is not new.
         log_is_gone: whether the source has lost the log that the offset needs.
     """
     if log_is_gone:
@@ -41,11 +41,11 @@ def decide(snapshotter: Snapshotter, offset: Offset, log_is_gone: bool) -> Start
 
 
 def refuse_another_source(checkpoint: Mapping[str, str], identity: Mapping[str, str]) -> None:
-    """Prove that a checkpoint was written for this source.
+    """Verify that a checkpoint was written for this source.
 
     Args:
-        checkpoint: what the checkpoint says of its source.
-        identity: of this source.
+        checkpoint: the identity of the checkpoint's source.
+        identity: the identity of this source.
 
     Raises:
         CheckpointError: it was written for another one.
@@ -61,7 +61,7 @@ def refuse_another_source(checkpoint: Mapping[str, str], identity: Mapping[str, 
 
 
 def refuse_to_go_back(checkpoint: str, current: str) -> None:
-    """Prove that a new snapshot's events will come after those that were delivered.
+    """Verify that a new snapshot's events will sort after those that were delivered.
 
     Raises:
         LogGoneError: the source's log ends before the checkpoint.

@@ -1,4 +1,4 @@
-"""The tasks of a micro-batch, from the offsets at its ends alone."""
+"""Derives the tasks of a micro-batch from its start and end offsets alone."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ Task = (
 
 
 class MicroBatchTasks:
-    """Makes the tasks of micro-batches.
+    """Creates the tasks of micro-batches.
 
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
         connector: the source.
         log: what capture has received.
-        engine: of the snapshots that everything waits for.
-        lane: the second lane.
+        engine: the engine of the initial and blocking snapshots.
+        lane: the catch-up snapshot and stream of new tables.
         incremental: the engine of the incremental snapshots.
     """
 
@@ -75,7 +75,7 @@ class MicroBatchTasks:
         self._incremental = incremental
 
     def of(self, start: Offset, end: Offset) -> list[Task]:
-        """Return the tasks of the micro-batch between two offsets, also of one that an earlier process planned."""
+        """Return the tasks of the micro-batch between two offsets, even if an earlier process planned it."""
         result: list[Task] = []
         if start.new and end.snapshot is None:
             result += [WarmPartition() for _ in range(min(os.cpu_count() or 1, MAX_WARM))]
@@ -97,7 +97,7 @@ class MicroBatchTasks:
         return result
 
     def _announcements(self, start: Offset, snapshot: SnapshotState) -> list[Task]:
-        """Return what comes before the rows, if the snapshot begins with this micro-batch."""
+        """Return the announcements that precede the rows, if the snapshot begins with this micro-batch."""
         if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
             return []
         return [*announcement_partitions(self._connector.announcements(snapshot.position, snapshot.token))]

@@ -1,1 +1,1 @@
-"""The format of the binlog: its events, one by one and in runs."""
+"""Parses the binlog format: single events and runs of events."""

@@ -1,8 +1,8 @@
-"""Where transactions begin and end in a run of binlog events.
+"""Finds where transactions begin and end in a run of binlog events.
 
 A GTID event begins each one. XID, XA PREPARE and a COMMIT or ROLLBACK end one, and so do a compressed
-transaction's payload and a statement that stands alone, such as DDL. Whether a statement stands alone MySQL
-tells by a BEGIN between the GTID event and it, MariaDB by a flag of the GTID event.
+transaction's payload and a standalone statement, such as DDL. On MySQL a statement is standalone if there is
+no BEGIN between the GTID event and the statement; MariaDB sets a flag in the GTID event.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from floodmark.connectors.mysql.binlog.transactions import standalone_flags
 
 
 def type_set(*types: int) -> NDArray[np.bool_]:
-    """Return a table that says of each type whether it is among some."""
+    """Return a lookup table of event types, shape (256,): True for the given ones."""
     chosen = np.zeros(256, bool)
     chosen[list(types)] = True
     return chosen
@@ -40,7 +40,7 @@ _QUERIES = type_set(*QUERIES)
 
 @dataclass
 class Boundaries:
-    """What a run of events tells of transactions.
+    """Transaction boundaries and statements in a run of events.
 
     Attributes:
         last_end: index of the last event that ends a transaction; -1 if there is none.
@@ -67,12 +67,12 @@ class BoundaryFinder:
     def find(
         self, buf: NDArray[np.uint8], starts: NDArray[np.int64], types: NDArray[np.uint8], checksum: int
     ) -> Boundaries:
-        """Look at the next run.
+        """Find the boundaries in the next run.
 
         Args:
             buf: the records.
             starts: where they start, shape (records,), at least one.
-            types: of their events, shape (records,).
+            types: their event types, shape (records,).
             checksum: size of checksums.
         """
         gtids = np.flatnonzero(_BEGINS[types])
@@ -82,7 +82,7 @@ class BoundaryFinder:
         plain = types[queries] == QUERY
         kinds[plain] = query_kinds(buf, starts[queries[plain]], checksum)
         ends.append(queries[kinds == COMMIT])
-        # Where it is said that the transaction goes on until its end.
+        # Events after which a transaction continues until its explicit end.
         explicit = queries[kinds == BEGIN].tolist()
         mariadb = gtids[types[gtids] == MARIADB_GTID]
         explicit += mariadb[~standalone_flags(buf, starts[mariadb])].tolist()
@@ -109,7 +109,7 @@ class BoundaryFinder:
         return found
 
     def _inside(self, index: int, gtids: NDArray[np.int64], explicit: list[int]) -> bool:
-        """Tell whether the event at an index lies between a transaction's begin and its end."""
+        """Return whether the event at an index lies between a transaction's start and its end."""
         before = int(np.searchsorted(gtids, index))
         if not before:
             return self._explicit or any(at < index for at in explicit)

@@ -1,10 +1,10 @@
-"""Checking the CRC32 of many events at once.
+"""Verifies the CRC32 of many events at once.
 
 An event that ends with its own CRC32 leaves the CRC's register at a constant. The packet header between two
-events is put aside and replaced by the one word that leads from that constant to the register's initial
-value; so a single CRC over a whole run of packets is right if every event in it is. That costs what zlib
-takes for the bytes, and next to nothing an event. A wrong event leaves a difference that no later right
-event takes away.
+events is saved and replaced by the one word that takes the register from that constant back to its initial
+value, so a single CRC over a whole run of packets is right if that of every event is. The cost is zlib's for
+the bytes, and next to nothing per event. A damaged event leaves a difference that later intact events can't
+cancel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ RIGHT = 0x2144DF1C
 
 
 def _bridge() -> np.uint32:
-    """Return the word that, followed by a zero byte, leads from after an event to the initial register."""
+    """Return the word that, followed by a zero byte, takes the register from after an event to its initial value."""
+    # Run the register backwards over the bytes between two events, from the initial value that the next one needs.
     register = _INITIAL
     for _ in range(8 * PACKET):
         top = register >> 31
@@ -39,7 +40,7 @@ def first_wrong(buf: NDArray[np.uint8], starts: NDArray[np.int64], end: int) -> 
     """Return the index of the first event whose checksum is wrong; None if all are right.
 
     Args:
-        buf: may be written to; it is as before when the function returns.
+        buf: modified temporarily; unchanged when the function returns.
         starts: where the packets of consecutive events start, shape (events,), at least one.
         end: where the last one ends.
     """
@@ -58,5 +59,5 @@ def first_wrong(buf: NDArray[np.uint8], starts: NDArray[np.int64], end: int) -> 
 
 
 def has_checksum(event: bytes) -> bool:
-    """Tell whether an event that was read alone ends with its checksum."""
+    """Return whether an event ends with its own checksum."""
     return len(event) > CHECKSUM_BYTES and zlib.crc32(event) == RIGHT

@@ -13,10 +13,10 @@ VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
 TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = range(249, 256)
 
 BLOBS = frozenset((TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, GEOMETRY, JSON, VECTOR, BLOB_COMPRESSED))
-"""Types whose metadata are the bytes of values' lengths."""
+"""Types whose metadata is the size of the length before each value, in bytes."""
 
 METADATA_BYTES = {
     **dict.fromkeys((*BLOBS, FLOAT, DOUBLE, TIMESTAMP2, DATETIME2, TIME2), 1),
     **dict.fromkeys((VARCHAR, VAR_STRING, BIT, VARCHAR_COMPRESSED, STRING, NEWDECIMAL, ENUM, SET), 2),
 }
-"""How many bytes of a TABLE_MAP event's metadata a type has; the others have none."""
+"""Bytes of metadata per type in a TABLE_MAP event; the other types have none."""

@@ -1,8 +1,7 @@
-"""Compressed parts of the binlog: MySQL's whole transactions, MariaDB's single events.
+"""Decompresses compressed parts of the binlog: whole transactions on MySQL, single events on MariaDB.
 
-Capture leaves small ones in the segments as they are, since decompressing is work for the executors; it only looks
-into transactions for the tables that they touch, and into statements. Of large transactions it makes records
-(``inflation``).
+Capture leaves small ones compressed in the segments, since decompressing is work for the executors; it only reads
+the TABLE_MAP events of transactions, and statements. Large transactions become records (``inflation``).
 
 Source: MySQL's documentation, "Transaction_payload_log_event"; MariaDB's, "Compressing Events to Reduce Size
 of the Binary Log".
@@ -27,11 +26,11 @@ _END, _SIZE, _METHOD, _PLAIN_SIZE = 0, 1, 2, 3
 ZSTD, NONE = 0, 255
 _ZLIB = 0
 HEAD_BYTES = 128
-"""More than a payload's header has."""
+"""More bytes than a payload's header has."""
 MAX_EVENT_BYTES = (1 << 30) + (1 << 20)
 """An event is at most as long as the largest packet that a server can send (``max_allowed_packet``)."""
 MAX_PLAIN_BYTES = 1 << 46
-"""More than the largest event can hold: a block of zstd has at least 3 bytes for at most 128 KiB."""
+"""More than the largest event can hold: a zstd block takes at least 3 bytes for at most 128 KiB of data."""
 _ROWS_HEAD, _ROWS_EXTRA = 8, 2
 _WIDE_COLUMNS = 251
 
@@ -40,13 +39,13 @@ _WORD = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class PayloadHeader:
-    """What a TRANSACTION_PAYLOAD event says of itself.
+    """The header of a TRANSACTION_PAYLOAD event.
 
     Attributes:
         method: ``ZSTD`` or ``NONE``.
         begin: where its data begins in the body.
-        size: bytes of that.
-        plain: bytes of the transaction, decompressed.
+        size: bytes of the data.
+        plain: bytes of the decompressed transaction.
     """
 
     method: int
@@ -56,14 +55,14 @@ class PayloadHeader:
 
 
 def payload_header(body: bytes, total: int) -> PayloadHeader:
-    """Return what a compressed transaction says of itself.
+    """Parse the header of a compressed transaction.
 
     Args:
         body: of a TRANSACTION_PAYLOAD event, without header, or its first ``HEAD_BYTES``.
         total: bytes of the whole body, without checksum.
 
     Raises:
-        DecodeError: the body is not what it should be.
+        DecodeError: the body is malformed.
     """
     fields = {}
     at = 0
@@ -88,7 +87,7 @@ def payload_header(body: bytes, total: int) -> PayloadHeader:
 
 
 def payload_events(body: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the events of a compressed transaction, which is decompressed as a whole.
+    """Decompress a whole compressed transaction; return its events.
 
     Args:
         body: of a TRANSACTION_PAYLOAD event, without header and checksum.
@@ -97,7 +96,7 @@ def payload_events(body: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         The uncompressed bytes, and where each event starts in them. The events have no checksums.
 
     Raises:
-        DecodeError: the body is not what it should be.
+        DecodeError: the body is malformed.
     """
     header = payload_header(body, len(body))
     data = body[header.begin : header.begin + header.size]
@@ -117,10 +116,10 @@ def payload_events(body: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def event_starts(data: bytes | memoryview) -> tuple[NDArray[np.int64], int]:
-    """Return where the whole events at the begin of some data start, and where the last one ends.
+    """Return where the complete events at the start of the data start, and where the last one ends.
 
     Raises:
-        DecodeError: one is shorter than its header, or longer than events can be.
+        DecodeError: an event is shorter than its header, or longer than events can be.
     """
     starts = []
     at = 0
@@ -137,21 +136,21 @@ def event_starts(data: bytes | memoryview) -> tuple[NDArray[np.int64], int]:
 
 
 _INSIDE = np.zeros(256, bool)
-"""Types of events that transactions consist of, as the server compresses them."""
+"""Types of the events that can be in a compressed transaction."""
 _INSIDE[[kinds.QUERY, kinds.INTVAR, kinds.RAND, kinds.USER_VAR, kinds.XID, kinds.TABLE_MAP, kinds.IGNORABLE]] = True
 _INSIDE[[kind for kind in (*kinds.ROWS, kinds.ROWS_QUERY) if kind not in kinds.COMPRESSED_ROWS]] = True
 _INSIDE[[kinds.TRANSACTION_CONTEXT, kinds.VIEW_CHANGE, kinds.XA_PREPARE]] = True
 
 
 def refuse_strangers(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-    """Prove that a compressed transaction holds only events that can be in one: no compressed ones, for example.
+    """Verify that a compressed transaction holds only events that can be in one: no compressed ones, for example.
 
     Args:
         buf: the bytes.
         starts: where events start in them, shape (events,).
 
     Raises:
-        DecodeError: another event is among them, and may not be skipped.
+        DecodeError: there is another event, which isn't ignorable.
     """
     strange = ~_INSIDE[buf[starts + kinds.TYPE]] & (buf[starts + kinds.FLAGS] & kinds.IGNORABLE_FLAG == 0)
     if strange.any():
@@ -168,18 +167,18 @@ _PACKED[[kinds.TRANSACTION_PAYLOAD, *kinds.COMPRESSED_ROWS]] = True
 def inflated_bytes(
     buf: NDArray[np.uint8], starts: NDArray[np.int64], types: NDArray[np.uint8]
 ) -> NDArray[np.int64] | None:
-    """Return how many bytes records say that they have more when they are decompressed; None if none is compressed.
+    """Return the decompressed sizes that compressed records announce; None if none is compressed.
 
     Args:
         buf: the records.
         starts: where they start, shape (records,).
-        types: of their events, shape (records,).
+        types: their event types, shape (records,).
 
     Returns:
-        Shape (records,).
+        Shape (records,); 0 for uncompressed records.
 
     Raises:
-        DecodeError: a record is not what it should be.
+        DecodeError: a record is malformed.
     """
     packed = np.flatnonzero(_PACKED[types])
     if not len(packed):
@@ -200,7 +199,7 @@ def inflated_bytes(
 
 
 def _rows_bytes(buf: NDArray[np.uint8], at: NDArray[np.int64], types: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the announced sizes of MariaDB's compressed row events, of which ``at`` is where the bodies begin."""
+    """Return the decompressed sizes that MariaDB's compressed rows events announce; ``at``: where the bodies begin."""
     at = at + _ROWS_HEAD
     extra = np.flatnonzero(~np.isin(types, kinds.ROWS_V1))
     at[extra] += numbers(buf, at[extra], _ROWS_EXTRA)
@@ -210,6 +209,7 @@ def _rows_bytes(buf: NDArray[np.uint8], at: NDArray[np.int64], types: NDArray[np
         columns[wide], after = packed_number(bytes(buf[at[wide] - 1 : at[wide] + 8]), 0)
         at[wide] += after - 1
     at += (columns + 7) // 8 * np.where(np.isin(types, kinds.UPDATES), 2, 1)
+    # The low 3 bits give the width of the size that follows, which is big-endian.
     widths = (buf[at] & 7).astype(np.int64)
     found = np.zeros(len(at), np.int64)
     for width in np.unique(widths).tolist():
@@ -220,13 +220,13 @@ def _rows_bytes(buf: NDArray[np.uint8], at: NDArray[np.int64], types: NDArray[np
 
 
 def decompressed(data: bytes) -> bytes:
-    """Return what one of MariaDB's compressed events holds: the text of a statement, or rows.
+    """Decompress the contents of a compressed MariaDB event: the text of a statement, or rows.
 
     Args:
-        data: from the byte that says how it is compressed, to the end of the event without its checksum.
+        data: from the byte that names the compression to the end of the event, without its checksum.
 
     Raises:
-        DecodeError: the data is not what it should be.
+        DecodeError: the data is malformed.
     """
     try:
         sizes = data[0] & 7

@@ -29,14 +29,14 @@ DELETES = (DELETE_ROWS_V1, DELETE_ROWS, DELETE_ROWS_COMPRESSED_V1, DELETE_ROWS_C
 ROWS = (*WRITES, *UPDATES, *DELETES)
 COMPRESSED_ROWS = tuple(range(WRITE_ROWS_COMPRESSED_V1, DELETE_ROWS_COMPRESSED + 1))
 ROWS_V1 = (WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1, *COMPRESSED_ROWS[:3])
-"""Those whose header lacks the extra information of version 2."""
+"""Rows events whose header lacks the extra information of version 2."""
 GTIDS = (GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID)
-"""Each begins a transaction."""
+"""Events that begin a transaction."""
 QUERIES = (QUERY, QUERY_COMPRESSED, EXECUTE_LOAD_QUERY)
 LOADED_FILES = (BEGIN_LOAD_QUERY, APPEND_BLOCK, DELETE_FILE)
-"""What a ``LOAD DATA`` that is logged as a statement reads, which comes before it."""
+"""Data of a ``LOAD DATA`` that is logged as a statement; they come before it."""
 STATEMENTS = (ROWS_QUERY, ANNOTATE_ROWS)
-"""They hold the text of the statement that the following rows come from."""
+"""Events with the text of the statement that made the following rows."""
 HEARTBEATS = (HEARTBEAT, HEARTBEAT_V2)
 OF_THE_FILE = (ROTATE, STOP, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, BINLOG_CHECKPOINT, GTID_LIST, START_ENCRYPTION)
 """Events that belong to no transaction."""
@@ -67,13 +67,13 @@ AT_BODY = PACKET + HEADER_BYTES
 ARTIFICIAL = 0x20
 """Flag of events that the server made for this connection and that are not in its file."""
 IGNORABLE_FLAG = 0x80
-"""Flag of events that may be skipped by who doesn't know them."""
+"""Flag of events that a reader that doesn't know them may skip."""
 
 OK, END, ERROR = 0x00, 0xFE, 0xFF
-"""What the first byte of a packet says."""
+"""Values of a packet's first byte."""
 
 ROWS_FLAGS = 6
-"""Offset in a rows event's body of its flags."""
+"""Offset of the flags in a rows event's body."""
 STATEMENT_END = 1
 """Flag of a statement's last rows event."""
 

@@ -1,4 +1,4 @@
-"""What GTID events say: the transaction's GTID, and when it was committed where it was made.
+"""Parses many GTID events at once: the GTIDs, and when the transactions were committed on their original server.
 
 Source: MySQL, ``libs/mysql/binlog/event/control_events.h``, ``Gtid_event`` and ``Gtid_event::tagged``; MariaDB's
 documentation, "GTID_EVENT".
@@ -24,18 +24,18 @@ Numbers = NDArray[np.int64]
 _UUID, _UUID_BYTES = 1, 16
 _NUMBER = 17
 _TIMES, _TIME_BYTES = 42, 7
-"""Where the times begin: behind flags, UUID, number, and 17 bytes of logical clocks."""
+"""Where the times begin: after flags, UUID, number, and 17 bytes of logical clocks."""
 _BOTH = np.int64(1) << (8 * _TIME_BYTES - 1)
-"""Flag of the first time: the one of the origin follows, since it differs."""
+"""Flag of the first time: the original server's follows, since it differs."""
 _MARIADB_NUMBER, _MARIADB_DOMAIN = 0, 8
 
 
 def gtids(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers) -> tuple[pa.StringArray, Numbers]:
-    """Return what GTID events say.
+    """Return the GTIDs and commit times of GTID events.
 
     Args:
         buf: shape (bytes,).
-        kind: of the events, shape (events,).
+        kind: their event types, shape (events,).
         at: where their bodies begin, shape (events,).
         end: where they end, shape (events,).
 
@@ -78,7 +78,7 @@ def _numbered(source: pa.StringArray, between: str, number: Numbers) -> pa.Strin
 
 
 def _sources(buf: Bytes, at: Numbers) -> pa.StringArray:
-    """Return the UUIDs of the servers that the transactions were made on."""
+    """Return the UUIDs of the servers on which the transactions were committed first."""
     matrix = np.ascontiguousarray(buf[(at + _UUID)[:, None] + np.arange(_UUID_BYTES)])
     distinct, index = np.unique(matrix.view(f"V{_UUID_BYTES}").ravel(), return_inverse=True)
     names = [str(uuid.UUID(bytes=value.tobytes())) for value in distinct]

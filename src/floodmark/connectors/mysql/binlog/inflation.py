@@ -1,8 +1,8 @@
-"""Large compressed transactions, decompressed piece by piece.
+"""Decompresses large compressed transactions piece by piece.
 
-Capture writes their events into segments as records, as if they had come uncompressed, so neither it nor the tasks
-ever hold such a transaction as a whole. What is compressed itself may have up to 1 GiB: what doesn't come as one packet
-waits in a file without a name until its checksum is known to be right.
+Capture writes their events into segments as records, as if they had come uncompressed, so neither capture nor the
+tasks ever hold a whole decompressed transaction. The compressed data may have up to 1 GiB: if it doesn't come in one
+packet, it is written to an unnamed temporary file until its checksum has been verified.
 
 Source: MySQL's documentation, "Transaction_payload_log_event".
 """
@@ -37,7 +37,7 @@ WHOLE_BYTES = 1 << 20
 PIECE_BYTES = 1 << 20
 
 Scratch = Callable[[], BinaryIO]
-"""Opens a file without a name."""
+"""Opens an unnamed temporary file."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class InflatedEvents:
     """Consecutive events of a compressed transaction.
 
     Attributes:
-        data: them, shape (bytes,).
-        starts: where each one starts, shape (events,), at least one.
+        data: the events, shape (bytes,).
+        starts: where each one starts in ``data``, shape (events,), at least one.
         begin: where the first one begins in the transaction.
-        last: whether nothing of the transaction follows.
+        last: whether the last one ends the transaction.
     """
 
     data: NDArray[np.uint8]
@@ -61,11 +61,11 @@ class Inflation:
     """Decompresses one transaction.
 
     Args:
-        event: the event without its checksum: a file, which is closed at the end.
-        size: its bytes.
+        event: file that begins with the event; ``close`` closes it.
+        size: bytes of the event without its checksum.
 
     Raises:
-        DecodeError: it is not what it should be.
+        DecodeError: the event is malformed.
     """
 
     def __init__(self, event: BinaryIO, size: int) -> None:
@@ -82,10 +82,10 @@ class Inflation:
         """Return the next events.
 
         Args:
-            size: about how many bytes; one event may be larger.
+            size: about how many bytes; a single event may be larger.
 
         Raises:
-            DecodeError: the transaction is not what its event says, or ends too early.
+            DecodeError: the transaction doesn't match its event's header, or ends too early.
         """
         want = size
         while True:
@@ -95,7 +95,7 @@ class Inflation:
             if len(starts) or left == 0:
                 break
             self._rest = data
-            # A large event is read at once, as soon as it is known how long it is.
+            # Once the size of a large event is known, read the whole event at once.
             want = int.from_bytes(data[SIZE : SIZE + 4], "little") if len(data) >= HEADER_BYTES else want + HEADER_BYTES
             if want > self._header.plain - self._done:
                 raise DecodeError("A compressed transaction in the binlog is cut off.")
@@ -112,7 +112,7 @@ class Inflation:
         self._event.close()
 
     def _take(self, size: int) -> bytes:
-        """Return what was left, and so many bytes more."""
+        """Return the bytes left from the last read, followed by ``size`` more."""
         size = min(size, self._header.plain - self._done - len(self._rest))
         found = self._read(size) if size else b""
         if len(found) < size:
@@ -131,10 +131,10 @@ class Inflation:
 
 
 class _Limited(io.RawIOBase):
-    """The next bytes of a file, and no more.
+    """Reads at most a number of bytes from a file's current position.
 
     Args:
-        file: at its place.
+        file: positioned at the first byte.
         size: how many bytes.
     """
 
@@ -143,28 +143,28 @@ class _Limited(io.RawIOBase):
         self._left = size
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to so many bytes."""
+        """Return up to ``size`` bytes; all that are left if it is negative."""
         found = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(found)
         return found
 
 
 class Parcel:
-    """Takes the packets of an event that comes in several of them into a file.
+    """Writes an event that spans several packets to a file.
 
     Args:
         scratch: opens the file.
-        number: of the first packet.
+        number: sequence number of the first packet.
 
     Attributes:
-        number: of the next packet.
-        done: whether the event is there as a whole.
+        number: sequence number of the next packet.
+        done: whether the event is complete.
         size: bytes of the event so far, with its checksum.
-        crc: of them, as zlib computes it.
+        crc: CRC32 of these bytes, as zlib computes it.
     """
 
     def __init__(self, scratch: Scratch, number: int) -> None:
@@ -174,7 +174,7 @@ class Parcel:
         self.crc = 0
         self._left = 0
         self._last = False
-        # The first byte says that an event follows.
+        # The first byte is the packet's status, not part of the event.
         self._skip = 1
         try:
             self._file = scratch()
@@ -182,13 +182,13 @@ class Parcel:
             raise _unwritable(exc) from None
 
     def take(self, data: NDArray[np.uint8]) -> int:
-        """Take what has been received; return how many bytes of it belong to the event.
+        """Write received bytes to the file; return how many of them belong to the event.
 
         Args:
             data: begins with a packet, or where the last call ended.
 
         Raises:
-            DecodeError: the packets' numbers don't count up.
+            DecodeError: the packets' sequence numbers don't count up.
             StateDirError: the file cannot be written.
         """
         at = 0
@@ -220,15 +220,15 @@ class Parcel:
             raise _unwritable(exc) from None
 
     def head(self) -> NDArray[np.uint8]:
-        """Return the record's first bytes: a packet's header, and the event's."""
+        """Return the record's first bytes: an empty packet header, and the event's header."""
         self._file.seek(0)
         return np.frombuffer(bytes(PACKET) + self._file.read(HEADER_BYTES), np.uint8)
 
     def inflation(self, checksum: int) -> Inflation:
-        """Return what decompresses the event, which is there as a whole.
+        """Return the decompressor of the event, which must be complete.
 
         Args:
-            checksum: size of its checksum.
+            checksum: size of the event's checksum.
         """
         return Inflation(self._file, self.size - checksum)
 

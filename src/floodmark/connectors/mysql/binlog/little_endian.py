@@ -1,4 +1,4 @@
-"""Numbers in a buffer: many at a time, or one whose length is in itself."""
+"""Reads little-endian integers from a buffer: many of a fixed size, or one of variable length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def numbers(buf: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the little-endian numbers of ``size`` bytes (up to 8) that begin at these places, shape (places,)."""
+    """Return the little-endian numbers of ``size`` bytes (up to 8) that begin at ``at``, shape (numbers,)."""
     result = buf[at].astype(np.int64)
     for place in range(1, size):
         result |= buf[at + place].astype(np.int64) << 8 * place
@@ -15,12 +15,12 @@ def numbers(buf: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray
 
 
 def packed_number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length, and where it ends.
+    """Return a length-encoded integer, and where it ends.
 
     Source: MySQL's documentation, "Protocol::LengthEncodedInteger".
 
     Raises:
-        IndexError: it is cut off.
+        IndexError: it is truncated.
     """
     first = data[at]
     if first < 251:

@@ -1,10 +1,11 @@
-"""Finding the packets of MySQL's protocol in a buffer, many at a time.
+"""Finds the packets of MySQL's protocol in a buffer, many at a time.
 
-A packet is a length (3 bytes, little-endian), a number (1 byte, which counts up by one from packet to packet)
-and that many bytes. Packets form a chain that is sequential by nature. A few large ones are walked one by
-one. Many small ones are found in blocks: in each block a place is looked for from which the numbers count up
-for some packets, then all blocks' chains are walked at once. Where a chain ends at the begin of the next
-one both are proven; where it doesn't, the walk goes on from there.
+A packet is a length (3 bytes, little-endian), a sequence number (1 byte, incremented with each packet) and
+that many bytes. Where a packet starts depends on the one before, so packets form a sequential chain. A few
+large packets are walked one by one. For many small ones the buffer is divided into blocks: each block is
+searched for a position from which the sequence numbers count up for several packets, then the chains of all
+blocks are walked at once. A chain that ends where the next one starts proves that one. After the first chain
+that doesn't, some packets are walked one by one, and the search starts over.
 
 A packet of ``FULL`` bytes is continued by the next one.
 
@@ -31,7 +32,7 @@ FULL = 0xFFFFFF
 _SAMPLE = 64
 _MEAN_BYTES = 300
 _MANY = 4096
-"""Packets larger than that on average, or fewer, are walked one by one: it costs less than the search."""
+"""Packets larger than ``_MEAN_BYTES`` on average, or fewer than ``_MANY``, are walked one by one, which costs less."""
 _MIN_BLOCKS = 16
 _HOPS = 4
 _STEPS = 8
@@ -46,12 +47,12 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Packets:
-    """The complete packets at the begin of a buffer.
+    """The complete packets at the start of a buffer.
 
     Attributes:
         starts: where their headers begin, shape (packets,).
         end: where the last one ends; 0 if there is none.
-        number: what the next packet is numbered.
+        number: sequence number of the next packet.
         continued: whether one of them is continued by the next (see ``join``).
     """
 
@@ -76,16 +77,16 @@ def le_view(buf: Bytes, dtype: str) -> NDArray[Any]:
 
 
 def find_packets(buf: Bytes, number: int) -> Packets:
-    """Return the complete packets of a buffer that begins at one.
+    """Return the complete packets of a buffer that starts with one.
 
-    A packet that is continued counts as complete when the last one of its chain is there.
+    A continued packet is complete when the last packet that continues it is.
 
     Args:
         buf: shape (bytes,).
-        number: what the first packet must be numbered.
+        number: expected sequence number of the first packet.
 
     Raises:
-        DecodeError: the numbers don't count up.
+        DecodeError: the sequence numbers don't count up.
     """
     walked, end = _walk(buf, 0, len(buf), _SAMPLE)
     starts = np.array(walked, np.int64)
@@ -99,6 +100,7 @@ def find_packets(buf: Bytes, number: int) -> Packets:
     count = len(starts)
     if not (buf[starts + 3] == (np.arange(count) + number).astype(np.uint8)).all():
         raise DecodeError("The server sent packets whose numbers don't count up.")
+    # A cheap test, which also hits packets a few bytes shorter than FULL: the distances include the headers.
     continued = bool((np.diff(starts, append=end) > FULL).any())
     if continued:
         full = _lengths(buf, starts) == FULL
@@ -111,15 +113,15 @@ def find_packets(buf: Bytes, number: int) -> Packets:
 
 
 def join(buf: Bytes, packets: Packets, filled: int) -> tuple[Packets, int]:
-    """Take the headers of continuing packets out of a buffer, in place.
+    """Remove the headers of continuing packets from a buffer, in place.
 
     Args:
-        buf: as given to ``find_packets``, or with more behind.
-        packets: what that returned.
+        buf: the buffer given to ``find_packets``; it may hold more bytes now.
+        packets: the result of ``find_packets``.
         filled: how many bytes the buffer holds.
 
     Returns:
-        The packets, each of them whole, and how many bytes the buffer holds now.
+        The joined packets, and how many bytes the buffer holds now.
     """
     starts = packets.starts
     continuing = np.zeros(len(starts), bool)
@@ -140,7 +142,7 @@ def _lengths(buf: Bytes, starts: Positions) -> Positions:
 
 
 def _walk(buf: Bytes, at: int, until: int, count: int | None = None) -> tuple[list[int], int]:
-    """Return where packets start from ``at`` on until one ends at or behind ``until``, and where the last one ends."""
+    """Return where packets start from ``at`` on until one ends at or after ``until``, and where the last one ends."""
     starts: list[int] = []
     append, word = starts.append, _WORD.unpack_from
     data = buf.data
@@ -162,15 +164,15 @@ def _walk_blocks(buf: Bytes, at: int, mean: int) -> tuple[Positions, int]:
 
     Args:
         buf: shape (bytes,).
-        at: where one starts.
-        mean: how many bytes a packet has on average.
+        at: where a packet starts.
+        mean: average bytes per packet.
     """
     runs: list[Positions] = []
     size = len(buf)
     while size - at > _MIN_BLOCKS * _HOPS * mean:
         run, proven = _walk_chains(buf, _begins(buf, at, mean))
         runs.append(run[:-1])
-        at = int(run[-1])  # it may be incomplete
+        at = int(run[-1])  # walked again below, since this packet may be incomplete
         if not proven:
             walked, at = _walk(buf, at, at + _STRAIGHT_BYTES)
             runs.append(np.array(walked, np.int64))
@@ -182,9 +184,9 @@ def _walk_blocks(buf: Bytes, at: int, mean: int) -> tuple[Positions, int]:
 
 
 def _begins(buf: Bytes, at: int, mean: int) -> Positions:
-    """Return places where packets seem to start, ``at`` first, about one in each block."""
+    """Return positions where packets seem to start, ``at`` first, about one per block."""
     size = len(buf)
-    # More blocks take fewer steps, and more search.
+    # More blocks need fewer steps, but more searching.
     blocks = max(math.isqrt((size - at) // mean), _MIN_BLOCKS)
     window = mean + 64
     edges = at + (size - at) // blocks * np.arange(1, blocks)
@@ -192,6 +194,7 @@ def _begins(buf: Bytes, at: int, mean: int) -> Positions:
     candidates = candidates[candidates < size - HEADER_BYTES]
     words = le_view(buf, "<u4")
     place = candidates
+    # Keep the candidates from which the sequence numbers count up for _HOPS packets.
     for _ in range(_HOPS):
         word = words[place].astype(np.int64)
         after = place + HEADER_BYTES + (word & FULL)
@@ -204,17 +207,18 @@ def _begins(buf: Bytes, at: int, mean: int) -> Positions:
 
 
 def _walk_chains(buf: Bytes, begins: Positions) -> tuple[Positions, bool]:
-    """Walk the chains that start at given places all at once.
+    """Walk the chains that start at the given positions, all at once.
 
     Returns:
-        Where the packets start in all chains that are proven, and whether all are. The last one may be incomplete.
+        Where the packets of the proven chains start, and whether all chains are proven. The last packet may be
+        incomplete.
     """
     words = le_view(buf, "<u4")
     stop = len(words) - 1
     limits = np.append(begins[1:], stop)
     place = begins
     steps = [place]
-    # A chain that has reached the next one's begin goes on in that: it is cut off below.
+    # All chains take the same number of steps: those that run past the start of the next chain are cut off below.
     while (place < limits).any():
         for _ in range(_STEPS):
             place = place + (words[place] & _FULL_WORD)

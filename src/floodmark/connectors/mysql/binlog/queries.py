@@ -1,4 +1,4 @@
-"""Query events: statements in the log, and the session that they ran in.
+"""Parses Query events: statements in the log, and the session that they ran in.
 
 Source: MySQL's documentation, "QUERY_EVENT" and "EXECUTE_LOAD_QUERY_EVENT"; MariaDB's, "QUERY_EVENT".
 """
@@ -27,11 +27,11 @@ from floodmark.errors import DecodeError
 
 POST_HEADER_BYTES = 13
 LOAD_HEADER_BYTES = 13
-"""What an Execute_load_query event has behind it: the number of the file, and where its name is in the statement."""
+"""Further post-header bytes of an Execute_load_query event: the file's number, and where the statement names it."""
 _POST_HEADER = struct.Struct("<IIBHH")
 
 BEGIN, COMMIT, OTHER = 0, 1, 2
-"""Kinds of queries: ``COMMIT`` stands for a ROLLBACK too."""
+"""Kinds of queries; ``COMMIT`` includes ROLLBACK."""
 
 _CONTROL = re.compile(
     r"\s*(?:(?P<start>BEGIN|START\s+TRANSACTION|XA\s+(?:START|BEGIN))\b"
@@ -55,9 +55,9 @@ _MANY_DATABASES = 254
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, ORACLE, MAXDB = 4, 1 << 20, 1, 1 << 9, 1 << 12
 """Bits of ``sql_mode``."""
 EXPLICIT_TIMESTAMPS = 1 << 24
-"""The bit of MariaDB's ``flags2`` that stands for ``explicit_defaults_for_timestamp``."""
+"""The bit of MariaDB's ``flags2`` for ``explicit_defaults_for_timestamp``."""
 _ALTER_STARTS, _ALTER_COMMITS, _ALTER_FAILS = 2, 4, 8
-"""Phases of MariaDB's ALTER TABLE, if it logs both its begin and its end (``binlog_alter_two_phase``)."""
+"""Phases of MariaDB's ALTER TABLE, if both its start and its end are logged (``binlog_alter_two_phase``)."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ class Query:
     """A statement in the log.
 
     Attributes:
-        sql: its text, read as UTF-8.
+        sql: its text, decoded as UTF-8.
         raw: its bytes, in the client's character set.
         database: the session's default database; empty if it had none.
-        thread: the session.
+        thread: the session's thread id.
         seconds: when it began, since the epoch.
-        sql_mode: the session's, as a number; None if it isn't said.
+        sql_mode: the session's, as a number; None if it isn't logged.
         client_charset: number of the collation of ``character_set_client``.
         server_collation: number of ``collation_server``.
         utf8mb4_collation: number of ``default_collation_for_utf8mb4`` (MySQL).
-        explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is said).
-        flags: the session's ``flags2``; None if they aren't said.
-        tentative: whether it says only that an ALTER TABLE begins, or failed (MariaDB).
-        databases: those with tables that it may change; None if they aren't said (MariaDB, or too many).
+        explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is logged).
+        flags: the session's ``flags2``; None if they aren't logged.
+        tentative: whether it only reports that an ALTER TABLE begins, or failed (MariaDB).
+        databases: databases with tables that it may change; None if they aren't logged (MariaDB, or too many).
         time_zone: the session's, as ``SET time_zone`` takes it; None if the statement doesn't depend on it.
     """
 
@@ -103,7 +103,7 @@ class Query:
 
     @property
     def ends(self) -> bool:
-        """Whether it ends one, whatever was before."""
+        """Whether it ends a transaction, whatever came before."""
         return self._is("end")
 
     @property
@@ -113,7 +113,7 @@ class Query:
 
     @property
     def controls(self) -> bool:
-        """Whether it is about transactions, and so changes neither tables nor rows."""
+        """Whether it is transaction control, and so changes neither tables nor rows."""
         return _CONTROL.match(self.sql) is not None
 
     def _is(self, group: str) -> bool:
@@ -130,19 +130,19 @@ class _Variables:
         return None if value is None else int.from_bytes(value[at : None if size is None else at + size], "little")
 
     def text(self, key: int) -> str | None:
-        """Return a value that is a text behind its length."""
+        """Return a value that is a length byte followed by a text."""
         value = self.values.get(key)
         return None if value is None else value[1:].decode("latin-1")
 
 
 def parse_query(event: bytes) -> Query:
-    """Return the statement of a Query event, compressed or not.
+    """Parse a Query event, compressed or not.
 
     Args:
         event: from its header, without checksum.
 
     Raises:
-        DecodeError: the event is not what it should be.
+        DecodeError: the event is malformed.
     """
     try:
         thread, _, database_size, _, variables_size = _POST_HEADER.unpack_from(event, HEADER_BYTES)
@@ -181,19 +181,20 @@ def _updated_databases(data: bytes | None) -> frozenset[str] | None:
 
 
 def query_kinds(buf: NDArray[np.uint8], starts: NDArray[np.int64], checksum: int) -> NDArray[np.int64]:
-    """Return the kind of each of many uncompressed Query events, without a loop.
+    """Return the kinds of many uncompressed Query events.
 
     Args:
         buf: the records.
-        starts: where those of Query events start, shape (events,).
+        starts: where the records of the Query events start, shape (events,).
         checksum: size of the checksums.
 
     Returns:
         ``BEGIN``, ``COMMIT`` or ``OTHER``, shape (events,).
 
     Raises:
-        DecodeError: an event is cut off.
+        DecodeError: an event is truncated.
     """
+    # In the post-header, the length of the database's name is at 8, that of the session variables at 11.
     variables = le_view(buf, "<u2")[starts + AT_BODY + 11].astype(np.int64)
     text = starts + AT_BODY + POST_HEADER_BYTES + variables + buf[starts + AT_BODY + 8] + 1
     size = starts + PACKET + le_view(buf, "<u4")[starts + AT_SIZE] - checksum - text
@@ -208,7 +209,7 @@ def query_kinds(buf: NDArray[np.uint8], starts: NDArray[np.int64], checksum: int
 
 
 def _variables(data: bytes) -> _Variables:
-    """Read the session's variables, until one comes that isn't known: sizes are not in the data."""
+    """Parse the session variables up to the first unknown one, whose size isn't in the data."""
     found = _Variables()
     at = 0
     while at < len(data):

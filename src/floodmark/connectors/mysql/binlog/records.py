@@ -1,4 +1,4 @@
-"""Consecutive records of the binlog that become a segment, with what is known of them."""
+"""Consecutive binlog records that become a segment, with their types, offsets and statements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from floodmark.connectors.mysql.position import ALL_ROWS, Position, within_paylo
 Bytes = NDArray[np.uint8]
 Indices = NDArray[np.int64]
 ORDINARY = -1
-"""Stands for the place of events that are not of a large compressed transaction in it."""
+"""Value of ``Records.inner`` for events that don't come from a large compressed transaction."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Records:
     Attributes:
         buffer: shape (bytes,).
         starts: where they start in the buffer, shape (records,).
-        types: of their events, shape (records,).
-        offsets: in their file, shape (records,); those of events of a large compressed transaction are the payload's.
-        inner: where each ends in its large compressed transaction, ``ORDINARY`` for others, shape (records,). The
-            start of one lies in the record before, since no packet's header is between them.
-        inflated: bytes that each has more when it is decompressed, shape (records,).
-        moves: record that begins a run of consecutive offsets, its file's number, and whether its events have
-            checksums; the first one is for the first record.
+        types: event types, shape (records,).
+        offsets: offsets in their file, shape (records,); events of a large compressed transaction have the payload's.
+        inner: where each ends in its large compressed transaction, ``ORDINARY`` for others, shape (records,). There
+            are no packet headers between such events, so the start of one lies in the record before.
+        inflated: decompressed bytes of each compressed record, 0 for others, shape (records,).
+        moves: for each run of consecutive offsets, its first record, the number of its file, and whether its events
+            have checksums; the first run starts at the first record.
         statements: record and text of statements that may change tables.
         decisions: record and text of statements that end a prepared XA transaction.
-        shown: first record, record behind the last, and the offset that events tell of those: where an XA transaction
-            was committed, since its records lie elsewhere.
+        shown: first record, record after the last, and the offset that change events report for these records: where
+            an XA transaction was committed, since its records lie elsewhere.
     """
 
     buffer: Bytes
@@ -66,7 +66,7 @@ class Records:
         return within_payload(self.offsets, np.where(self.inner == ORDINARY, ALL_ROWS, self.inner))
 
     def done(self, place: Position) -> int:
-        """Return how many of the first records, which are of one transaction, a position inside of that covers."""
+        """Return how many leading records a position covers; the records and the position are of one transaction."""
         events, rows = self.ends()
         return int(np.count_nonzero((events < place.event) | ((events == place.event) & (rows <= place.row))))
 
@@ -80,11 +80,11 @@ class Records:
         return event_at(self.buffer, int(self.starts[record]), CHECKSUM_BYTES * checked)
 
     def checked(self, record: int) -> bool:
-        """Return whether ordinary events have checksums where a record is."""
+        """Return whether ordinary events have checksums in the run of a record."""
         return next(checked for at, _, checked in reversed(self.moves) if at <= record)
 
     def before(self, file: int, offset: int) -> int:
-        """Return how many of the first records lie before a place."""
+        """Return how many leading records lie before an offset of a file."""
         ends = [*(at for at, _, _ in self.moves[1:]), len(self)]
         count = 0
         for (at, number, _), end in zip(self.moves, ends, strict=True):
@@ -94,11 +94,13 @@ class Records:
         return count
 
     def slice(self, first: int, after: int) -> Records:
-        """Return the records from one to before another; at least one."""
+        """Return the records from ``first`` up to and excluding ``after``; at least one."""
         begin = int(self.starts[first])
         end = len(self.buffer)
         if after < len(self):
+            # The start of a record from a compressed transaction lies in the record before, which must stay whole.
             end = int(self.starts[after]) + PACKET * bool(self.inner[after] != ORDINARY)
+        # All runs that begin up to ``first`` are at 0 now; only the last of them applies.
         moves = [(max(at - first, 0), file, checked) for at, file, checked in self.moves if at < after]
         begun = sum(at == 0 for at, _, _ in moves)
         return Records(
@@ -120,7 +122,7 @@ class Records:
 
 
 def join_records(parts: Sequence[Records]) -> Records:
-    """Return records one after the other; each part begins a run of offsets."""
+    """Concatenate records; each part begins a run of offsets."""
     counts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     sizes = np.cumsum([0, *(len(part.buffer) for part in parts)]).tolist()
     together = list(zip(counts, parts, strict=False))

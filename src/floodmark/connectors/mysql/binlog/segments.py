@@ -1,29 +1,30 @@
-"""What a segment of the binlog holds, and where its records lie in the log.
+"""Defines the contents of binlog segments, and locates their records in the log.
 
-The payload holds packets as they came: header (4 bytes), a zero byte, a binlog event. ``starts`` names those whose
-events are in the server's files, in order; what else the server sent (heartbeats, events that it made for
-this connection) lies between them and is no record. An event's size is in its own header: a packet's length is
-not, once a packet of 16 MiB and more was put together.
+The payload holds packets as received: header (4 bytes), a zero byte, a binlog event. ``starts`` lists those whose
+events are in the server's files, in order; anything else that the server sent (heartbeats, events that it made for
+this connection) lies between them and is no record. Read an event's size from its own header: a packet's length is
+wrong once packets have been joined to one of 16 MiB or more.
 
 The header:
 
 - ``flavor``, ``server_version``; ``base``: the files' name without number;
-- ``epoch``, ``file``, ``at``, ``checksum``: number of the file of the first record, its offset, and whether events
-  end with a CRC32;
+- ``epoch``, ``file``, ``at``, ``checksum``: epoch of the positions, number of the first record's file, the record's
+  offset, and whether events end with a CRC32;
 - ``moves``: ``[record, file, offset, checksum]`` for each record that begins another file;
 - ``payloads``: ``[record, count, offset, begin]`` for each run of records that come from a compressed transaction:
-  offset of its event in the file, and where the first of them begins in the decompressed transaction. They follow
-  each other there, have no checksums, and no packet header: their starts lie in the record before;
+  offset of its event in the file, and where the first of them begins in the decompressed transaction. They are
+  contiguous there, and have no checksums and no packet headers: their starts lie in the record before;
 - ``gtids``: the GTIDs of all transactions before the segment; null if they are not known;
-- ``tables``: for each TABLE_MAP event that begins to be in force ``record``, ``table_id``, ``database``, ``table``
-  and ``structure`` (null: not known, or not captured). An entry holds for rows events behind its record until
-  the next entry of the same id. Tables of compressed transactions have their payload's record. Those of a
-  statement that began in an earlier segment have the record -1 and ``map``, the TABLE_MAP event;
-- ``shown``: ``[record, behind, offset]`` for each run of records whose events tell another offset than their own: the
-  changes of an XA transaction, which lie where it is committed (see ``branches``);
-- ``transaction``: null, or of the transaction that is open at the begin: ``start``, the offset of its first event,
-  and the events ``gtid``, ``begin`` (null if there is none) and ``statement`` (the text of the statement that goes
-  on, or null). These events are in base64, from the event's header, without checksum.
+- ``tables``: for each TABLE_MAP event that takes effect ``record``, ``table_id``, ``database``, ``table`` and
+  ``structure`` (null: not known, or not captured). An entry applies to rows events after its record until the next
+  entry with the same id. Tables of compressed transactions have their payload's record. Those of a statement that
+  began in an earlier segment have the record -1 and ``map``, the TABLE_MAP event;
+- ``statements``: ``record`` and further fields (``decode.ddl_events.Statement``) of each statement with an entry;
+- ``shown``: ``[record, behind, offset]`` for each run of records whose change events report another offset than the
+  records' own: the changes of an XA transaction, which count from its commit (see ``prepared.branches``);
+- ``transaction``: null, or the transaction that is open at the start: ``start``, the offset of its first event;
+  ``events``, see ``OpenTransaction``; and the events ``gtid``, ``begin`` (null if there is none) and ``statement``
+  (the text of the unfinished statement, or null), in base64, from the event's header, without checksum.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class OpenTransaction:
         start: offset of its first event.
         gtid: its GTID event.
         begin: its BEGIN, if it has one.
-        statement: text of the statement that goes on, as an event.
+        statement: event with the text of the unfinished statement.
         maps: TABLE_MAP events of that statement.
-        events: how many events of each table it has made so far; None if nobody counts.
+        events: how many events it has made so far, by table; None if they aren't counted.
     """
 
     start: int
@@ -64,29 +65,29 @@ class OpenTransaction:
     events: Mapping[str, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for a segment's header; the tables of its statement are said elsewhere."""
+        """Return it for a segment's header; the tables of its statement are in the header's ``tables``."""
         events = {"gtid": self.gtid, "begin": self.begin, "statement": self.statement}
         encoded = {name: _encoded(event) for name, event in events.items()}
         return {"start": self.start, **encoded, "events": None if self.events is None else dict(self.events)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OpenTransaction:
-        """Return what a segment's header tells; ``maps`` stays empty."""
+        """Return the transaction of a segment's header; ``maps`` and ``events`` are not restored."""
         gtid = base64.b64decode(data["gtid"])
         return cls(data["start"], gtid, _decoded(data["begin"]), _decoded(data["statement"]))
 
     def without_statement(self) -> OpenTransaction:
-        """Return the transaction between two statements."""
+        """Return the transaction without an unfinished statement."""
         return replace(self, statement=None, maps=())
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where records lie in the log.
+    """Locations of records in the log.
 
     Attributes:
         file: number of each record's file, shape (records,).
-        offset: in that, shape (records,); that of the payload for those of a compressed transaction.
+        offset: offset in the file, shape (records,); the payload's for those of a compressed transaction.
         checksum: bytes of each event's checksum, shape (records,).
         inner: where each begins in a compressed transaction, shape (records,); 0 for others.
         bare: which ones come from a compressed transaction, shape (records,).
@@ -110,6 +111,7 @@ def places(data: SegmentData) -> Places:
     for record, count, place, begin in header["payloads"]:
         run = slice(record, record + count)
         sizes = le_view(data.payload, "<u4")[starts[run] + AT_SIZE].astype(np.int64)
+        # The sum of the sizes before each record: the records are contiguous in the decompressed transaction.
         inner[run] = begin + np.cumsum(sizes) - sizes
         offset[run] = place
         bare[run] = True
@@ -135,6 +137,7 @@ def payload_runs(
     """
     found = []
     bare = np.flatnonzero(upto >= 0)
+    # A run ends at a gap, or where the end doesn't grow: another transaction begins.
     for run in np.split(bare, np.flatnonzero((np.diff(bare) > 1) | (np.diff(upto[bare]) <= 0)) + 1):
         if len(run):
             first = int(run[0])
@@ -144,26 +147,28 @@ def payload_runs(
 
 
 def offsets_of(buf: NDArray[np.uint8], starts: NDArray[np.int64], at: int) -> NDArray[np.int64]:
-    """Return where events lie in their file, shape (records,).
+    """Return the offsets of events in their file, shape (records,).
 
-    A header tells the lower 32 bits of its event's end. From version 11.4 on MariaDB writes 0 inside of transactions
-    unless ``binlog_legacy_event_pos`` is on; there the events follow each other without gaps.
+    An event's header holds the lower 32 bits of the event's end. From version 11.4 on MariaDB writes 0 inside of
+    transactions unless ``binlog_legacy_event_pos`` is on; there the events follow each other without gaps.
 
     Args:
         buf: the records.
         starts: where they start, shape (records,).
-        at: an offset not behind the first one, and less than 4 GiB before it; the first one itself if its header
-            doesn't tell.
+        at: an offset not after the first one, and less than 4 GiB before it; the first one itself if its header
+            holds 0.
     """
     words = le_view(buf, "<u4")
     ends, sizes = words[starts + AT_LOG_POS], words[starts + AT_SIZE]
     begin = (ends - sizes).astype(np.int64)
     untold = ends == 0
     if untold.any():
+        # Count an offset that isn't logged from the last one that is, or from ``at`` if there is none.
         before = np.cumsum(sizes, dtype=np.int64) - sizes
         last_told = np.maximum.accumulate(np.where(untold, -1, np.arange(len(starts))))
         from_start = last_told < 0
         begin = before + np.where(from_start, at, begin[last_told] - before[last_told])
+    # Differences modulo 2**32 restore the upper bits: consecutive events are less than 4 GiB apart.
     steps = np.diff(begin, prepend=at) & WORD_MASK
     offsets: NDArray[np.int64] = at + np.cumsum(steps)
     return offsets

@@ -1,4 +1,4 @@
-"""TABLE_MAP events: how a table's rows are written in the rows events that follow.
+"""Parses TABLE_MAP events: how a table's rows are written in the rows events that follow.
 
 Source: MySQL's documentation, "Table_map_event"; MariaDB's, "TABLE_MAP_EVENT".
 """
@@ -49,13 +49,13 @@ _ID_BYTES = 6
 _NAMES = _ID_BYTES + 2
 
 NUMERIC = frozenset((TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR))
-"""Those that have a bit of signedness."""
+"""Column types with a signedness bit."""
 CHARACTER = frozenset(
     (VARCHAR, VAR_STRING, STRING, TINY_BLOB, BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB_COMPRESSED, VARCHAR_COMPRESSED)
 )
-"""Those that have a character set; binary's is 63."""
+"""Column types with a character set; that of binary types is 63."""
 COUNTED_AS_CHARACTER = {"mysql": VECTOR, "mariadb": GEOMETRY}
-"""What else a server lists among those; its character set is binary."""
+"""The type that a server lists among these too; its character set is binary."""
 LABELLED = frozenset((ENUM, SET))
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUE, _ENUM_VALUE = 1, 2, 3, 4, 5, 6
@@ -70,16 +70,16 @@ class ColumnMap:
     """A column as a TABLE_MAP event describes it.
 
     Attributes:
-        type: its real type: that of enums and sets, which are written as strings, is resolved.
+        type: its real type; enums and sets, which are logged as strings, have their own.
         nullable: whether it may be NULL.
-        unsigned: None unless the log says it (``binlog_row_metadata`` minimal and full do).
-        collation: number of the collation of character columns, enums and sets; None if the log doesn't say it.
-        name: None unless the log says it (full).
+        unsigned: None unless logged (``binlog_row_metadata`` is minimal or full).
+        collation: number of the collation of character columns, enums and sets; None unless logged.
+        name: None unless logged (full).
         labels: of enums and sets, in the table's character set (full).
         geometry: kind of geometry as in WKB (full).
-        key: place in the primary key from 0; None if it isn't part of it, or the log doesn't say it (full).
+        key: ordinal in the primary key from 0; None if it isn't part of it, or isn't logged (full).
         key_prefix: how many characters the key holds; 0: all.
-        visible: None unless the log says it (full).
+        visible: None unless logged (full).
         dimensions: of a vector (full).
     """
 
@@ -101,9 +101,9 @@ class TableMap:
     """A TABLE_MAP event.
 
     Attributes:
-        id: by which rows events name the table, until the server closes it.
+        id: id of the table in rows events, until the server closes it.
         types: a byte for each column.
-        metadata: what the types need besides, one after the other.
+        metadata: the metadata of the columns' types, concatenated.
     """
 
     id: int
@@ -115,11 +115,11 @@ class TableMap:
 
 
 def table_ids(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the ids that TABLE_MAP or rows events begin with, shape (events,).
+    """Return the table ids of TABLE_MAP or rows events, shape (events,).
 
     Args:
         buf: the records.
-        starts: where those of the events start.
+        starts: where the events' records start.
     """
     return le_view(buf, "<u8")[starts + AT_BODY].astype(np.int64) & ID_MASK
 
@@ -131,7 +131,7 @@ def table_name(event: bytes) -> tuple[int, str, str]:
         event: from its header.
 
     Raises:
-        DecodeError: the event is cut off.
+        DecodeError: the event is truncated.
     """
     try:
         found = int.from_bytes(event[HEADER_BYTES : HEADER_BYTES + _ID_BYTES], "little")
@@ -143,14 +143,14 @@ def table_name(event: bytes) -> tuple[int, str, str]:
 
 
 def parse_table_map(event: bytes, flavor: str) -> TableMap:
-    """Return what a TABLE_MAP event says.
+    """Parse a TABLE_MAP event.
 
     Args:
         event: from its header, without checksum.
-        flavor: of the server, ``mysql`` or ``mariadb``.
+        flavor: the server's, ``mysql`` or ``mariadb``.
 
     Raises:
-        DecodeError: the event is not what it should be.
+        DecodeError: the event is malformed.
     """
     try:
         found, database, table = table_name(event)
@@ -174,7 +174,7 @@ def parse_table_map(event: bytes, flavor: str) -> TableMap:
 
 @dataclass
 class _Column:
-    """A ``ColumnMap`` that is being put together."""
+    """A ``ColumnMap`` under construction."""
 
     type: int
     nullable: bool
@@ -244,14 +244,14 @@ def _read_optional(columns: list[_Column], data: bytes, flavor: str) -> None:
 
 
 def _default_collations(columns: list[_Column], numbers: list[int]) -> None:
-    """Set the collations: the usual one, then the columns that have another."""
+    """Set the collations: ``numbers`` holds the default, then pairs of column and collation for the others."""
     others = dict(zip(numbers[1::2], numbers[2::2], strict=True))
     for index, column in enumerate(columns):
         column.collation = others.get(index, numbers[0])
 
 
 def _real_types(types: bytes, metadata: bytes) -> list[int]:
-    """Return the types, with those of enums and sets instead of the strings as which they are written."""
+    """Return the column types, with enums and sets, which are logged as strings, resolved from the metadata."""
     real = []
     at = 0
     for kind in types:
@@ -266,7 +266,7 @@ def _real_types(types: bytes, metadata: bytes) -> list[int]:
 
 
 def _bits(data: bytes, count: int, reverse: bool = False) -> list[bool]:
-    """Return bits: the first one is a byte's highest, or with ``reverse`` its lowest."""
+    """Return the first ``count`` bits, from each byte's highest bit on, or with ``reverse`` from its lowest."""
     if len(data) * 8 < count:
         raise _cut_off()
     return [bool(data[i >> 3] >> (i & 7 if reverse else 7 - (i & 7)) & 1) for i in range(count)]
@@ -302,7 +302,7 @@ def _string(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """Return a name whose length is in one byte, and what follows its closing zero."""
+    """Return a name that follows its length in one byte, and the position after its terminating zero."""
     end = at + 1 + data[at]
     if end >= len(data):
         raise IndexError

@@ -1,4 +1,4 @@
-"""GTID events: each begins a transaction and says which one it is.
+"""Parses GTID events, each of which begins and identifies a transaction.
 
 Source: MySQL's documentation, "Gtid_event" and "Gtid_log_event" (tagged ones are written by its serialization
 library: fields by number, integers of variable length); MariaDB's, "GTID_EVENT".
@@ -38,19 +38,19 @@ _HAS_ORIGINAL_TIME = 1 << 55
 MARIADB_FLAGS = 12
 """Offset of the flags in the body of MariaDB's GTID event."""
 
-# Numbers of a tagged event's fields.
+# Field numbers of a tagged GTID event.
 _FLAGS, _UUID, _NUMBER, _TAG, _LAST_COMMITTED, _SEQUENCE, _TIME, _ORIGINAL_TIME = range(8)
 _TRANSACTION_LENGTH = 8
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """What a GTID event says.
+    """The contents of a GTID event.
 
     Attributes:
-        gtid: None if the server gives none.
-        commit_us: when it was committed here, microseconds since the epoch; 0 if not said.
-        standalone: whether it is the one event that follows (MariaDB).
+        gtid: None if the server assigned none.
+        commit_us: when it was committed here, microseconds since the epoch; 0 if not logged.
+        standalone: whether it consists of the one event that follows (MariaDB).
         ddl: whether it is DDL (MariaDB).
         prepared: whether it is an XA transaction that is prepared (MariaDB).
     """
@@ -63,13 +63,13 @@ class Transaction:
 
 
 def parse_gtid(event: bytes) -> Transaction:
-    """Return what a GTID event of any kind says.
+    """Parse a GTID event of any kind.
 
     Args:
         event: from its header, without checksum.
 
     Raises:
-        DecodeError: the event is not what it should be.
+        DecodeError: the event is malformed.
     """
     body = event[HEADER_BYTES:]
     try:
@@ -91,15 +91,15 @@ def parse_gtid(event: bytes) -> Transaction:
 
 
 def with_transactions(gtids: Gtids, buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> Gtids:
-    """Return a set after more transactions.
+    """Return a GTID set with more transactions added.
 
     Args:
         gtids: the set before.
         buf: the records.
-        starts: where those of GTID events start, shape (transactions,).
+        starts: where the records of GTID events start, shape (transactions,).
 
     Raises:
-        DecodeError: an event is not what it should be.
+        DecodeError: an event is malformed.
     """
     try:
         if isinstance(gtids, MariadbGtids):
@@ -115,6 +115,7 @@ def _with_mysql(gtids: MysqlGtids, buf: NDArray[np.uint8], starts: NDArray[np.in
         uuid, number, tag = _identity(_fields(bytes(buf[start + AT_BODY : start + AT_BODY + 256])))
         gtids = gtids.add((uuid, tag), [(number, number)])
     at = starts[types == GTID] + AT_BODY + _FLAG_BYTES
+    # UUIDs are compared as pairs of words, and each server's transactions are added at once.
     words = le_view(buf, "<u8")
     sources = np.stack([words[at], words[at + 8]], axis=1)
     numbers = words[at + _UUID_BYTES].astype(np.int64)
@@ -126,7 +127,7 @@ def _with_mysql(gtids: MysqlGtids, buf: NDArray[np.uint8], starts: NDArray[np.in
 
 
 def standalone_flags(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of MariaDB's GTID events stand for one event, shape (transactions,)."""
+    """Return which of MariaDB's GTID events begin a transaction of one event, shape (transactions,)."""
     flags: NDArray[np.bool_] = (buf[starts + AT_BODY + MARIADB_FLAGS] & STANDALONE) != 0
     return flags
 
@@ -165,8 +166,9 @@ def _identity(fields: dict[int, int | bytes]) -> tuple[str, int, str]:
 
 
 def _fields(body: bytes) -> dict[int, int | bytes]:
-    """Return the first fields of a tagged event, by number; those after the commit time are left out."""
+    """Return the fields of a tagged event by number; those after the commit time are omitted."""
     fields: dict[int, int | bytes] = {}
+    # Skip the format's version, the size, and the number of the last field that must not be ignored.
     _, at = _variable(body, 0)
     _, at = _variable(body, at)
     _, at = _variable(body, at)
@@ -196,7 +198,7 @@ def _unreadable(exc: Exception) -> DecodeError:
 
 
 def _variable(data: bytes, at: int) -> tuple[int, int]:
-    """Return an integer of variable length: its first byte's trailing ones count the bytes that follow."""
+    """Return an integer of variable length and where it ends; its first byte's trailing ones count the bytes after."""
     first = data[at]
     more = (~first & 0xFF & -(~first & 0xFF)).bit_length() - 1 if first != 0xFF else 8
     word = int.from_bytes(data[at : at + more + 1], "little")

@@ -1,4 +1,4 @@
-"""XA transactions (branches) in the binlog.
+"""Finds the steps of XA transactions (branches) in the binlog.
 
 A branch's changes are logged when it is prepared, as a transaction of its own: a GTID event, on MySQL ``XA START`` as
 a statement, the changes, ``XA END``, and an XA_PREPARE event. Its end comes later, from any session: a GTID event and
@@ -39,7 +39,7 @@ _FIRST_BYTES = 256
 
 
 class Step(Enum):
-    """What happens to a branch."""
+    """A step in the life of a branch."""
 
     PREPARED = "prepared"
     ONE_PHASE = "prepared and committed"
@@ -49,13 +49,13 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class BranchStep:
-    """A transaction of the log that is about a branch.
+    """A transaction in the log that prepares or ends a branch.
 
     Attributes:
-        step: what happens.
+        step: what it does to the branch.
         first: its first record.
         last: the record that ends it.
-        key: the branch, as ``branch_key`` makes it.
+        key: the branch, as returned by ``branch_key``.
     """
 
     step: Step
@@ -77,13 +77,13 @@ def branch_name(key: bytes) -> str:
 
 
 def parse_prepare(body: bytes) -> tuple[bool, bytes]:
-    """Return what an XA_PREPARE event says: whether the branch is committed by it, and the branch.
+    """Parse an XA_PREPARE event; return whether it commits the branch, and the branch.
 
     Args:
         body: of the event, without header and checksum.
 
     Raises:
-        DecodeError: the event is not what it should be.
+        DecodeError: the event is malformed.
     """
     try:
         format_id, first, second = _XID.unpack_from(body, 1)
@@ -96,7 +96,7 @@ def parse_prepare(body: bytes) -> tuple[bool, bytes]:
 
 
 def parse_decision(query: Query) -> tuple[Step, bytes]:
-    """Return what an XA COMMIT or XA ROLLBACK decides, and of which branch.
+    """Parse an XA COMMIT or XA ROLLBACK; return the step, and the branch.
 
     Raises:
         DecodeError: the statement is not in the form that servers write.
@@ -118,12 +118,12 @@ def _literal(hexadecimal: str | None, number: str | None, text: str | None) -> b
 
 
 def branch_steps(records: Records, gtids: Indices) -> list[BranchStep]:
-    """Return what happens to branches in some records, in order.
+    """Return the steps of branches in some records, in order.
 
-    Small compressed ones that are committed in one phase are left out: each is one record, and stays where it is.
+    Small compressed branches that are committed in one phase are omitted: each is one record, and stays where it is.
 
     Args:
-        records: whole transactions, but for the begin of the first one.
+        records: whole transactions; only the start of the first one may be missing.
         gtids: records of GTID events.
     """
     if not records.decisions and not _STEPS[records.types].any():
@@ -163,12 +163,12 @@ def starts_branch(event: bytes | None) -> bool:
 
 
 def holds(gtids: Gtids, gtid: str | None) -> bool:
-    """Return whether a set has a transaction."""
+    """Return whether a GTID set contains a transaction."""
     if gtid is None:
         return False
     if isinstance(gtids, MariadbGtids):
         domain, _, number = map(int, gtid.split("-"))
-        # Servers follow each other in a domain.
+        # Within a domain, sequence numbers increase across servers.
         return number <= max((last for (one, _), last in gtids.last.items() if one == domain), default=0)
     source, *tag, text = gtid.split(":")
     return gtids.contains(source, int(text), tag[0] if tag else "")

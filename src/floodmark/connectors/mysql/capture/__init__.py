@@ -1,1 +1,1 @@
-"""Capturing the binlog: the stream, cut into segments."""
+"""Captures the binlog: cuts the stream into segments."""

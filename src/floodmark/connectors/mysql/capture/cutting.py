@@ -1,7 +1,7 @@
-"""From what a connection receives to the segments that are cut of it.
+"""Cuts the records that a connection receives into segments.
 
-Ordinary transactions go through as they came. Prepared XA transactions go to the spool, and come out of it where they
-are committed (``branches``); one that is larger than a segment comes in segments of its own.
+Ordinary transactions pass unchanged. Prepared XA transactions go to the spool, and come out of it where they are
+committed (``prepared.branches``); one that is larger than a segment gets segments of its own.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _GTIDS = type_set(*GTIDS)
 
 
 class Cutter:
-    """Cuts what one connection receives.
+    """Cuts the records of one connection.
 
     Args:
-        after: position from which on the connection's log is cut.
-        epoch: of the positions that come.
+        after: position after which the log is cut.
+        epoch: epoch of the new positions.
         resume: position inside of a transaction that was delivered in part, and comes again; None: there is none.
-        receiver: of the connection.
-        server: that the log comes from.
+        receiver: the connection's receiver.
+        server: the server that the log comes from.
         executed: the GTIDs of all transactions before the position.
-        maker: of segments.
+        maker: makes the segments.
         branches: takes prepared XA transactions; holds those that are prepared at the position.
-        undecided: is told what is prepared at each position.
-        told: is told what else is known of each position; None: nobody asks.
+        undecided: records which transactions are prepared at each position.
+        told: called with each position and its place; None: not needed.
         segment_bytes: size at which a segment is full.
     """
 
@@ -78,40 +78,40 @@ class Cutter:
 
     @property
     def delivering(self) -> bool:
-        """Whether a segment can be cut without receiving more: of a large XA transaction that is committed."""
+        """Whether a committed large XA transaction is being delivered, which needs no more received data."""
         return self._delivery is not None
 
     @property
     def place(self) -> KnownPlace:
-        """What is known of the end of the last cut, or of idle log behind it, besides its position."""
+        """The server, GTIDs and mark at the end of the last cut, or of the idle log after it."""
         return KnownPlace(self._server.server, self._executed.text, self._server.host, self._receiver.tail.mark)
 
     @property
     def full(self) -> bool:
-        """Whether a segment can be cut that is full, or one inside of a transaction has to be."""
+        """Whether a segment must be cut now, inside of a transaction if need be."""
         return self._delivery is not None or self._receiver.full
 
     @property
     def received(self) -> str:
-        """Position of the last transaction end that has come."""
+        """Position of the last transaction end that was received."""
         waiting = self._receiver.waiting
         return str(waiting.cut_place) if waiting.cut_count and self._delivery is None else self._after
 
     @property
     def idle_position(self) -> str | None:
-        """Up to where the log holds nothing but what was cut; None if events wait."""
+        """Position up to which everything in the log has been cut; None if events wait."""
         receiver = self._receiver
         if not receiver.idle or self._delivery is not None:
             return None
         return max(self._after, str(Position(self._epoch, receiver.file, receiver.offset)))
 
     def sift(self) -> None:
-        """Drop what is not to be cut from what was received."""
+        """Drop received records that don't go into segments."""
         receiver = self._receiver
         self._skip_resumed()
         if not receiver.empty:
             return
-        # What belongs to no transaction, or is skipped, must not fill the buffer; it may be a file's first events.
+        # Events outside of transactions, such as the first ones of a file, and skipped ones must not fill the buffer.
         count = receiver.waiting.count
         if count and self._resume is None:
             self._executed.learn(receiver.all_records())
@@ -122,7 +122,7 @@ class Cutter:
         receiver.drop(count)
 
     def cut(self, force: bool) -> Cut | None:
-        """Close what was received up to the last transaction end, or all of it if ``force`` and there is none."""
+        """Cut the received records at the last transaction end, or after all of them if ``force`` and there is none."""
         if self._resume is not None:
             return None
         if self._delivery is not None:
@@ -136,14 +136,14 @@ class Cutter:
         return None
 
     def _cut_inside(self, records: Records) -> Cut | None:
-        """Close records of one transaction that goes on; those of an XA transaction go to the spool."""
+        """Cut records of one unfinished transaction; those of an XA transaction go to the spool."""
         receiver = self._receiver
         self._forget_crashed(records)
         opened = opened_at_end(records, self._transaction)
         if opened is None:
             raise DecodeError("The binlog holds events outside of a transaction.")
         if len(records) == 1 and _GTIDS[records.types[0]]:
-            # It doesn't say whether an XA transaction follows.
+            # A GTID event alone doesn't show whether an XA transaction follows.
             return None
         begin = Position(self._epoch, receiver.file, opened.start)
         self._branches.spool.position = ""
@@ -158,7 +158,7 @@ class Cutter:
         return cut
 
     def _cut_whole(self, records: Records) -> Cut | None:
-        """Close whole transactions, of which only the first one may have begun before."""
+        """Cut complete transactions, of which only the first one may have begun in an earlier cut."""
         branches = self._branches
         steps = self._steps(records)
         upto = self._receiver.waiting.cut_place
@@ -169,7 +169,7 @@ class Cutter:
             self._leave(len(records))
             self._move(cut.upto, None)
             return cut
-        # Until the next position is kept with it, the spool is that of no position.
+        # Until the spool is saved with the next position it belongs to none: a reopened stream must not reuse it as is.
         branches.spool.position = ""
         if steps[0].first == 0 and (delivery := self._begin_delivery(records, steps[0])) is not None:
             self._delivery, self._transaction = delivery, None
@@ -177,7 +177,7 @@ class Cutter:
             return self._deliver(delivery)
         self._delivered = None
         if branches.receiving:
-            # Its GTID event was received before; its records stand nowhere in what comes.
+            # The branch's GTID event was received earlier, and isn't in these records.
             self._executed.add(self._transaction, None)
             self._transaction = None
         parts, after = self._arrange(records, steps)
@@ -190,40 +190,40 @@ class Cutter:
         return made
 
     def _leave(self, count: int) -> None:
-        """Let go of the first records that were received: they are in a segment, or in the spool."""
+        """Release the first received records, which are in a segment or in the spool now."""
         self._receiver.remember(count)
         self._receiver.hand_over(count)
 
     def _place_before(self, records: Records, after: int) -> Position:
-        """Return the position before a record, or behind all of them."""
+        """Return the position before a record, or after all of them."""
         if after == len(records):
             return self._receiver.waiting.cut_place
         return Position(self._epoch, records.file(after), int(records.offsets[after]))
 
     def _inside(self, records: Records, opened: OpenTransaction) -> Position:
-        """Return the position behind records of a transaction that goes on."""
+        """Return the position after records of an unfinished transaction."""
         events, rows = records.ends()
         return Position(self._epoch, records.file(len(records) - 1), opened.start, int(events[-1]), int(rows[-1]))
 
     def _steps(self, records: Records) -> list[BranchStep]:
-        """Return what happens to XA transactions in whole transactions."""
+        """Return the steps of XA transactions that change how the records are delivered."""
         self._forget_crashed(records)
         receiving = self._branches.receiving
         with self._receiver.errors_named("at or behind", int(records.offsets[0])):
             steps = branch_steps(records, np.flatnonzero(_GTIDS[records.types]))
         if steps and steps[0].first == 0 and self._transaction is not None and not receiving:
-            # An earlier version has delivered the begin of this one.
+            # An earlier version has delivered the start of this branch.
             del steps[0]
         return [step for step in steps if step.step is not Step.ONE_PHASE or (receiving and not step.first)]
 
     def _forget_crashed(self, records: Records) -> None:
-        """Forget the branch that is being received if another transaction begins: the server crashed within it."""
+        """Forget the branch that is being received if another transaction begins: the server crashed inside of it."""
         if self._branches.receiving and _GTIDS[records.types[0]]:
             self._branches.abandon()
             self._transaction = None
 
     def _arrange(self, records: Records, steps: Sequence[BranchStep]) -> tuple[list[Records], int]:
-        """Return what is delivered of whole transactions, and how many records that takes."""
+        """Return the records to deliver for complete transactions, and how many received records they cover."""
         branches = self._branches
         parts: list[Records] = []
         at = size = 0
@@ -254,7 +254,7 @@ class Cutter:
         return parts, step.first
 
     def _begin_delivery(self, records: Records, step: BranchStep) -> Delivery | None:
-        """Return the delivery of a branch that is too large for a segment, if the first transaction commits one."""
+        """Return the delivery of the branch that the first step commits, if it gets segments of its own."""
         branches = self._branches
         upto = self._place_before(records, step.last + 1)
         if step.step is Step.ONE_PHASE:
@@ -269,13 +269,13 @@ class Cutter:
         return branches.deliver(records, step, branch, upto)
 
     def _deliver(self, delivery: Delivery) -> Cut:
-        """Close the next records of a large branch."""
+        """Cut the next records of a large branch."""
         while True:
             records = delivery.take()
             delivered = 0 if self._delivered is None else records.done(self._delivered)
             if not delivered:
                 break
-            # A segment that was delivered before a restart may have ended anywhere.
+            # The last segment before a restart may have ended anywhere in these records.
             skipped = records.slice(0, delivered)
             opened = opened_at_end(skipped, self._transaction)
             assert opened is not None
@@ -299,11 +299,11 @@ class Cutter:
     def _made(
         self, records: Records, opened: OpenTransaction | None, place: Position
     ) -> tuple[Cut, OpenTransaction | None]:
-        """Return the segment of some records, and the open transaction with what is counted of it.
+        """Return the segment of some records, and the open transaction with its events counted.
 
         Args:
             records: at least one.
-            opened: the transaction that is open behind them.
+            opened: the transaction that is open after them.
             place: position of their end.
         """
         begun, upto = self._transaction, str(place)
@@ -315,12 +315,12 @@ class Cutter:
         return Cut(data, self._after, upto, len(records), last_s, signals, int(records.inflated.sum())), opened
 
     def _move(self, upto: str, opened: OpenTransaction | None, stepped: bool = False) -> None:
-        """Be at a position, and say what is known of it.
+        """Advance to a position, save the spool with it, and record the position's place.
 
         Args:
             upto: the position.
             opened: the transaction that is open there.
-            stepped: whether the log before it holds XA transactions.
+            stepped: whether the log since the last position holds XA transactions.
         """
         self._after, self._transaction = upto, opened
         undecided = self._branches.spool.save(upto)
@@ -347,7 +347,7 @@ class Cutter:
         return starts_branch(records.event(1)) or any(record < end for record, _ in records.decisions)
 
     def _skip_resumed(self) -> None:
-        """Drop the events of a transaction that were in segments before a restart; keep what they say of it."""
+        """Drop events that were in segments before a restart; keep the state of their open transaction."""
         receiver, resume = self._receiver, self._resume
         if resume is None or not receiver.waiting.count:
             return
@@ -355,10 +355,10 @@ class Cutter:
         if of_branch is None:
             return
         if of_branch:
-            # What it holds comes from the spool, which leaves out what was delivered.
+            # Its changes come from the spool; ``_deliver`` omits those that were delivered.
             self._delivered, self._resume, receiver.partial = resume, None, False
             return
-        # A transaction is in one file; others may have come behind it.
+        # A transaction lies in one file; other files may follow.
         records = receiver.all_records()
         others = [at for at, number, _ in records.moves if number != resume.file]
         if others:

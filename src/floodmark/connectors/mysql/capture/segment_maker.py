@@ -1,4 +1,4 @@
-"""From records to segments: their headers, and what else is to be known of them."""
+"""Makes segments from records: their headers, their signals, and the event counts of open transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Signals(Protocol):
     """Finds signals in segments."""
 
     def is_signal_table(self, database: str, table: str) -> bool:
-        """Tell whether signals come by rows of a table."""
+        """Return whether the rows of a table are signals."""
 
     def signals(self, data: SegmentData, after: str, upto: str) -> Sequence[tuple[str, dict[str, str]]]:
         """Return the signals of a segment that touches such a table, each with its position.
@@ -43,9 +43,9 @@ class SegmentMaker:
 
     Args:
         flavor: ``mysql`` or ``mariadb``.
-        structures: of tables; follow the log with it.
+        structures: structures of the tables; the statements of segments are applied to them.
         signals: finds signals; None: there are none.
-        count: counts the events of each table in the transaction that a segment leaves open; None: nobody counts.
+        count: counts the events of each table in the transaction that a segment leaves open; None: don't count.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class SegmentMaker:
 
         Args:
             records: at least one.
-            begun: the transaction that is open at their begin.
-            epoch: of the positions.
-            gtids: those before the records; None if they are not known.
-            receiver: that the records came from.
+            begun: the transaction that is open at their start.
+            epoch: epoch of the positions.
+            gtids: the GTIDs before the records; None if they are not known.
+            receiver: the receiver of the records.
         """
         gtid_records = np.flatnonzero(_GTIDS[records.types])
         moves = records.moves
@@ -107,7 +107,7 @@ class SegmentMaker:
         return SegmentData(records.buffer, records.starts.astype(np.uint32), header)
 
     def counted(self, opened: OpenTransaction, data: SegmentData) -> OpenTransaction:
-        """Return a transaction that is open behind a segment with the number of its events up to there."""
+        """Return a transaction that is open after a segment with its events up to there counted."""
         return opened if self._count is None else replace(opened, events=self._count(data))
 
     @property
@@ -130,7 +130,7 @@ def commit_s(records: Records, begun: OpenTransaction | None) -> float:
 
     Args:
         records: at least one.
-        begun: the transaction that is open at their begin.
+        begun: the transaction that is open at their start.
     """
     gtids = np.flatnonzero(_GTIDS[records.types])
     event = begun.gtid if begun is not None else None

@@ -1,6 +1,6 @@
-"""The stream of binlog events, cut into segments.
+"""Implements the ``LogStream`` of the binlog: opens it at a position, and cuts it into segments.
 
-Capture moves bytes and looks only at what it must: where events begin, their checksums, where transactions end,
+Capture moves bytes and reads only what it must: where events begin, their checksums, where transactions end,
 which tables they touch, and statements that may change tables.
 """
 
@@ -37,16 +37,16 @@ SILENCE_S = 60.0
 
 @dataclass(frozen=True)
 class CaptureSettings:
-    """What capture needs to be told.
+    """Settings of capture.
 
     Attributes:
         flavor: ``mysql`` or ``mariadb``.
-        server_id: under which it registers as a replica.
+        server_id: id to register with as a replica.
         segment_bytes: size at which a segment is full.
-        heartbeat_s: after so long without an event the server says that it is there.
-        silence_s: after so long without anything the connection counts as lost.
+        heartbeat_s: seconds without an event after which the server sends a heartbeat.
+        silence_s: seconds without any data after which the connection counts as lost.
         accepted: what the options accept when the log is another one.
-        gaps: gets what was accepted.
+        gaps: collects the gaps that were accepted.
     """
 
     flavor: str
@@ -62,17 +62,17 @@ class MysqlStream:
     """A ``LogStream`` over one replication connection.
 
     Args:
-        connect: returns a new ordinary connection to a server that logs all that is wanted.
-        settings: of capture.
-        structures: of tables; follow the log with it.
-        known: returns what else is known of a position; None: nothing, so it can only be found on its own server.
+        connect: returns a new ordinary connection to a server that logs all changes that are captured.
+        settings: the settings.
+        structures: structures of the tables; they follow the log.
+        known: returns the place of a position; None: not known, so the position is only valid on its own server.
         signals: finds signals; None: there are none.
-        told: is told what is known of each cut's end, and of where another server's positions begin.
-        count: counts the events of each table in the transaction that a segment leaves open; None: nobody counts.
-        reads_from: is told which server the log comes from; None when the connection is closed.
-        scratch: opens files without a name, for large compressed transactions.
+        told: called with the position and place of each cut's end, and of where another server's positions begin.
+        count: counts the events of each table in the transaction that a segment leaves open; None: don't count.
+        reads_from: called with the server that the log comes from, and with None when the connection is closed.
+        scratch: opens unnamed temporary files, for large compressed transactions.
         spool: keeps prepared XA transactions; by default in memory.
-        undecided: what the resume state says of them; is told of each cut.
+        undecided: the resume state of prepared XA transactions; each cut is added.
         search: finds prepared transactions in the log before a position; see ``Branches``.
     """
 
@@ -108,7 +108,7 @@ class MysqlStream:
         self._last_data = 0.0
 
     def open(self, position: str) -> None:
-        """Connect and let the server send what comes after a position, once it has proven that it is the same log."""
+        """Connect, prove that it is the same log, and start to receive the log after a position."""
         self._position = position
         dump = self._proven()
         try:
@@ -124,7 +124,7 @@ class MysqlStream:
             self._rereading = self._read_again(dump, undecided)
 
     def _proven(self) -> Dump:
-        """Return a connection that sends what comes after the position, and has proven that it is the same log."""
+        """Return a connection that sends the log after the position, and is proven to send the same log."""
         settings = self._settings
         return open_dump(
             self._connect,
@@ -140,12 +140,12 @@ class MysqlStream:
         )
 
     def _begin(self, dump: Dump) -> None:
-        """Take what a connection sends, from the position on."""
+        """Start to cut what a connection sends, from the position on."""
         settings, position, start = self._settings, self._position, dump.start
         self._dump = dump
         self._structures.rewind(position)
         place, known = Position.parse(position), self._known(position)
-        # What was delivered of an open transaction comes again, since it is to be known what it is.
+        # The delivered part of an open transaction is received again: its GTID, BEGIN and TABLE_MAP events are needed.
         resume = place if start.continues and place.inside else None
         dump.receiver.partial = place.inside
         self._cutter = Cutter(
@@ -164,14 +164,14 @@ class MysqlStream:
         if start.gap is not None:
             settings.gaps.add(start.gap)
         if self._told is not None and not start.continues:
-            # From here on positions count this server's files.
+            # From here on positions refer to this server's files.
             self._told(str(Position(start.epoch, 0, 0)), self._cutter.place)
         if self._reads_from is not None:
             self._reads_from(dump.server)
         self._cutter.sift()
 
     def _recall(self, position: str, dump: Dump) -> Undecided | None:
-        """Let the spool hold what is prepared at a position; return from where the log tells what it lacks, if any."""
+        """Restore the spool to a position; return the state to read the log again from if that isn't enough."""
         self._branches.abandon()
         spool = self._branches.spool
         if spool.position == position:
@@ -186,12 +186,12 @@ class MysqlStream:
             undecided = replace(undecided, begin=undecided.at)
         else:
             spool.clear("")
-        # Nothing may take the spool for one that is up to date until the log has been read again.
+        # Until the log has been read again the spool is incomplete, and must not be taken for that of any position.
         spool.position = ""
         return undecided
 
     def _read_again(self, proven: Dump, undecided: Undecided) -> Rereading:
-        """Return what reads the log before the position again, on the server that was proven to have it."""
+        """Start to read the log before the position again, on the server that was proven to have it."""
         settings, position = self._settings, self._position
         past = Past(
             settings.flavor, Position.parse(position), self._known(position), undecided, proven.start, proven.server
@@ -214,7 +214,7 @@ class MysqlStream:
             raise
 
     def _go_on(self, rereading: Rereading) -> None:
-        """Begin at the position, if it still lies in the log that was read again."""
+        """Start the stream at the position, if it still lies in the log that was read again."""
         self._rereading = None
         rereading.close()
         dump = self._proven()
@@ -229,7 +229,7 @@ class MysqlStream:
         self._begin(dump)
 
     def read(self, timeout: float) -> int:
-        """Take what has arrived and find the events in it; return its bytes."""
+        """Receive bytes and find the events in them; return how many bytes there were."""
         rereading, held = self._rereading, False
         if rereading is not None:
             count = rereading.read(timeout)
@@ -240,7 +240,7 @@ class MysqlStream:
             assert self._dump is not None
             assert self._cutter is not None
             if self._cutter.delivering:
-                # What is here already comes first.
+                # Cut the large transaction, which needs nothing more, before receiving.
                 self.tend()
                 return 0
             held = self._dump.receiver.holding
@@ -249,7 +249,7 @@ class MysqlStream:
                 self._cutter.sift()
         if count:
             self.tend()
-            # Leaving the server a moment lets it write and us read in large pieces: cheaper for both.
+            # A short pause lets the server write, and us read, in larger pieces, which is cheaper for both.
             if count >= BURST_BYTES and not held:
                 time.sleep(BURST_PAUSE_S)
         elif time.monotonic() - self._last_data > self._settings.silence_s:
@@ -257,12 +257,12 @@ class MysqlStream:
         return count
 
     def tend(self) -> None:
-        """Take no offence at silence while nothing is read."""
+        """Reset the silence timeout while reading is paused."""
         self._last_data = time.monotonic()
 
     @property
     def place(self) -> KnownPlace:
-        """What is known of the end of the last cut, or of idle log behind it, besides its position."""
+        """The server, GTIDs and mark at the end of the last cut, or of the idle log after it."""
         assert self._cutter is not None
         return self._cutter.place
 
@@ -273,28 +273,28 @@ class MysqlStream:
 
     @property
     def spooled_bytes(self) -> int:
-        """How many bytes of transactions wait that aren't decided yet."""
+        """Bytes of transactions in the spool that aren't decided yet."""
         return self._branches.spool.held_bytes
 
     @property
     def received(self) -> str:
-        """Position of the last transaction end that has come."""
+        """Position of the last transaction end that was received."""
         return self._position if self._cutter is None else self._cutter.received
 
     @property
     def idle_position(self) -> str | None:
-        """Up to where the log holds nothing but what was cut; None if events wait."""
+        """Position up to which everything in the log has been cut; None if events wait."""
         return None if self._cutter is None else self._cutter.idle_position
 
     def cut(self, force: bool) -> Cut | None:
-        """Close what was received up to the last transaction end, or all of it if ``force`` and there is none."""
+        """Cut the received records at the last transaction end, or after all of them if ``force`` and there is none."""
         return None if self._cutter is None else self._cutter.cut(force)
 
     def confirm(self, position: str) -> None:
-        """Do nothing: the server keeps its binlog as long as its own settings say."""
+        """Do nothing: the server's own settings determine how long it keeps its binlog."""
 
     def ping(self) -> None:
-        """Do nothing: the server sends events as soon as they are there."""
+        """Do nothing: the server sends events without being asked."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -312,7 +312,7 @@ def _refuse_others(server: ServerIdentity, past: Past) -> None:
     """Refuse a server that is not the one that was proven to have the log.
 
     Raises:
-        ConnectError: it is another one, or it was started again.
+        ConnectError: it is another server, or it was restarted.
     """
     if server != past.server:
         raise ConnectError(f"The address leads to another server by now: {server.host} ({server.server}).")

@@ -1,4 +1,4 @@
-"""What a server is told to leave out: of its binlog, and of what it receives from another one."""
+"""Finds changes that a server's settings leave out of its binlog, or of what it receives from another server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILTERS = (
     "replicate_wild_ignore_table",
 )
 _FIRST_FILTER = 12
-"""Where in the rows of SHOW REPLICA STATUS the filters begin, in this order."""
+"""The column of SHOW REPLICA STATUS at which the filters begin, in this order."""
 _CHECK = "binlog filters"
 
 
@@ -36,7 +36,7 @@ def variables(conn: Connection, *names: str) -> dict[str, str]:
 
 
 def filtered(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
-    """Look for captured tables whose changes the server doesn't log, or doesn't receive as a replica."""
+    """Return findings on captured tables whose changes the server doesn't log, or doesn't receive as a replica."""
     end = log_end(conn, server.flavor, server.version)
     logging = {"binlog_do_db": end.do, "binlog_ignore_db": end.ignore}
     receiving = _replication_filters(conn, server)
@@ -64,7 +64,7 @@ def _replication_filters(conn: Connection, server: Server) -> dict[str, str]:
 
 
 def _leaves_out(settings: Mapping[str, str], table: TableId) -> bool:
-    """Return whether filters leave a table out: it matches one that ignores, or none of those that choose."""
+    """Return whether filters leave a table out: it matches an ignoring filter, or none of the selecting ones."""
     full = f"{table[0]}.{table[1]}"
 
     def matches(kind: str, test: Callable[[str], bool]) -> bool | None:

@@ -1,4 +1,4 @@
-"""What ``check`` says of changes that the binlog lacks, or has only in part, by design of the server.
+"""Finds changes that the binlog lacks, or has only in part, by design of the server.
 
 Source: MySQL's manual, "FOREIGN KEY Constraints", "innodb_native_foreign_keys" and "binlog_row_value_options";
 MariaDB's, "Foreign Keys" and "binlog_row_image".
@@ -16,14 +16,14 @@ from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.connectors.mysql.structures.table import Table, table_name
 
 LOGGED_CASCADES_VERSION = 90600
-"""MySQL from which on the server, not InnoDB, carries out foreign keys' actions, so that the binlog has their rows."""
+"""From this version on the server, not InnoDB, executes MySQL's foreign key actions, so the binlog has their rows."""
 
 
 def losses(conn: Connection, server: Server, tables: Sequence[Table]) -> list[Finding]:
-    """Return what of the captured tables' changes the binlog lacks.
+    """Return findings on changes of captured tables that the binlog lacks.
 
     Args:
-        tables: the captured ones.
+        tables: the captured tables.
     """
     return _cascades(conn, server, tables) + _images(conn, server, tables)
 
@@ -45,7 +45,10 @@ def _cascades(conn: Connection, server: Server, tables: Sequence[Table]) -> list
 
 
 def _cascades_to(conn: Connection, server: Server, table: Table) -> bool:
-    """Tell whether a foreign key changes rows of a table; who may only SELECT sees it nowhere else."""
+    """Return whether a foreign key changes rows of a table.
+
+    SHOW CREATE TABLE is the only source of that for accounts that may only SELECT.
+    """
     ((_, definition),) = run(conn, f"SHOW CREATE TABLE {table_name(table)}", f"the foreign keys of {_name(table)}")
     words = [token.value for token in scan(definition, Session(), server) if token.kind in (WORD, SIGN)]
     actions = zip(words, words[1:], words[2:], strict=False)

@@ -1,4 +1,4 @@
-"""What would make capturing a MySQL or MariaDB server fail. Everything here only reads."""
+"""Finds what would make capturing a MySQL or MariaDB server fail. Everything here only reads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_source(options: BinlogOptions, offset: Mapping[str, Any] | None = None
 
 
 def obstacles(conn: Connection, server: Server, options: BinlogOptions) -> list[Finding]:
-    """Return what keeps a query from starting at all."""
+    """Return the findings that keep a query from starting at all."""
     findings = [
         _version(server, options),
         *_binlog(conn, server),
@@ -132,7 +132,7 @@ def _replicated(conn: Connection, server: Server) -> list[Finding]:
 
 
 def _replicates(conn: Connection, server: Server) -> bool:
-    """Return whether a server receives the changes of another one now; MariaDB's status asks for no privilege."""
+    """Return whether a server receives the changes of another one now; MariaDB's status needs no privilege."""
     found = run(conn, "SHOW GLOBAL STATUS LIKE 'Slaves_running'", "whether the server is a replica")
     if found:
         return int(found[0][1]) > 0
@@ -141,7 +141,7 @@ def _replicates(conn: Connection, server: Server) -> bool:
 
 
 def _privileges(conn: Connection, server: Server) -> list[Finding]:
-    """Look for what is granted to the account itself; what it has by roles SHOW GRANTS lists too."""
+    """Check the privileges of the account; SHOW GRANTS also lists those that it has by roles."""
     granted: set[str] = set()
     for (grant,) in run(conn, "SHOW GRANTS", "the account's privileges"):
         said = _GRANT.match(str(grant))
@@ -252,7 +252,7 @@ def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:
 
 
 def _signals(conn: Connection, options: BinlogOptions) -> list[Finding]:
-    """Check the signal tables: that signals can come by them, and marks of windows can be written, if they are."""
+    """Check the signal tables: whether signals can come by them, and watermarks can be written, if they are used."""
     names = options.signal_data_collection if "source" in options.signal_enabled_channels else ()
     findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):

@@ -1,1 +1,1 @@
-"""Whether the binlog still continues from the stored position."""
+"""Verifies that the binlog still continues from the stored position."""

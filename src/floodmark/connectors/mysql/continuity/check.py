@@ -1,15 +1,17 @@
-"""Is this still the log that a position belongs to? Asked whenever the binlog is to be read from a position.
+"""Verifies that the binlog still continues from the stored position, whenever it is read from a position.
 
-Three things are proven on the connection that then sends the binlog, before anything of it is used:
+Three things are proven on the connection that then sends the binlog, before any of it is used:
 
 - *the same source*: the file that the position lies in is the one that the position was taken from, by its mark
-  (``marks``); or else the server is another one that has executed all transactions before the position, by their GTIDs;
-- *the same history*: the file reaches the position; of another server, nothing that is still needed has been purged;
-- *the same filter*: ``obstacles`` finds nothing that keeps changes out of the log; who opens connections asks for it.
+  (``reading.file_marks``); or else the server is another one that has executed all transactions before the position,
+  by their GTIDs;
+- *the same history*: the file reaches the position; another server has purged nothing that is still needed;
+- *the same filter*: nothing keeps changes out of the log. ``obstacles`` in ``checks.server`` verifies that when
+  connections are opened.
 
 A server's identity (MySQL's ``server_uuid``, MariaDB's ``server_id``) proves nothing: a copied data directory has the
-same, and a server that was reset or restored too. With the same identity and another file GTIDs prove nothing either,
-since such servers give the same GTIDs to different transactions.
+same identity, and so has a server that was reset or restored. With the same identity but another file, GTIDs prove
+nothing either, since such servers assign the same GTIDs to different transactions.
 """
 
 from __future__ import annotations
@@ -54,10 +56,10 @@ from floodmark.logger import get_logger
 log = get_logger(__name__)
 
 PROBE_ID = 0
-"""Server id of who reads a piece of the binlog: the server then ends at the log's end, and disturbs no other reader."""
+"""Server id for reading a piece of the binlog: the server ends the stream at the log's end, and no reader conflicts."""
 PROBE_BYTES = 256 << 10
 PIECE_BYTES = 16 << 10
-"""How much is received at a time until the log is proven, so that hardly more than that is."""
+"""Bytes received at a time until the log is proven, so that little more than the proof needs is received."""
 PROBE_WAIT_S = 60.0
 PROBE_HEARTBEAT_S = 10.0
 _POLL_S = 0.2
@@ -66,13 +68,13 @@ _REFUSES = "@@GLOBAL.GTID_MODE"
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """What is known of a position besides itself.
+    """Identifies the server and the log that a position belongs to.
 
     Attributes:
-        server: of the server whose files it counts (``ServerIdentity``).
-        gtids: all transactions before it; None if some of them have no GTID.
-        host: of that server; empty in older checkpoints.
-        mark: what proves the file and what lies before the position; None in older checkpoints.
+        server: identity of the server whose files the position refers to (``ServerIdentity``).
+        gtids: all transactions before the position; None if some of them have no GTID.
+        host: that server's host; empty in older checkpoints.
+        mark: fingerprint of the file and of the events before the position; None in older checkpoints.
     """
 
     server: str
@@ -87,7 +89,7 @@ class KnownPlace:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return what ``to_json`` described, or an older version did."""
+        """Return the place from the data of ``to_json``, of this or an older version."""
         mark = data.get("mark")
         return cls(data["server"], data["gtids"], data.get("host", ""), Mark.from_json(mark) if mark else None)
 
@@ -97,9 +99,9 @@ class Accepted:
     """What the options accept when the log is another one.
 
     Attributes:
-        taken: which sources' GTIDs count; None: all.
-        ignore_gtids: whether to go on by file and offset in any case.
-        option: the option and value that say so; empty if nothing is accepted.
+        taken: selects the sources whose GTIDs count; None: all.
+        ignore_gtids: whether to continue by file and offset in any case.
+        option: the options that are set for this, with their values; empty if none is.
     """
 
     taken: Taken | None = None
@@ -108,7 +110,7 @@ class Accepted:
 
     @classmethod
     def from_options(cls, options: BinlogOptions) -> Self:
-        """Return what the options of a source accept."""
+        """Return what a source's options accept."""
         lists = {
             "gtid.source.includes": options.gtid_source_includes,
             "gtid.source.excludes": options.gtid_source_excludes,
@@ -128,13 +130,13 @@ class Start:
     """Where a stream begins.
 
     Attributes:
-        dump: what the server is told.
-        epoch: of the positions that come.
+        dump: where the server starts to send.
+        epoch: epoch of the stream's positions.
         continues: whether the position's own file is read, and not another server's.
-        mark: what is to be proven of that file.
-        tentative: whether it may turn out that the file is another one, and GTIDs say where to go on.
-        gap: what is left out, if an option accepts that.
-        logged: up to where it is to be proven that the binlog lacks no transaction; None: there is nothing to prove.
+        mark: mark that the file must match.
+        tentative: whether the file may prove to be another one, and the stream then continues by GTIDs.
+        gap: the changes that are left out, if an option accepts that.
+        logged: transactions up to which the binlog must be checked for missing ones; None: no check is needed.
     """
 
     dump: DumpStart
@@ -148,13 +150,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Dump:
-    """A connection that sends the binlog from a proven place on.
+    """A connection that sends the binlog from a proven position on.
 
     Attributes:
         channel: the connection.
-        receiver: has taken what the proof needed, and maybe more.
-        start: where it began.
-        server: which server it is.
+        receiver: holds what was received for the proof, and maybe more.
+        start: where the stream began.
+        server: identity of the server.
     """
 
     channel: DumpChannel
@@ -180,19 +182,19 @@ def open_dump(
     silence_s: float = PROBE_WAIT_S,
     scratch: Scratch = tempfile.TemporaryFile,
 ) -> Dump:
-    """Let the server send its binlog from a position on, once it has proven that it is the same log.
+    """Open a binlog stream from a position on, and prove that it is the same log.
 
     Args:
-        connect: opens an ordinary connection to a server that logs all that is wanted.
+        connect: opens an ordinary connection to a server that logs all changes that are captured.
         flavor: ``mysql`` or ``mariadb``.
-        place: everything up to it is done.
-        known: what else is known of it.
+        place: position up to which everything is done.
+        known: identifies the position's server and log; None: not known.
         accepted: what the options accept.
-        server_id: under which it registers.
-        heartbeat_s: after so long without an event the server says that it is there.
-        buffer_bytes: how much is received at a time.
-        silence_s: after so long without anything the connection counts as lost.
-        scratch: opens files without a name, for large compressed transactions.
+        server_id: id to register with.
+        heartbeat_s: seconds without an event after which the server sends a heartbeat.
+        buffer_bytes: size of the receive buffer.
+        silence_s: seconds without any data after which the connection counts as lost.
+        scratch: opens unnamed temporary files, for large compressed transactions.
 
     Raises:
         LogGoneError: the server no longer has the log, or it is another log.
@@ -226,12 +228,13 @@ def open_dump(
         except (SourceStateError, DecodeError) as exc:
             close(conn)
             if known is not None and start.mark is not None and start.mark.digest and _REFUSES in str(exc):
-                # MySQL sends nothing that was logged under another gtid_mode, also what is only to be compared.
+                # MySQL refuses to send events logged under another gtid_mode, even if they are only compared: prove
+                # the file without them.
                 known = replace(known, mark=start.mark.of_file)
                 continue
             if not start.tentative and not _contradicts(receiver, exc):
                 raise
-            # Bytes in the middle of another file mean nothing.
+            # An offset of the position's file may be in the middle of an event of another file.
             what = f"The events before {place.transaction} in the binlog file number {place.file} are not those"
             other = OtherLogError(f"{what} that were delivered from there. {exc.what}", RESET)
         except BaseException:
@@ -240,16 +243,16 @@ def open_dump(
 
 
 def _contradicts(receiver: Receiver | None, exc: FloodmarkError) -> bool:
-    """Return whether an error says that the file holds nothing to be read where a mark says that events lie.
+    """Return whether an error shows that there are no readable events where a mark has some.
 
-    Those were read once. So the file is another one, begun by the same server within the same second, or damaged.
+    They were read once, so the file is another one, begun by the same server within the same second, or damaged.
     """
     unproven = receiver is not None and receiver.proof.of_events and not receiver.proof.done
     return unproven and isinstance(exc, UnreadableLogError | DecodeError)
 
 
 def _refuse_holes(connect: Callable[[], Connection], server: ServerIdentity, start: Start, scratch: Scratch) -> None:
-    """Refuse a MariaDB server whose binlog lacks transactions behind the place where it is to begin."""
+    """Refuse a MariaDB server whose binlog lacks transactions after the start of the stream."""
     conn = connect()
     try:
         other = server_identity(conn, "mariadb")
@@ -266,7 +269,7 @@ def _refuse_holes(connect: Callable[[], Connection], server: ServerIdentity, sta
 def probe(
     connect: Callable[[], Connection], flavor: str, place: Position, known: KnownPlace | None, accepted: Accepted
 ) -> Start:
-    """Prove that a server's binlog is the one that a position belongs to; return where a stream would begin.
+    """Verify that a server's binlog is the one that a position belongs to; return where a stream would begin.
 
     Raises:
         FloodmarkError: as ``open_dump``.
@@ -277,15 +280,15 @@ def probe(
 
 
 def read_mark(connect: Callable[[], Connection], flavor: str, place: Position, name: str) -> Mark | None:
-    """Return what proves a place that another connection has just told.
+    """Return the mark of a position that was just read over another connection.
 
     Args:
         connect: opens an ordinary connection.
         flavor: ``mysql`` or ``mariadb``.
-        place: the place, where a transaction ends.
-        name: of its file.
+        place: the position, where a transaction ends.
+        name: name of its file.
     """
-    # What lies before it can only be read from the file's begin on.
+    # The events before the position can only be read from the start of the file; far into the file, omit them.
     whole = place.transaction <= PROBE_BYTES
     begin = place.transaction if not whole and place.transaction <= MAX_DUMP_OFFSET else FILE_HEADER_BYTES
     receiver = Receiver(2 * PROBE_BYTES, 0, place.file, begin, None, None)
@@ -304,7 +307,7 @@ def read_mark(connect: Callable[[], Connection], flavor: str, place: Position, n
             try:
                 receiver.receive(channel.read_into, _POLL_S)
             except ConnectError:
-                # Who reads only a piece is told where the log ends, maybe together with its last events.
+                # With server id 0 the server ends the stream at the log's end, maybe together with its last events.
                 ended = True
         return receiver.tail.mark or receiver.mark
     finally:
@@ -312,14 +315,14 @@ def read_mark(connect: Callable[[], Connection], flavor: str, place: Position, n
 
 
 def _prove(channel: DumpChannel, receiver: Receiver, silence_s: float) -> None:
-    """Receive until the server has proven that its file is the one that is wanted."""
+    """Receive until the file is proven to match the receiver's mark."""
     until = time.monotonic() + silence_s
     while not receiver.proof.done:
         count = 0
         try:
             count = receiver.receive(lambda view, timeout: channel.read_into(view[:PIECE_BYTES], timeout), _POLL_S)
         except ConnectError:
-            # Who reads only a piece is told where the log ends.
+            # With server id 0 the server ends the stream at the log's end.
             if not receiver.proof.done:
                 raise
         if count:
@@ -337,19 +340,19 @@ def find_start(
     accepted: Accepted,
     other: LogGoneError | None = None,
 ) -> Start:
-    """Return where the server is to begin.
+    """Return where the server must start to send.
 
-    In the log that the position comes from that is the position's place in its files. In another one it is the first
-    transaction that is not known, by the GTIDs.
+    In the log that the position comes from, that is the position's file and offset. In another one it is the first
+    transaction that isn't done, by the GTIDs.
 
     Args:
-        conn: the connection that the binlog will be sent over.
+        conn: the connection over which the binlog will be sent.
         flavor: ``mysql`` or ``mariadb``.
-        server: which server it is.
-        position: everything up to it is done.
-        known: what else is known of it.
+        server: identity of the server.
+        position: position up to which everything is done.
+        known: identifies the position's server and log; None: not known.
         accepted: what the options accept.
-        other: why the file that has the position's number is not the position's, if that has turned out.
+        other: why the file with the position's number has proven not to be the position's; None: it hasn't.
 
     Raises:
         LogGoneError: the server no longer has the log, or it is another log.
@@ -382,13 +385,13 @@ def find_start(
 
 
 def by_file(conn: Connection, position: Position, mark: Mark | None = None, tentative: bool = False) -> Start:
-    """Return where a server begins that counts a position's files.
+    """Return where the server that has a position's files must start to send.
 
     Args:
         conn: an ordinary connection.
-        position: everything up to it is done.
-        mark: what is to be proven of the file.
-        tentative: whether it may turn out that the file is another one.
+        position: position up to which everything is done.
+        mark: mark that the file must match.
+        tentative: whether the file may prove to be another one.
 
     Raises:
         LogGoneError: the server no longer has the file.
@@ -399,16 +402,17 @@ def by_file(conn: Connection, position: Position, mark: Mark | None = None, tent
     begin = position.transaction
     if mark is not None and mark.digest:
         begin = min(begin, mark.begin)
-    # Only files with one transaction of more than 4 GiB at their end are that long: what lies before is skipped.
+    # The command can't hold offsets of 4 GiB and more, which only files that end with a huge transaction have: such a
+    # file is read from its start, and the events before the position are skipped.
     offset = max(begin, FILE_HEADER_BYTES) if begin <= MAX_DUMP_OFFSET else FILE_HEADER_BYTES
     return Start(DumpStart(file.name, offset), position.epoch, True, mark, tentative)
 
 
 def _refuse_a_replacement(flavor: str, server: ServerIdentity, known: KnownPlace) -> None:
-    """Refuse a MariaDB server elsewhere that has the same number, which says nothing: it may be any server.
+    """Refuse a MariaDB server on another host with the same ``server_id``, which may be any server.
 
     Raises:
-        CheckpointError: it is one.
+        CheckpointError: the host is another one.
     """
     if flavor == "mariadb" and known.host and known.host != server.host:
         raise CheckpointError(
@@ -420,13 +424,13 @@ def _refuse_a_replacement(flavor: str, server: ServerIdentity, known: KnownPlace
 
 
 def by_gtids(conn: Connection, flavor: str, position: Position, known: KnownPlace, accepted: Accepted) -> Start:
-    """Return where a server begins that has executed the transactions before a position, and counts otherwise.
+    """Return where another server, which has executed the transactions before a position, must start to send.
 
     Args:
         conn: an ordinary connection.
         flavor: ``mysql`` or ``mariadb``.
-        position: everything up to it is done.
-        known: which transactions those are.
+        position: position up to which everything is done.
+        known: holds the GTIDs of those transactions.
         accepted: what the options accept.
 
     Raises:
@@ -465,10 +469,10 @@ def by_gtids(conn: Connection, flavor: str, position: Position, known: KnownPlac
 
 
 def _refuse_lacking(conn: Connection, flavor: str, gtids: Gtids) -> Gtids:
-    """Refuse a server that lacks transactions; return those that it has executed.
+    """Refuse a server that lacks some of the transactions; return all that it has executed.
 
     Raises:
-        CheckpointError: it lacks some.
+        CheckpointError: the server lacks some.
     """
     executed = parse_gtids(flavor, _variable(conn, _EXECUTED[flavor]))
     missing = lacking(gtids, executed)

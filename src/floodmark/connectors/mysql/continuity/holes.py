@@ -1,8 +1,8 @@
-"""Whether another server's binlog holds all that comes after a position, on MariaDB.
+"""Verifies that another MariaDB server's binlog holds all transactions after a position.
 
-MySQL tells which transactions it has executed and not in its binlog (``gtid_purged``). MariaDB doesn't: a replica that
-was made from a copy, or that ran with ``log_slave_updates`` off for a time, sends what it has, as if nothing were
-missing in between. The numbers tell: in a domain each transaction has the next one.
+MySQL reports the transactions that it has executed but no longer has in its binlog (``gtid_purged``). MariaDB doesn't:
+a replica that was made from a copy, or that ran with ``log_slave_updates`` off for a time, sends what it has, as if
+nothing were missing in between. The sequence numbers show it: within a domain they are consecutive.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _BUFFER_BYTES = 4 << 20
 
 
 def refuse_holes(conn: Connection, begin: MariadbGtids, logged: MariadbGtids, scratch: Scratch) -> None:
-    """Read a log from a place on, and refuse it if it lacks transactions.
+    """Read a log, and refuse it if it lacks transactions.
 
     Args:
         conn: an ordinary connection; it is closed at the end.
-        begin: the transactions before the place.
-        logged: those that the log is to be read up to.
-        scratch: opens files without a name, for large transactions.
+        begin: the transactions after which to start reading.
+        logged: the transactions up to which to read.
+        scratch: opens unnamed temporary files, for large transactions.
 
     Raises:
         LogGoneError: transactions are missing.
@@ -46,7 +46,7 @@ def refuse_holes(conn: Connection, begin: MariadbGtids, logged: MariadbGtids, sc
     """
     last, ends = begin.domains(), logged.domains()
     receiver = Receiver(_BUFFER_BYTES, 0, 0, 0, None, None, scratch)
-    # Number 0 makes the server end where the log does.
+    # With server id 0 the server ends the stream at the log's end.
     channel = DumpChannel(conn, "mariadb", 0, HEARTBEAT_S)
     with closing(channel), closing(receiver):
         if not _missing(last, ends):
@@ -58,22 +58,22 @@ def refuse_holes(conn: Connection, begin: MariadbGtids, logged: MariadbGtids, sc
 
 
 def _missing(last: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-    """Return whether transactions are still to come."""
+    """Return whether some transactions have not been read yet."""
     return any(last.get(domain, 0) < end for domain, end in ends.items())
 
 
 def _follow(records: Records, last: dict[int, int], ends: Mapping[int, int]) -> None:
-    """Let the last numbers be those behind some records.
+    """Advance the domains' last sequence numbers over some records.
 
     Raises:
-        LogGoneError: some are missing before.
+        LogGoneError: transactions are missing between the numbers.
     """
     starts = records.starts[records.types == MARIADB_GTID]
     numbers = le_view(records.buffer, "<u8")[starts + AT_BODY].astype(np.int64)
     domains = le_view(records.buffer, "<u4")[starts + _AT_DOMAIN]
     for domain in np.unique(domains).tolist():
         own = numbers[domains == domain]
-        # Servers that write to one domain by themselves give the same numbers.
+        # Servers that write to one domain independently repeat numbers, so compare with the highest number so far.
         before = np.maximum.accumulate(np.concatenate([[last.get(domain, 0)], own]))
         holes = np.flatnonzero((own > before[:-1] + 1) & (before[:-1] < ends.get(domain, 0)))
         if len(holes):

@@ -1,4 +1,4 @@
-"""What is known of positions in the log besides themselves: the server, and the transactions before them."""
+"""Remembers the server, GTIDs and mark of positions, so that the stream can be resumed from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.connectors.mysql.server.identity import ServerIdentity
 
 
 class Places:
-    """Remembers what capture has seen; used by its thread and by the planner's."""
+    """Remembers the positions that capture has reached; used by its thread and by the planner's."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,37 +21,38 @@ class Places:
         self._reader: ServerIdentity | None = None
 
     def reads_from(self, server: ServerIdentity | None) -> None:
-        """Say which server capture reads the log from; None: it has lost the connection."""
+        """Record which server capture reads the log from; None: it has lost the connection."""
         with self._lock:
             self._captured, self._reader = True, server
 
     @property
     def reader(self) -> tuple[bool, ServerIdentity | None]:
-        """Whether there is capture, and which server it reads the log from now, if any."""
+        """Whether capture has run, and which server it reads the log from now, if any."""
         with self._lock:
             return self._captured, self._reader
 
     def add(self, position: str, place: KnownPlace) -> None:
-        """Remember a position; it doesn't lie before those that are known, unless the log is read again."""
+        """Remember a position; it comes after all others, unless the log is read again."""
         with self._lock:
+            # When the log is read again, the later positions may be of another server.
             keep = bisect_right(self._positions, position)
             del self._positions[keep:], self._places[keep:]
             self._positions.append(position)
             self._places.append(place)
 
     def at(self, position: str) -> KnownPlace | None:
-        """Return what is known of a position: between two that are known nothing was committed."""
+        """Return the entry of a position, or of the last one before it: between two entries nothing was committed."""
         with self._lock:
             found = bisect_right(self._positions, position)
             return self._places[found - 1] if found else None
 
     def newest(self) -> tuple[str, KnownPlace] | None:
-        """Return the last position that is known, and what is known of it."""
+        """Return the last position and its entry; None if there is none."""
         with self._lock:
             return (self._positions[-1], self._places[-1]) if self._positions else None
 
     def forget(self, position: str) -> None:
-        """Forget what lies before a position."""
+        """Forget the entries that are only needed before a position."""
         with self._lock:
             first = max(bisect_right(self._positions, position) - 1, 0)
             del self._positions[:first], self._places[:first]
@@ -63,6 +64,6 @@ class Places:
             self._places.clear()
 
     def to_json(self, position: str) -> dict[str, Any] | None:
-        """Return what is known of a position, for the offset."""
+        """Return the entry of a position as JSON data, for the offset."""
         place = self.at(position)
         return None if place is None else place.to_json()

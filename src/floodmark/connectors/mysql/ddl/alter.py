@@ -1,4 +1,4 @@
-"""``ALTER TABLE``: its clauses are collected first and then done together, as the servers do (:mod:`.clauses`)."""
+"""Parses ``ALTER TABLE``: clauses are collected first and then applied together, as servers do (:mod:`.clauses`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS = words("FORCE WITH WITHOUT ENABLE DISABLE")
 
 
 def alter_table(cursor: Cursor, draft: Draft) -> None:
-    """Apply ``ALTER TABLE``, of which the words before the name are taken already."""
+    """Apply ``ALTER TABLE``, whose words before the name are consumed already."""
     cursor.accept("IF", "EXISTS")
     name = cursor.table_name()
     skip_wait(cursor)
@@ -55,7 +55,7 @@ def alter_table(cursor: Cursor, draft: Draft) -> None:
 
 
 def skip_wait(cursor: Cursor) -> None:
-    """Go behind MariaDB's ``WAIT n`` and ``NOWAIT``."""
+    """Skip MariaDB's ``WAIT n`` and ``NOWAIT``."""
     if cursor.accept("WAIT"):
         cursor.take()
     else:
@@ -63,7 +63,7 @@ def skip_wait(cursor: Cursor) -> None:
 
 
 def _parse_clause(cursor: Cursor, clauses: Clauses, table: Table | None, draft: Draft) -> bool:
-    """Take the clause that comes next; False if the rest of the statement doesn't matter."""
+    """Parse the clause that comes next; return False if the rest of the statement doesn't matter."""
     if cursor.accept("ADD"):
         return _parse_add(cursor, clauses)
     if cursor.accept("DROP"):
@@ -130,7 +130,7 @@ def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
 
 
 def _sees_order(cursor: Cursor) -> bool:
-    """Return whether a column to order by comes behind the comma, rather than another clause."""
+    """Return whether a column to order by follows the comma, rather than another clause."""
     behind = 2
     while cursor.ahead(behind).value == ".":
         behind += 2
@@ -157,7 +157,7 @@ def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
         cursor.accept("IF", "EXISTS")
         name = cursor.name().lower()
         named = [] if table is None else [index for index in table.indexes if index.name.lower() == name]
-        # MariaDB doesn't find those that it hashes.
+        # MariaDB doesn't find unique indexes that it hashes.
         if table is not None and any(index.unique and not is_hashed(index, table.columns) for index in named):
             clauses.dropped_keys.add(name)
     else:
@@ -234,7 +234,7 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
         conversion.collation = collation_name(cursor.string())
     clauses.conversion = conversion
     if not cursor.server.mariadb:
-        # What the table's own options say counts only behind it.
+        # Earlier options of the table don't count; later ones do.
         clauses.options.charset, clauses.options.collation = conversion.charset, conversion.collation
     return True
 
@@ -248,7 +248,7 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, c
     """Return a column with another default."""
     text, kind, written = definition.default, definition.default_kind, definition.written
     if column.generated is not None or (column.auto_increment and kind != "expression"):
-        # MariaDB takes no notice.
+        # MariaDB ignores the clause.
         return column
     if kind == "literal" and text is not None:
         type_ = ColumnType(
@@ -267,5 +267,5 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, c
 
 
 def _still_updated(column: Column, mariadb: bool) -> bool:
-    """Tell whether updates go on setting a column to the current time once it has another default."""
+    """Return whether a column keeps ON UPDATE when it gets another default."""
     return column.on_update and not (mariadb and column.default == now(column.scale))

@@ -1,4 +1,4 @@
-"""The clauses of an ``ALTER TABLE``, and what they make of a table when they are done together."""
+"""The clauses of an ``ALTER TABLE``, and how they change a table when they are applied together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Edit = Callable[[Column], Column]
 
 @dataclass
 class Clauses:
-    """What an ``ALTER TABLE`` wants, clause by clause.
+    """The clauses of an ``ALTER TABLE``.
 
     Attributes:
         defined: columns added or redefined, in order: name of the old column or None, definition.
@@ -63,7 +63,7 @@ class _Place:
 
 
 def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor) -> Table:
-    """Return what the clauses make of a table.
+    """Return the table that results from the clauses.
 
     Args:
         of_database: the default character set of its database.
@@ -71,7 +71,7 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     old = Charset(table.charset or "utf8mb4", table.collation or "utf8mb4_general_ci")
     conversion = clauses.conversion
     converted = None if conversion is None else conversion.chosen(old, cursor, of_database)
-    # COLLATE DEFAULT is about what the table has, whatever it is converted to (MariaDB).
+    # COLLATE DEFAULT refers to the table's old character set, even if the table is converted (MariaDB).
     unconverted = clauses.options.collation == DEFAULT and clauses.options.charset is None
     charset = clauses.options.chosen(converted if converted and not unconverted else old, cursor, of_database)
     options = clauses.options
@@ -105,16 +105,16 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
 
 
 def _only_null(before: Column, after: Column) -> bool:
-    """Tell whether a column of the same type may be NULL now, or may no more."""
+    """Return whether a column whose type is the same changed in whether it may be NULL."""
     kept = ("type", "length", "scale", "unsigned", "charset", "collation", "values")
     return before.optional != after.optional and all(getattr(before, one) == getattr(after, one) for one in kept)
 
 
 def as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
-    """Return the table with the old order of its indexes if it got none but those that it had."""
+    """Return the table with the old order of its indexes if its columns and indexes are the same as before."""
     same = changed.columns == table.columns and set(changed.indexes) == set(table.indexes)
     if not same or (cursor.server.mariadb and table.key != table.primary):
-        # MariaDB makes a unique index anew if it is in the place of a primary key.
+        # MariaDB recreates a unique index that serves as the primary key.
         return changed
     return replace(changed, indexes=table.indexes, key=table.key)
 
@@ -166,7 +166,7 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
                 places.remove(added)
                 _insert(places, _Place(old.lower(), definition.name, definition), definition.place)
         elif definition.place is not None:
-            # Until it is its turn to move, others may be put after it where it was.
+            # Moved only now: earlier clauses may put columns after its old place.
             for moved in [place for place in places if place.column is definition]:
                 places.remove(moved)
                 _insert(places, moved, definition.place)
@@ -186,14 +186,14 @@ def _insert(places: list[_Place], new: _Place, after: str | None) -> None:
 
 
 def _is_generated_key(column: Column | ColumnDefinition) -> bool:
-    """Whether MySQL added the column to a table without a primary key (``sql_generate_invisible_primary_key``)."""
+    """Return whether MySQL added the column as a primary key (``sql_generate_invisible_primary_key``)."""
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
 def _replaced(table: Table, clauses: Clauses, places: Sequence[_Place]) -> dict[str, int]:
-    """Return how much MySQL's indexes that held all of a column hold of what comes in its place, if that is a text.
+    """Return the lengths that MySQL keeps in indexes that held all of a column which is replaced, by its name.
 
-    New columns take the places of dropped ones of the same names.
+    A new column replaces a dropped one of the same name. The lengths matter if it is a text.
     """
     new = {place.was for place in places if place.was in clauses.dropped}
     found = {}

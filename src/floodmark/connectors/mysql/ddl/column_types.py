@@ -1,4 +1,4 @@
-"""Types of columns, as statements and ``COLUMN_TYPE`` of information_schema write them."""
+"""Parses types of columns, as statements and ``COLUMN_TYPE`` of information_schema write them."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ _OF_OTHERS = {
     },
     "maxdb": {"TIMESTAMP": "datetime"},
 }
-"""What MariaDB's ``sql_mode=ORACLE`` and ``MAXDB`` mean by some types."""
+"""Types that have another meaning with MariaDB's ``sql_mode=ORACLE`` and ``MAXDB``."""
 _SCHEMAS = ("mariadb_schema", "oracle_schema", "maxdb_schema")
-"""What may stand before a type to say whose names count."""
+"""Prefixes of a type that select whose names of types apply."""
 _APPROXIMATE = frozenset({"float", "double"})
 _SIZES = (255, 65535, 16777215)
 _OTHERS = frozenset(
@@ -88,7 +88,7 @@ class Charset:
 
 @dataclass
 class ColumnType:
-    """A type as it is declared, before it meets the character set of its table.
+    """A type as it is declared, before the character set of its table is applied.
 
     Attributes:
         name: as ``DATA_TYPE`` has it.
@@ -119,11 +119,11 @@ class ColumnType:
 
     @property
     def without_literal(self) -> bool:
-        """Whether MySQL gives it no default that is a literal."""
+        """Whether MySQL doesn't let it have a literal default."""
         return self.name in _WITHOUT_LITERAL
 
     def settle(self, default: Charset, server: Server, session: Session) -> None:
-        """Give the type the character set it ends up with, and the type that follows from it."""
+        """Set the character set that applies, and change the type as that requires."""
         if not self.of_characters:
             self.charset = self.collation = None
             self._grow()
@@ -157,13 +157,13 @@ class ColumnType:
 
 
 def sized_like(type_: ColumnType, before: Column, charset: Charset) -> str:
-    """Return the name of a text or blob type without a length, if the statement converts the table, too.
+    """Return the name of a text or blob type that is redefined in a statement that also converts the table.
 
-    MySQL forgets which of them it is, and chooses the one that has room for what the column held.
+    If it has no length, MySQL ignores its name and chooses the type that has room for what the column held.
 
     Args:
         before: the column as it was.
-        charset: to which the table is converted.
+        charset: the character set to which the table is converted.
     """
     sizes = next((sizes for sizes in (TEXTS, BLOBS) if type_.name in sizes), None)
     if sizes is None or type_.length is not None:
@@ -173,12 +173,12 @@ def sized_like(type_: ColumnType, before: Column, charset: Charset) -> str:
 
 
 def _with_room(sizes: Sequence[str], size: int) -> str:
-    """Return the smallest of the types of texts or blobs that holds so many bytes."""
+    """Return the smallest of the text or blob types that holds so many bytes."""
     return sizes[sum(size > limit for limit in _SIZES)]
 
 
 def _most_characters(column: Column) -> int:
-    """Return how many characters the text of a column's values may have, roughly if they are few."""
+    """Return how many characters a column's values may have as text; an estimate if they are few."""
     if column.type in GEOMETRIES or column.type == "json":
         return 1 << 32
     for sizes in (TEXTS, BLOBS):
@@ -197,7 +197,7 @@ def _most_characters(column: Column) -> int:
 def choose_charset(
     charset: str | None, collation: str | None, default: Charset, server: Server, session: Session
 ) -> Charset:
-    """Return what a declaration of a character set, a collation, both or none of them means."""
+    """Return the character set and collation that a declaration of one, both or none of them results in."""
     if charset == DEFAULT:
         charset = default.charset
     if collation == DEFAULT:
@@ -216,7 +216,7 @@ def choose_charset(
 
 
 def parse_type(cursor: Cursor) -> ColumnType:
-    """Return the type that comes next."""
+    """Parse the type that comes next."""
     found = _parse_name(cursor)
     _parse_digits(cursor, found)
     while True:
@@ -316,7 +316,7 @@ def _parse_digits(cursor: Cursor, found: ColumnType) -> None:
 
 
 def _parse_labels(cursor: Cursor) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Return labels, and which of them are bytes, each as a character."""
+    """Parse labels; return them, and which of them are bytes, with a character for each byte."""
     cursor.expect("(")
     labels: list[str] = []
     coded: set[int] = set()
@@ -354,5 +354,5 @@ def _parse_charset(cursor: Cursor, found: ColumnType) -> bool:
 
 
 def bits_text(digits: str) -> str:
-    """Return the text that a hexadecimal or binary literal stands for, given its bytes in hexadecimal digits."""
+    """Return a text with a character for each byte of a hexadecimal or binary literal, given in hexadecimal digits."""
     return bytes.fromhex(digits).decode("latin-1")

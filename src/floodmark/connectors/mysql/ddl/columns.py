@@ -1,4 +1,4 @@
-"""Definitions of columns: their types and attributes."""
+"""Parses definitions of columns: their types and attributes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WITHOUT_EFFECT = (("WITH", "SYSTEM", "VERSIONING"), ("WITHOUT", "SYSTEM", "VERS
 _MOST_OF_COMMENT = 1024
 """The servers cut longer comments off if they don't refuse them."""
 _FIRST_OF_FOREIGN_COLUMNS = 90000
-"""MySQL's version from which on ``REFERENCES`` at a column is more than a word."""
+"""The first version of MySQL in which ``REFERENCES`` at a column makes a foreign key."""
 
 
 def parse_column(cursor: Cursor, conditional: bool = False) -> ColumnDefinition:
-    """Return the definition of the column that comes next, with its place.
+    """Parse the definition of the column that comes next, with its place in the table.
 
     Args:
-        conditional: whether IF EXISTS or IF NOT EXISTS stands before it.
+        conditional: whether IF EXISTS or IF NOT EXISTS precedes it.
     """
     name = cursor.column_name()
     definition = ColumnDefinition(name, parse_type(cursor), conditional=conditional)
@@ -80,7 +80,7 @@ def _parse_attribute(cursor: Cursor, definition: ColumnDefinition) -> bool:
 def _set_primary(definition: ColumnDefinition, cursor: Cursor) -> None:
     definition.primary = True
     if cursor.server.mariadb:
-        # It stays so if the key is left out, since IF NOT EXISTS is said and there is a primary key.
+        # It stays NOT NULL even if IF NOT EXISTS leaves out the key, since there is a primary key already.
         definition.optional = False
 
 
@@ -130,7 +130,7 @@ def _parse_rest(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def parse_references(cursor: Cursor) -> None:
-    """Go behind the clause of a foreign key that tells what it refers to."""
+    """Skip the clause of a foreign key that names what it refers to."""
     cursor.expect("REFERENCES")
     cursor.table_name()
     if cursor.sees("("):

@@ -1,4 +1,4 @@
-"""``CREATE TABLE`` and the options of tables."""
+"""Parses ``CREATE TABLE`` and the options of tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST_OF_COMMENT = 2048
 
 @dataclass
 class TableOptions:
-    """What a statement says about a table as a whole; None is what it doesn't mention."""
+    """The options of a table in a statement; None for those that it doesn't mention."""
 
     charset: str | None = None
     collation: str | None = None
@@ -65,7 +65,7 @@ class TableOptions:
 
 @dataclass
 class Elements:
-    """What stands in the parentheses of ``CREATE TABLE``."""
+    """The contents of the parentheses of ``CREATE TABLE``."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[KeyDefinition] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Elements:
 
 
 def column_keys(definition: ColumnDefinition, cursor: Cursor) -> list[KeyDefinition]:
-    """Return the keys that a column's own attributes make."""
+    """Return the keys that a column's own attributes define."""
     names: list[str | None] = [PRIMARY] if definition.primary else []
     if definition.unique and not (definition.primary and cursor.server.mariadb):
         names.append(None)
@@ -85,7 +85,7 @@ def column_keys(definition: ColumnDefinition, cursor: Cursor) -> list[KeyDefinit
 
 
 def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
-    """Apply ``CREATE TABLE``, of which the words before the name are taken already."""
+    """Apply ``CREATE TABLE``, whose words before the name are consumed already."""
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     database, name = cursor.table_name()
     if only_new and not replacing and (database, name) in draft.tables:
@@ -148,10 +148,10 @@ def _create_like(cursor: Cursor, draft: Draft, database: str, name: str) -> None
 
 
 def parse_elements(cursor: Cursor, conditional: bool = False) -> Elements:
-    """Return the columns and keys in the parentheses that come next.
+    """Parse the columns and keys in the parentheses that come next.
 
     Args:
-        conditional: whether IF NOT EXISTS stands before them, for each of the columns.
+        conditional: whether IF NOT EXISTS precedes them, which applies to each of the columns.
     """
     elements = Elements()
     cursor.expect("(")
@@ -173,7 +173,7 @@ def parse_elements(cursor: Cursor, conditional: bool = False) -> Elements:
 
 
 def parse_period(cursor: Cursor) -> dict[str, tuple[str, str]]:
-    """Return the columns of MariaDB's period that comes next by its name, all in lower case."""
+    """Parse MariaDB's period that comes next; return its columns by its name, all in lower case."""
     cursor.expect("PERIOD", "FOR")
     name = cursor.name().lower()
     cursor.expect("(")
@@ -185,7 +185,7 @@ def parse_period(cursor: Cursor) -> dict[str, tuple[str, str]]:
 
 
 def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
-    """Take the option of a table that comes next; tell whether there was one."""
+    """Parse the option of a table that comes next; return whether there was one."""
     begin = cursor.at
     cursor.accept("DEFAULT")
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept("CHARSET"):
@@ -195,7 +195,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
         cursor.accept("=")
         collation = collation_name(cursor.string())
         if collation == DEFAULT and options.charset is None and options.collation is not None:
-            # The default of the character set that an option before it has chosen.
+            # It means the default of the character set that an earlier option has chosen.
             options.charset = charset_of(options.collation)
         options.collation = collation
     elif cursor.accept("COMMENT"):
@@ -229,11 +229,11 @@ def _with_row_end(key: KeyDefinition, end: str) -> KeyDefinition:
 def finished(
     table: Table, keys: list[KeyDefinition], how: Sorting, periods: Mapping[str, tuple[str, str]] | None = None
 ) -> Table:
-    """Return a table with its new keys in place.
+    """Return a table with new keys added, and its indexes in the server's order.
 
     Args:
         keys: those to add to the ones that it has.
-        periods: MariaDB's periods; their columns can't be NULL, and in a key they stand for both of them.
+        periods: MariaDB's periods; their columns can't be NULL, and the name of one in a key means both of its columns.
     """
     periods = periods or {}
     forbidden = {column for period in periods.values() for column in period}
@@ -263,7 +263,7 @@ def _required(column: Column, how: Sorting) -> Column:
 
 
 def create_sequence(cursor: Cursor, draft: Draft) -> None:
-    """Apply MariaDB's ``CREATE SEQUENCE``, of which the words before the name are taken already."""
+    """Apply MariaDB's ``CREATE SEQUENCE``, whose words before the name are consumed already."""
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     database, name = cursor.table_name()
     if only_new and (database, name) in draft.tables:

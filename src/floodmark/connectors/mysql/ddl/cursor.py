@@ -1,4 +1,4 @@
-"""A place in the tokens of a statement that moves forward as the grammar takes them."""
+"""A cursor over the tokens of a statement, which moves forward as the grammar consumes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cursor:
 
     @property
     def clock(self) -> Clock:
-        """What becomes of times in literals."""
+        """How times in literals are converted."""
         zone = time_zone(self.session.time_zone or "SYSTEM", self.server.time_zone)
         return Clock(self.session.other_fractions == self.server.mariadb, zone, self.server.mariadb)
 
@@ -45,22 +45,22 @@ class Cursor:
         return self.tokens[self.at]
 
     def ahead(self, count: int) -> Token:
-        """Return a token behind the next one; the last one if there are not so many."""
+        """Return a token after the next one; the last one if there are not so many."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
-        """Return the next token and go behind it."""
+        """Consume the next token and return it."""
         token = self.tokens[self.at]
         if token.kind != END:
             self.at += 1
         return token
 
     def skip(self, count: int) -> None:
-        """Go behind some tokens, or to the end if there are not so many."""
+        """Skip some tokens, or go to the end if there are not so many."""
         self.at = min(self.at + count, len(self.tokens) - 1)
 
     def sees(self, *words: str) -> bool:
-        """Tell whether these words (or signs) come next."""
+        """Return whether these words (or signs) come next."""
         at, last = self.at, len(self.tokens) - 1
         for word in words:
             token = self.tokens[at]
@@ -70,19 +70,19 @@ class Cursor:
         return True
 
     def sees_any(self, words: frozenset[str]) -> bool:
-        """Tell whether one of these words (or signs) comes next."""
+        """Return whether one of these words (or signs) comes next."""
         token = self.next
         return token.kind in (WORD, SIGN) and token.value in words
 
     def accept(self, *words: str) -> bool:
-        """Go behind these words if all of them come next."""
+        """Consume these words if all of them come next; return whether they did."""
         if not self.sees(*words):
             return False
         self.at += len(words)
         return True
 
     def accept_any(self, *words: str) -> str | None:
-        """Go behind one of these words and return it."""
+        """Consume one of these words and return it; None if none of them comes next."""
         token = self.next
         if token.kind in (WORD, SIGN) and token.value in words:
             self.at += 1
@@ -90,21 +90,21 @@ class Cursor:
         return None
 
     def expect(self, *words: str) -> None:
-        """Go behind words that must come next."""
+        """Consume words that must come next."""
         for word in words:
             if not self.accept(word):
                 self.fail(word)
 
     def at_end(self) -> bool:
-        """Tell whether nothing follows but a semicolon."""
+        """Return whether nothing follows but a semicolon."""
         return self.next.kind == END or (self.sees(";") and self.ahead(1).kind == END)
 
     def is_name(self) -> bool:
-        """Tell whether an identifier may come next."""
+        """Return whether an identifier may come next."""
         return self.next.kind in (WORD, NAME)
 
     def name(self) -> str:
-        """Return the identifier that comes next."""
+        """Consume the identifier that comes next and return it."""
         token = self.next
         if token.kind not in (NAME, WORD):
             self.fail("a name")
@@ -112,7 +112,7 @@ class Cursor:
         return token.value if token.kind == NAME else token.text
 
     def table_name(self) -> tuple[str, str]:
-        """Return the database and the name of the table that comes next."""
+        """Consume the name of a table; return its database and its name."""
         if self.accept("."):
             return self.session.database, self._fold(self.name())
         first = self.name()
@@ -121,18 +121,18 @@ class Cursor:
         return self._fold(self.session.database), self._fold(first)
 
     def database_name(self) -> str:
-        """Return the name of the database that comes next."""
+        """Consume the name of a database and return it."""
         return self._fold(self.name())
 
     def column_name(self) -> str:
-        """Return the name of the column that comes next, which may stand behind that of its table."""
+        """Consume the name of a column, which may follow that of its table, and return it."""
         found = self.name()
         while self.accept("."):
             found = self.name()
         return found
 
     def number(self) -> int:
-        """Return the whole number that comes next."""
+        """Consume a whole number and return it."""
         token = self.next
         if token.kind != NUMBER or not token.value.isdigit():
             self.fail("a number")
@@ -140,7 +140,7 @@ class Cursor:
         return int(token.value)
 
     def size(self) -> int:
-        """Return the number that comes next, of which the servers cut a fraction off."""
+        """Consume a number and return it without its fraction, which the servers cut off."""
         token = self.next
         whole, _, fraction = token.value.partition(".")
         if token.kind != NUMBER or not (whole + fraction).isdigit():
@@ -149,11 +149,11 @@ class Cursor:
         return int(whole or "0")
 
     def string(self) -> str:
-        """Return the text in quotes that comes next; several in a row are one."""
+        """Consume a text in quotes, or a name, and return it; several texts in a row are one."""
         if self.next.kind == WORD and self.next.text.startswith("_") and self.ahead(1).kind == STRING:
             self.at += 1
         if self.next.kind != STRING:
-            # What stands in double quotes is a name if the session says so, but never here.
+            # A name without quotes, or a text in double quotes, which ANSI_QUOTES makes a name.
             return self.name()
         parts = []
         while self.next.kind == STRING:
@@ -161,7 +161,7 @@ class Cursor:
         return "".join(parts)
 
     def in_parentheses(self) -> str:
-        """Go behind what stands in parentheses and return it without them."""
+        """Consume what is in parentheses and return its text without them."""
         begin = self.next.start
         self.expect("(")
         depth = 1
@@ -174,25 +174,25 @@ class Cursor:
         return self.text[begin + 1 : self.tokens[self.at - 1].start].strip()
 
     def slice(self, first: int, last: int) -> str:
-        """Return the text from one token up to another, which are given by their numbers."""
+        """Return the text from one token up to and including another, given by their numbers."""
         end = self.tokens[last]
         return self.text[self.tokens[first].start : end.start + len(end.text)]
 
     def statement(self) -> str:
-        """Return the text without what stands around the statement: comments, a semicolon."""
+        """Return the statement without comments around it and without a semicolon at its end."""
         last = len(self.tokens) - 2
         while last > 0 and self.tokens[last].value == ";" and self.tokens[last].kind == SIGN:
             last -= 1
         return self.slice(0, last)
 
     def skip_settings(self) -> None:
-        """Go behind settings that hold for the statement alone (MariaDB): ``SET STATEMENT … FOR``."""
+        """Skip settings that hold for the statement alone (MariaDB): ``SET STATEMENT … FOR``."""
         while self.accept("SET", "STATEMENT"):
             while not self.at_end() and self.take().value != "FOR":
                 pass
 
     def skip_item(self) -> None:
-        """Go to the comma, the parenthesis or the end that closes an item of a list."""
+        """Skip to the comma, the parenthesis or the end that closes an item of a list."""
         while self.next.kind != END and not self.sees(",") and not self.sees(")"):
             if self.sees("("):
                 self.in_parentheses()

@@ -1,4 +1,4 @@
-"""DEFAULT clauses."""
+"""Parses DEFAULT clauses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ATTRIBUTES = words(
 
 
 def parse_default(cursor: Cursor, definition: ColumnDefinition, altered: bool = False) -> None:
-    """Take what stands behind DEFAULT.
+    """Parse what follows DEFAULT.
 
     Args:
-        altered: whether it is ``ALTER COLUMN``'s, where MySQL takes a literal in parentheses for the literal, too.
+        altered: whether it belongs to ``ALTER COLUMN``, where MySQL, too, takes a literal in parentheses for a literal.
     """
     begin = cursor.next
     if cursor.sees("("):
@@ -36,7 +36,7 @@ def parse_default(cursor: Cursor, definition: ColumnDefinition, altered: bool = 
 
 
 def _parse_simple(cursor: Cursor, definition: ColumnDefinition) -> bool:
-    """Take the current time, NULL or a literal as the default; tell whether there was one."""
+    """Parse the current time, NULL or a literal as the default; return whether there was one."""
     if cursor.sees_any(NOW):
         digits = parse_now(cursor)
         _set_expression(definition, "CURRENT_TIMESTAMP" + (f"({digits})" if digits else ""))
@@ -48,7 +48,10 @@ def _parse_simple(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def _is_simple(cursor: Cursor, definition: ColumnDefinition, at: int) -> bool:
-    """Take what means the same without its parentheses; the cursor stands behind them."""
+    """Parse a default from token ``at`` on that means the same without its parentheses; return whether it does.
+
+    The cursor is after the parentheses, before and afterwards.
+    """
     end = cursor.at
     cursor.at = at
     while cursor.accept("("):
@@ -102,7 +105,7 @@ def _parse_literal(cursor: Cursor, definition: ColumnDefinition) -> bool:
 
 
 def _ends_here(cursor: Cursor) -> bool:
-    """Tell whether a default ends with its literal, rather than being MariaDB's expression without parentheses."""
+    """Return whether a default ends with its literal; else it is MariaDB's expression without parentheses."""
     return cursor.next.kind == WORD or cursor.sees(",") or cursor.sees(")") or cursor.at_end()
 
 
@@ -120,7 +123,7 @@ def _skip_expression(cursor: Cursor) -> None:
 
 
 def parse_now(cursor: Cursor) -> int:
-    """Go behind the current time and return its fraction digits."""
+    """Consume the current time and return its digits of a second's fraction."""
     if not cursor.sees_any(NOW):
         cursor.fail("CURRENT_TIMESTAMP")
     cursor.at += 1

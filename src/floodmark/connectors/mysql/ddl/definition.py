@@ -1,4 +1,4 @@
-"""A column as a statement defines it, and the column that becomes of it."""
+"""A column as a statement defines it, and the column that results from it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ColumnDefinition:
     """A column as a statement defines it.
 
     Attributes:
-        optional: None if the statement doesn't tell.
-        default_kind: ``none`` if the statement doesn't tell.
-        row_time, row_end: whether it is a row's begin or end, or its end, in a table with system versioning.
-        primary, unique, foreign: whether the definition makes a key of the column.
-        foreign_name: that of the foreign key.
-        conditional: whether the statement says IF EXISTS or IF NOT EXISTS of it.
+        optional: None if the statement doesn't declare it.
+        default_kind: ``none`` if the statement declares no default.
+        row_time, row_end: whether it holds a row's begin or end, or its end, in a table with system versioning.
+        primary, unique, foreign: whether the definition makes the column such a key.
+        foreign_name: name of the foreign key.
+        conditional: whether IF EXISTS or IF NOT EXISTS applies to it.
         place: ``""`` for FIRST, the name of the column that it comes after, or None.
     """
 
@@ -52,7 +52,7 @@ class ColumnDefinition:
     literal_kind: str = STRING
 
     def column(self, charset: Charset, cursor: Cursor) -> Column:
-        """Return the column, in a table of which ``charset`` is the default."""
+        """Return the column in a table whose default character set is ``charset``."""
         type_ = self.type
         type_.settle(charset, cursor.server, cursor.session)
         optional = self.optional if self.optional is not None else not (self.primary or self.row_time)
@@ -61,7 +61,7 @@ class ColumnDefinition:
             optional = False
         written = None
         if kind == "literal" and type_.without_literal and not cursor.server.mariadb:
-            # Only '' gets here, which it forgets with a warning.
+            # MySQL accepts only '' here, and drops it with a warning.
             default, kind = None, "none"
         if kind == "literal" and default is not None:
             default = self.literal(cursor.clock)
@@ -96,30 +96,30 @@ class ColumnDefinition:
         )
 
     def implicitly_required(self, cursor: Cursor) -> bool:
-        """Whether it can't be NULL, for the session's timestamps can't unless they say so."""
+        """Return whether it is NOT NULL because the session makes timestamps so unless they are declared NULL."""
         if self.generated is not None and cursor.server.mariadb:
             return False
         return self.type.name == "timestamp" and not cursor.session.explicit_timestamps and self.optional is None
 
     def literal(self, clock: Clock) -> str:
-        """Return the literal default as the server keeps it."""
+        """Return the literal default in the form that the server stores."""
         return default_text(self.type, self.literal_kind, self.default or "", clock)
 
     def set_literal(self, kind: str, value: str, written: str) -> None:
-        """Take a literal as the default.
+        """Set a literal as the default.
 
         Args:
             kind: kind of its token.
-            value: what it means, with its sign.
-            written: its text as it stands in the statement, without quotes.
+            value: its value, with its sign.
+            written: its text as it is written in the statement, without quotes.
         """
         self.default_kind, self.default, self.written, self.literal_kind = "literal", value, written, kind
 
 
 def settle_timestamps(columns: Iterable[Column | ColumnDefinition], cursor: Cursor) -> list[Column | ColumnDefinition]:
-    """Return columns with the defaults that times get by themselves.
+    """Return columns with the defaults that the server gives to times by itself.
 
-    They get more of them in sessions without ``explicit_defaults_for_timestamp``.
+    It gives more of them in sessions without ``explicit_defaults_for_timestamp``.
 
     Args:
         columns: all those of the table, in order: the first timestamp is special.
@@ -158,26 +158,26 @@ def _settle_definition(definition: ColumnDefinition, first: bool, cursor: Cursor
 
 
 def _settle_updated(definition: ColumnDefinition) -> None:
-    """Give a time that MariaDB sets at updates, and that can't be NULL, what it has before them."""
+    """Give a zero default to MariaDB's times that are NOT NULL and have ON UPDATE but no default."""
     if definition.on_update and definition.optional is False and definition.default_kind == "none":
         definition.set_literal(STRING, _ZERO_TIME, _ZERO_TIME)
 
 
 def _promoted(column: Column, cursor: Cursor) -> Column:
-    """Return the first timestamp of a table that is altered: without a default, it becomes the time of changes."""
+    """Return the first timestamp of an altered table: without a default, it gets ON UPDATE CURRENT_TIMESTAMP."""
     if column.optional or column.generated is not None or column.on_update or column.default_kind != "none":
         return column
     if not cursor.server.mariadb:
-        # It goes on without a default.
+        # MySQL gives it no default.
         return replace(column, on_update=True)
     return replace(column, default_kind="expression", default=now(column.scale), on_update=True)
 
 
 def now(digits: int | None) -> str:
-    """Return the current time as the default of a column with these digits of a second."""
+    """Return the default CURRENT_TIMESTAMP with these digits of a second's fraction."""
     return "CURRENT_TIMESTAMP" + (f"({digits})" if digits else "")
 
 
 def zero_time(digits: int | None) -> str:
-    """Return MariaDB's default of a time that updates set, and that can't be NULL, with these digits of a second."""
+    """Return MariaDB's default of a NOT NULL time with ON UPDATE, with these digits of a second's fraction."""
     return default_text(ColumnType("datetime", "", scale=digits), STRING, _ZERO_TIME)

@@ -1,4 +1,4 @@
-"""Keys and constraints of table definitions, and the order and names that the server gives to indexes."""
+"""Parses keys and constraints of tables, and finds the order and names that the server gives to indexes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHER_KINDS = ("FULLTEXT", "SPATIAL", "VECTOR")
 
 
 class Sorting(Enum):
-    """How a statement sorts a table's indexes: as one server does, by which may be NULL, or not at all."""
+    """How a statement sorts a table's indexes: as MySQL or MariaDB does, by which may be NULL, or not at all."""
 
     MYSQL = auto()
     MARIADB = auto()
@@ -41,10 +41,10 @@ class KeyDefinition:
 
     Attributes:
         name: None if the server is to choose it.
-        columns: the empty text stands for an expression.
+        columns: the empty text for an expression.
         lengths: as those of an :class:`Index`.
-        foreign: whether it is only what a foreign key needs.
-        hashed: whether it says ``USING HASH``, which is an order of its own to MariaDB.
+        foreign: whether it is only an index that a foreign key needs.
+        hashed: whether it is declared ``USING HASH``; MariaDB sorts such unique indexes after the others.
         if_not_exists: whether MariaDB leaves it out if there is an index of this name (:func:`without_void`).
     """
 
@@ -57,19 +57,19 @@ class KeyDefinition:
     if_not_exists: bool = False
 
     def alike(self, other: KeyDefinition) -> bool:
-        """Tell whether both are primary keys, unique or plain."""
+        """Return whether both are primary keys, both unique or both neither."""
         return self.unique == other.unique and (self.name == PRIMARY) == (other.name == PRIMARY)
 
 
 def sees_key(cursor: Cursor) -> bool:
-    """Tell whether a key or a constraint comes next, rather than a column."""
+    """Return whether a key or a constraint comes next, rather than a column."""
     if cursor.sees_any(_STARTS):
         return True
     return cursor.sees("VECTOR", "INDEX") or cursor.sees("VECTOR", "KEY")
 
 
 def parse_key(cursor: Cursor) -> KeyDefinition | None:
-    """Return the key that comes next; None for a constraint that makes no index."""
+    """Parse the key that comes next; return None for a constraint that makes no index."""
     symbol = None
     if cursor.accept("CONSTRAINT"):
         cursor.accept("IF", "NOT", "EXISTS")
@@ -119,7 +119,7 @@ def _parse_index_name(cursor: Cursor) -> tuple[str | None, bool]:
 
 
 def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the columns of a key and their lengths, as those of an :class:`Index`."""
+    """Parse the columns of a key; return them and their lengths, as those of an :class:`Index`."""
     cursor.expect("(")
     columns, lengths = [], []
     while True:
@@ -147,7 +147,7 @@ def _parse_length(cursor: Cursor) -> int:
 
 
 def skip_index_options(cursor: Cursor) -> None:
-    """Go behind what may follow the columns of an index."""
+    """Skip what may follow the columns of an index."""
     while True:
         if cursor.accept("USING") or cursor.accept("TYPE") or cursor.accept("COMMENT"):
             cursor.take()
@@ -169,8 +169,8 @@ def skip_index_options(cursor: Cursor) -> None:
 def without_void(new: Iterable[KeyDefinition], old: Sequence[Index]) -> list[KeyDefinition]:
     """Return the keys that MariaDB doesn't leave out because of their ``IF NOT EXISTS``.
 
-    It looks at the names of the indexes before the statement, also of those that the statement drops; a key without a
-    name goes by that of its first column.
+    It compares names with those of the indexes before the statement, including those that the statement drops; a key
+    without a name is compared by that of its first column.
 
     Args:
         old: the indexes before the statement.
@@ -190,10 +190,10 @@ def _wanted_name(key: KeyDefinition) -> str:
 
 
 def says_hash(cursor: Cursor, begin: int) -> bool:
-    """Tell whether MariaDB was told to hash an index.
+    """Return whether an index is declared ``USING HASH`` on MariaDB.
 
     Args:
-        begin: number of the token at which the index begins, which the cursor is behind.
+        begin: number of the token at which the index begins; it ends at the cursor.
     """
     said = pairwise((token.kind, token.value) for token in cursor.tokens[begin : cursor.at])
     return cursor.server.mariadb and ((WORD, "USING"), (WORD, "HASH")) in said
@@ -204,7 +204,7 @@ def sorting(cursor: Cursor, keys: Sequence[KeyDefinition], nulls: bool = False) 
 
     Args:
         keys: those that the statement adds.
-        nulls: whether it changes nothing of a column but whether that may be NULL.
+        nulls: whether it changes whether a column may be NULL without changing the column's type.
     """
     if not cursor.server.mariadb:
         return Sorting.MYSQL
@@ -225,7 +225,7 @@ def arranged(
     """
     names = {column.name.lower(): column.name for column in columns}
     keys = [replace(key, columns=tuple(names.get(part.lower(), "") for part in key.columns)) for key in new]
-    # What only a foreign key needs gives way to any other index that does, and to a later one of a foreign key.
+    # The server drops an index that it made for a foreign key when a new one, even for a foreign key, can serve.
     indexes = [index for index in old if not (index.made and _covered(index.columns, keys))]
     optional = optional - {column for index in indexes if index.primary for column in index.columns}
     nullable = {index.name for index in indexes if not optional.isdisjoint(index.columns)}
@@ -241,7 +241,7 @@ def arranged(
             nullable.add(name)
     for number, key in enumerate(keys, 1):
         later = (other for other in keys[number:] if other.foreign)
-        # MariaDB's hashes serve no foreign key.
+        # An index that MariaDB hashes can't serve a foreign key.
         ordered = (index for index in indexes if not (index.unique and is_hashed(index, columns)))
         if key.foreign and not _covered(key.columns, [*ordered, *later]):
             wanted = key.name if key.name is not None and not _named(indexes, key.name) else None
@@ -268,8 +268,8 @@ def arranged(
 
 
 def _kept_lengths(index: Index, columns: Mapping[str, Column]) -> tuple[int, ...]:
-    """Return how much an index holds of its columns as they are now: all of a column that is no longer than that."""
-    # A key may have got more columns than the statement says.
+    """Return an index's lengths for its columns as they are now; 0 where the column is no longer than that."""
+    # A key may have more columns than the statement lists.
     wanted = zip_longest(index.columns, index.lengths[: len(index.columns)], fillvalue=0)
     lengths = tuple(_kept_length(columns[str(name)], length) if name else 0 for name, length in wanted)
     return lengths if any(lengths) else ()
@@ -286,13 +286,13 @@ def _kept_length(column: Column, length: int) -> int:
 
 
 def is_hashed(index: Index, columns: Sequence[Column]) -> bool:
-    """Tell whether the values are too long for an index, so that MariaDB hashes them and MySQL refuses."""
+    """Return whether the values are too long for an index, so that MariaDB hashes them and MySQL refuses the index."""
     lengths = dict(zip_longest(index.columns, index.lengths, fillvalue=0))
     return sum(_size(column, lengths[column.name]) for column in columns if column.name in lengths) > _MOST_BYTES
 
 
 def _size(column: Column, length: int) -> int:
-    """Return how many bytes of an index a column takes at most, roughly if they are few."""
+    """Return how many bytes of an index a column takes at most; an estimate if they are few."""
     if column.type in _SHAPES or (column.type in _UNBOUNDED and not length):
         return _MOST_BYTES + 1
     if length == SOME or column.type not in (*SIZED, *_UNBOUNDED):
@@ -301,7 +301,7 @@ def _size(column: Column, length: int) -> int:
 
 
 def _with_functional_names(new: Sequence[KeyDefinition], old: Iterable[Index]) -> Iterator[KeyDefinition]:
-    """Yield keys; those over expressions have names, which the server chooses before those of all others."""
+    """Yield keys, with names for those over expressions, which the server names before all others."""
     taken: list[Index | KeyDefinition] = [*old, *(key for key in new if key.name is not None)]
     for key in new:
         if key.name is None and "" in key.columns:
@@ -311,7 +311,7 @@ def _with_functional_names(new: Sequence[KeyDefinition], old: Iterable[Index]) -
 
 
 def _covered(columns: tuple[str, ...], others: Iterable[Index | KeyDefinition]) -> bool:
-    """Tell whether one of these indexes begins with these columns."""
+    """Return whether one of these indexes begins with these columns."""
     return any(other.columns[: len(columns)] == columns for other in others)
 
 

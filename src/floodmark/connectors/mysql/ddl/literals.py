@@ -18,7 +18,7 @@ from floodmark.connectors.mysql.values.text import NAMES
 
 _ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20, "float": 12, "double": 22}
 _FEWEST_DIGITS, _MOST_DIGITS = 15, 15
-"""Powers of ten from which on a number has an exponent."""
+"""Powers of ten, below and above 1, from which a number is written with an exponent."""
 _NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
 _BYTES = frozenset({"binary", "varbinary"})
 _CENTURY_TURNS = 70
@@ -30,15 +30,15 @@ _PARSED: dict[str, Callable[[str], bytes]] = {
 
 
 def default_text(type_: ColumnType, kind: str, value: str, clock: Clock = USUAL) -> str:
-    """Return a literal as the server keeps it for a column.
+    """Return a literal in the form that the server stores for a column.
+
+    A literal that cannot be converted is returned as it is: the server has accepted the statement.
 
     Args:
         type_: with its character set.
         kind: kind of the token.
         value: its value, with its sign.
-        clock: what becomes of times.
-
-    What cannot be read stays as it is: the server has accepted the statement.
+        clock: how times are converted.
     """
     try:
         return _default_text(type_, kind, value, clock)
@@ -80,7 +80,7 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
         wanted = {item.rstrip(" ").lower() for item in text.split(",")}
         return ",".join(label for label in type_.values if label.lower() in wanted)
     if name in ("char", "varchar"):
-        # MariaDB cuts a number with an exponent that there is no room for; other texts are refused.
+        # MariaDB cuts off a number with an exponent that is too long; other texts that are too long are refused.
         text = text[: 1 if type_.length is None else type_.length]
     return text.rstrip(" ") if name == "char" else text
 
@@ -94,7 +94,7 @@ def _filled(type_: ColumnType, number: str) -> str:
 
 
 def _number(text: str) -> str:
-    """Return the text that a number turns into."""
+    """Return a number as the server converts it to text."""
     if "e" in text.lower():
         return _shortest(np.float64(text))
     number = Decimal(text)
@@ -117,7 +117,7 @@ def _approximate(type_: ColumnType, text: str) -> str:
 
 
 def _shortest(number: np.float32 | np.float64) -> str:
-    """Return the shortest text that means the number, in the servers' form."""
+    """Return the shortest text that identifies the number, in the servers' form."""
     if number == 0:
         return "0"
     digits, _, exponent = np.format_float_scientific(number, trim="-", exp_digits=1).partition("e")
@@ -127,7 +127,7 @@ def _shortest(number: np.float32 | np.float64) -> str:
 
 
 def _hexadecimal(name: str, content: bytes) -> str:
-    # One server pads values of fixed width, the other doesn't.
+    # Only one of the servers pads values of fixed width, so the padding is removed.
     content = content.rstrip(b"\0") if name == "binary" else content
     return "0x" + content.hex().upper() if content else ""
 

@@ -1,4 +1,4 @@
-"""The structures of all tables at one place of the log, and what a statement changes in them."""
+"""The structures of all tables at one position of the log, and what a statement changes in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Change:
         id: the table, by its name after the statement.
         previous: its name before the statement, if that was another one.
         table: its structure after the statement; None if it is dropped or wasn't known.
-        statement: the statement, or the part of it that did it where one statement changes several tables.
+        statement: the statement; where it changes several tables, the part that changes this one.
         quiet: whether Debezium does not count it as a change of the table: ``CREATE INDEX``, ``DROP INDEX``.
     """
 
@@ -53,7 +53,7 @@ class Applied:
     Attributes:
         changes: what it did, in its own order.
         database: the database that it created, changed or dropped.
-        made: whether it is about making or dropping that database.
+        made: whether it creates or drops that database.
         unknown: tables that it changes but that are not in the schema: views, or tables that are left out.
         understood: whether it is a statement about tables or databases, even if it changes nothing.
     """
@@ -67,7 +67,7 @@ class Applied:
 
 
 class Draft:
-    """A schema while a statement changes it; what is not touched is shared with the one before."""
+    """A schema while a statement changes it; it shares what is unchanged with the schema before."""
 
     def __init__(self, schema: Schema) -> None:
         self._before = schema
@@ -90,20 +90,20 @@ class Draft:
         return self._before.databases if self._databases is None else self._databases
 
     def find(self, table: TableId) -> Table | None:
-        """Return a table and remember it if it isn't known."""
+        """Return a table; record its name in ``unknown`` if there is none."""
         found = self.tables.get(table)
         if found is None:
             self.unknown.append(table)
         return found
 
     def put(self, table: Table) -> None:
-        """Add a table or put it in the place of the one with its name."""
+        """Add a table, or replace the one with its name."""
         if self._tables is None:
             self._tables = dict(self._before.tables)
         self._tables[table.database, table.name] = table
 
     def drop(self, table: TableId) -> None:
-        """Remove a table; one that isn't there is fine."""
+        """Remove a table if it is there."""
         if table in self.tables:
             if self._tables is None:
                 self._tables = dict(self._before.tables)
@@ -128,11 +128,11 @@ class Draft:
         statement: str | None = None,
         quiet: bool = False,
     ) -> None:
-        """Note a change; the structure is the one that the table has now."""
+        """Record a change; its structure is the one that the table has now."""
         self.changes.append(Change(kind, table, previous, self.tables.get(table), statement, quiet))
 
     def applied(self) -> Applied:
-        """Return the outcome."""
+        """Return the outcome of the statement."""
         schema = self._before
         if self._tables is not None or self._databases is not None:
             schema = Schema(self.databases, self.tables)

@@ -1,4 +1,4 @@
-"""Applying the statements of the log to the structures of the tables."""
+"""Applies the statements of the log to the structures of the tables."""
 
 from __future__ import annotations
 

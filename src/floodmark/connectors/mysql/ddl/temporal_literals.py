@@ -1,4 +1,4 @@
-"""Dates and times of DEFAULT clauses, which the servers read in many forms and keep in one."""
+"""Converts dates and times of DEFAULT clauses, which servers read in many forms, to the one that they store."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _WITH_OFFSET = re.compile(r"(.*\d:\d+:\d+(?:\.\d*)?)([+-])(\d\d):(\d\d)", re.DOT
 
 @dataclass(frozen=True)
 class Clock:
-    """What a server makes of times in a session's literals.
+    """How a server converts times in a session's literals.
 
     Attributes:
         rounds: whether fractions of seconds that a type has no room for are rounded, rather than cut off.
-        zone: the session's time zone, to which MySQL takes times that have an offset; None if it isn't known.
-        letter: whether a T may stand between date and time where the time alone is meant, as on MariaDB.
+        zone: the session's time zone, to which MySQL converts times that have an offset; None if it isn't known.
+        letter: whether a T may separate date and time where the time alone is meant, as on MariaDB.
     """
 
     rounds: bool = False
@@ -40,15 +40,15 @@ class Clock:
 
 
 USUAL = Clock()
-"""That of a session that cuts off, whose time zone isn't known."""
+"""The clock of a session that cuts fractions off and whose time zone isn't known."""
 
 
 def time_zone(name: str, system: str) -> tzinfo | None:
-    """Return a session's time zone; None if nothing here knows it.
+    """Return a session's time zone; None if it isn't known here.
 
     Args:
         name: as ``SET time_zone`` takes it.
-        system: what the server's operating system calls its own, for ``SYSTEM``.
+        system: the operating system's name of the server's time zone, for ``SYSTEM``.
     """
     name = system if name.upper() == "SYSTEM" else name
     found = _OFFSET.fullmatch(name)
@@ -66,7 +66,7 @@ def _offset(sign: str, hours: str, minutes: str) -> timedelta:
 
 
 def _without_offset(text: str) -> tuple[str, timedelta | None]:
-    """Return a date and time without the offset that it may have (MySQL 8.0.19 and later), and that.
+    """Split a date and time from its offset, if it has one (MySQL 8.0.19 and later).
 
     Source: MySQL's documentation, "Date and Time Literals".
     """
@@ -77,7 +77,7 @@ def _without_offset(text: str) -> tuple[str, timedelta | None]:
 
 
 def _numbers(parts: Sequence[str]) -> list[int]:
-    """Return year, month and so on."""
+    """Return year, month, day, hour, minute and second, with the century of years of two digits."""
     numbers = [int(part) for part in parts] + [0] * (_PARTS - len(parts))
     if len(parts[0]) == 2 and any(numbers):
         numbers[0] += 2000 if numbers[0] < _CENTURY_TURNS else 1900
@@ -85,7 +85,7 @@ def _numbers(parts: Sequence[str]) -> list[int]:
 
 
 def _local(numbers: Sequence[int], offset: timedelta, zone: tzinfo | None) -> list[int]:
-    """Return what a date and time with an offset is in a time zone.
+    """Convert a date and time with an offset to a time zone.
 
     Raises:
         ValueError: the time zone isn't known.
@@ -100,22 +100,22 @@ def _parts_of(moment: datetime) -> list[int]:
 
 
 def date_time(type_: str, text: str, quoted: bool, digits: int, clock: Clock) -> str:
-    """Return a ``date``, ``datetime`` or ``timestamp`` as the server keeps it.
+    """Return a ``date``, ``datetime`` or ``timestamp`` in the form that the server stores.
 
     Args:
-        quoted: whether it stands in quotes, rather than as a number.
-        digits: those of a second's fraction that are kept.
+        quoted: whether it is in quotes, rather than a number.
+        digits: how many digits of a second's fraction are stored.
         clock: the session's.
 
     Raises:
-        ValueError: it is none, or it can't be told what it is in the session's time zone.
+        ValueError: the text is no date, or has an offset and the session's time zone isn't known.
     """
     text, offset = _without_offset(text.strip())
     parts, fraction = _parts(text, quoted)
     numbers = _numbers(parts)
     micros, kept = _kept(fraction, digits, clock.rounds)
     if micros >= _SECOND:
-        # MySQL forgets the offset here.
+        # Where rounding carries into the next second, MySQL ignores the offset.
         numbers = _parts_of(datetime(*numbers) + timedelta(seconds=1))  # type: ignore[arg-type]
     elif offset is not None:
         numbers = _local(numbers, offset, clock.zone)
@@ -151,7 +151,7 @@ def _parts(text: str, quoted: bool) -> tuple[list[str], str]:
 
 
 def time_of_day(text: str, digits: int, clock: Clock) -> str:
-    """Return a ``time`` as the server keeps it; the arguments are those of :func:`date_time`."""
+    """Return a ``time`` in the form that the server stores; the arguments are those of :func:`date_time`."""
     text = text.strip()
     moment = _MOMENT.match(text)
     if moment is not None and len(text) >= _SHORTEST_MOMENT and (moment[1] != "T" or clock.letter):
@@ -165,7 +165,7 @@ def time_of_day(text: str, digits: int, clock: Clock) -> str:
         raise ValueError(text)
     sign, days, *parts, fraction = found.groups()
     if parts[1] is None and days is None:
-        # Longer ones are a date and time, too.
+        # A longer number is a date and time; the time is at its end.
         together = parts[0].zfill(_PARTS) if len(parts[0]) < _LONG_NUMBER else parts[0][-_PARTS:]
         parts = [together[:-4], together[-4:-2], together[-2:]]
     hours, minutes, seconds = (int(part or 0) for part in parts)
@@ -178,7 +178,7 @@ def time_of_day(text: str, digits: int, clock: Clock) -> str:
 
 
 def _kept(fraction: str, digits: int, rounds: bool) -> tuple[int, str]:
-    """Return a second's fraction as it is kept: in microseconds, and as text with its point."""
+    """Return a second's fraction with so many digits: in microseconds, and as text with its point."""
     nanos = int(fraction[:9].ljust(9, "0"))
     unit = 10 ** (9 - digits)
     nanos = (nanos + unit // 2 if rounds else nanos) // unit * unit

@@ -1,7 +1,7 @@
 """Splitting the text of a statement into tokens, as MySQL and MariaDB do.
 
-The general SQL parsers at hand fail on much of what the servers accept in statements about tables (measured on
-the corpus in the tests), so that these have a small grammar of their own.
+General SQL parsers fail on many statements about tables that the servers accept (measured on the corpus in the
+tests), so these statements have a small grammar of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _MEANS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 FIRST_SKIPPED_BY_MARIADB = 50700
-"""Versions of MySQL from which on MariaDB takes a versioned comment for a comment, up to its own numbers."""
+"""MariaDB skips versioned comments from this version of MySQL up to its own version numbers."""
 FIRST_OF_MARIADB = 100000
 
 
@@ -65,8 +65,8 @@ class Token:
     """A token.
 
     Attributes:
-        value: what it means: upper case of a word, content of what is quoted.
-        text: as it is written.
+        value: its meaning: a word in upper case, the content of quotes.
+        text: as it is written in the statement.
         start: where it begins in the statement, in characters.
     """
 
@@ -77,7 +77,7 @@ class Token:
 
 
 def tokenize(text: str, session: Session, server: Server) -> list[Token]:
-    """Return the tokens of a statement, closed by one of kind ``END``.
+    """Return the tokens of a statement, followed by one of kind ``END``.
 
     Raises:
         DdlError: something in quotes or a comment does not end.
@@ -86,9 +86,9 @@ def tokenize(text: str, session: Session, server: Server) -> list[Token]:
 
 
 def first_word(text: str, session: Session, server: Server) -> str:
-    """Return the word in upper case that a statement begins with, behind comments; empty if it begins otherwise.
+    """Return the first word of a statement in upper case, after comments; empty if it doesn't begin with a word.
 
-    What comes behind it is not looked at, so that it costs nothing in a long statement.
+    The rest isn't scanned, so the length of the statement doesn't matter.
     """
     try:
         for token in scan(text, session, server):

@@ -1,1 +1,1 @@
-"""From segments of the binlog to change events."""
+"""Decodes segments of the binlog into change events."""

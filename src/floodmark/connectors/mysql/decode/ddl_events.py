@@ -1,4 +1,4 @@
-"""What statements about tables tell: events of the schema change topic, and of emptied tables."""
+"""Makes the events of DDL statements: those of the schema change topic, and of truncated tables."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Statement:
 
     Attributes:
         record: number of its record.
-        changes: what the schema change topic tells of it.
+        changes: its events in the schema change topic.
         emptied: the tables that it truncates.
-        unseen: the tables whose rows it changes without that the log has them.
-        why: what it is that changes them.
+        unseen: the tables whose rows it changes without row events in the log.
+        why: what changes these rows, for the error message.
     """
 
     record: int
@@ -67,7 +67,7 @@ class Statement:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Statement:
-        """Return the statement of a header's entry."""
+        """Return the statement of an entry in a segment's header."""
         return cls(
             int(data["record"]),
             tuple(SchemaChange.from_json(change) for change in data["changes"]),
@@ -83,9 +83,9 @@ class DdlEvents:
     Args:
         options: the source's options.
         make_version: makes the table versions of the output.
-        events: of the segment.
-        entries: the statements, as the segment's header has them.
-        tells: whether the schema change topic is told of them.
+        events: the segment's events.
+        entries: the statements, as in the segment's header.
+        tells: whether events of the schema change topic may be made.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class DdlEvents:
     def groups(
         self, chosen: NDArray[np.bool_], low: int, high: int, source: StreamedSource, isolation: Isolation
     ) -> Iterator[EventGroup]:
-        """Yield the events of statements that are chosen binlog events from ``low`` to before ``high``.
+        """Yield the events of the chosen statements from the binlog event ``low`` up to and excluding ``high``.
 
         Args:
-            chosen: shape (events,).
+            chosen: which binlog events are chosen, shape (events,).
             low: index of an event.
             high: index of an event.
             source: makes source blocks.
-            isolation: which tables' changes are delivered.
+            isolation: determines which tables' changes are delivered.
         """
         for index, statement in self._statements.items():
             if not low <= index < high or not chosen[index]:

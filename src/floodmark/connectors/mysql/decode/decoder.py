@@ -1,7 +1,7 @@
-"""From segments to events: the ``LogDecoder`` of MySQL and MariaDB.
+"""Decodes segments into events: the ``LogDecoder`` of MySQL and MariaDB.
 
-The row events of all tables that look alike are split together, and their changes are made into events by kind; at
-the end they are put back into the log's order.
+The row events of all tables with the same layout are split together, and their changes become events by kind; at the
+end these are put back into the log's order.
 
 Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 """
@@ -54,9 +54,9 @@ class _Split(Rows[RowChanges]):
 
     Attributes:
         buf: holds the values.
-        layouts: of the table's columns.
-        before: the pieces of old rows by column; None if there are none.
-        after: those of new rows.
+        layouts: the layouts of the table's columns.
+        before: the pieces of the old rows by column; None if there are none.
+        after: the pieces of the new rows by column; None if there are none.
     """
 
     buf: NDArray[np.uint8] | None = None
@@ -77,7 +77,7 @@ class _Split(Rows[RowChanges]):
         return self._columns(self.before, None, False)
 
     def new(self, old: list[RawColumn] | None = None) -> list[RawColumn]:
-        """Return the raw columns of the new rows; what they lack is taken from the old ones, or is the default."""
+        """Return the raw columns of the new rows; columns that they lack come from the old rows, or are defaults."""
         assert self.after is not None
         return self._columns(self.after, old, self.before is None)
 
@@ -104,7 +104,7 @@ def _taken(pieces: dict[int, Pieces] | None, index: NDArray[np.int64]) -> dict[i
 
 @dataclass
 class _Segment:
-    """What decoding the rows of a segment needs."""
+    """The state for decoding the rows of a segment."""
 
     events: Events
     tables: SegmentTables
@@ -116,7 +116,8 @@ class _Segment:
     blocks: Blocks | None = None
 
     def captured(self) -> NDArray[np.bool_]:
-        """Tell which events hold rows of tables that are wanted, shape (events,)."""
+        """Return which events hold rows of captured tables, shape (events,)."""
+        # The appended -1 is what events without a table, whose relation is -1, index.
         shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
         captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
         return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
@@ -142,10 +143,10 @@ class BinlogDecoder:
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the changes in ``(after, upto]``, as ``connectors.base.LogDecoder`` says.
+        """Return the events of the changes in ``(after, upto]``; see ``connectors.contract.base.LogDecoder``.
 
         Raises:
-            DecodeError: a record isn't what the protocol says.
+            DecodeError: a record is malformed.
         """
         del xmin
         segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
@@ -161,6 +162,7 @@ class BinlogDecoder:
         low = 0
         for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
+            # Each batch takes the other events up to its last row event, so that batches follow the log's order.
             high = int(part.event[-1]) + 1
             groups += self._others(segment, told, ddl, inside, low, high)
             low = high
@@ -185,13 +187,13 @@ class BinlogDecoder:
         low: int,
         high: int,
     ) -> Iterator[EventGroup]:
-        """Yield what is told of transactions and tables from the event ``low`` to before ``high``."""
+        """Yield the transaction and DDL events from the binlog event ``low`` up to and excluding ``high``."""
         if told is not None:
             yield from told.groups(inside, low, high)
         yield from ddl.groups(inside, low, high, segment.source, segment.isolation)
 
     def open_events(self, data: SegmentData) -> dict[str, int]:
-        """Return how many events of each table the transaction makes that a segment leaves open, up to its end."""
+        """Return how many events, by table, the transaction that a segment leaves open makes up to its end."""
         segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
         _, orders = self._orders(data, segment)
         return orders.of_transaction(len(segment.events.transactions.start) - 1)
@@ -212,7 +214,7 @@ class BinlogDecoder:
             yield batch
 
     def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
-        """Return the order of all changes of a segment, and the places of their events."""
+        """Return the order of all changes of a segment, and the ordinals of their events in their transactions."""
         events, tables = segment.events, segment.tables
         parts = [
             (rows.changes.order, rows.changes.relation, self._counts(rows))
@@ -233,7 +235,7 @@ class BinlogDecoder:
         return order, EventOrders.of(transaction, number[relation], count, listed, before)
 
     def _counts(self, rows: _Split) -> NDArray[np.int64]:
-        """Return how many events each change makes, tombstones aside, shape (rows,)."""
+        """Return how many events each change makes, not counting tombstones, shape (rows,)."""
         kind = int(rows.changes.kind[0])
         if kind != UPDATE:
             return np.full(len(rows), int(not self._options.skips(OPERATIONS[kind])), np.int64)
@@ -262,7 +264,7 @@ class BinlogDecoder:
     def _split(
         self, part: RowEvents, version: TableVersion, relation: NDArray[np.int64], segment: _Segment
     ) -> Iterator[_Split]:
-        """Yield the rows of events that look alike, as far as they can be split."""
+        """Yield the rows of events with the same layout and bitmaps, as far as they can be split."""
         code = int(part.kind[0])
         kind = INSERT if code in kinds.WRITES else UPDATE if code in kinds.UPDATES else DELETE
         try:
@@ -281,6 +283,7 @@ class BinlogDecoder:
             if mode == "fail" or len(relation) == 1:
                 self._leave_out(mode, segment, part, relation, exc)
                 return
+            # Bisect, so that only the events that really can't be split are left out.
             for half in np.array_split(np.arange(len(relation)), 2):
                 yield from self._split(part.select(half), version, relation[half], segment)
             return
@@ -299,7 +302,7 @@ class BinlogDecoder:
     def _leave_out(
         self, mode: str, segment: _Segment, part: RowEvents, relation: NDArray[np.int64], error: DecodeError
     ) -> None:
-        """Deliver nothing of row events that can't be split; with ``fail`` of their tables neither, from here on."""
+        """Leave out row events that can't be split; in mode ``fail``, their tables fail from here on."""
         if mode == "fail":
             segment.isolation.fail(relation, error)
         elif mode == "warn":
@@ -313,7 +316,7 @@ class BinlogDecoder:
     def _updates(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
         assert isinstance(rows, _Split)
         old = rows.old()
-        # With a minimal image a new row has only what was set, an old one only its key.
+        # With minimal row images a new row holds only the columns that were set, an old one only its key.
         yield from self._events.updates(rows, old, rows.new(old), complete=True)
 
     def _deletes(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:

@@ -1,7 +1,7 @@
-"""The binlog events of a segment, as arrays: kinds, places in the files, transactions.
+"""Reads the binlog events of a segment into arrays: kinds, offsets in the files, transactions.
 
-Events inside a compressed transaction stand behind the segment's own bytes in one longer buffer, so that nothing
-that reads events has to know where they came from.
+Decompressed transactions are appended to the segment's own bytes in one buffer, so that code that reads events
+needn't know where they came from.
 
 Source: MySQL's documentation, "Binlog Event", "Gtid_event", "Query_event"; MariaDB's, "GTID_EVENT".
 """
@@ -45,8 +45,8 @@ class Transactions:
         start: offset of each one's first event, shape (transactions,).
         file: number of its file, shape (transactions,).
         gtid: its GTID; null without, shape (transactions,).
-        commit_us: when it was committed at its origin, microseconds since the epoch; -1 where the log doesn't tell.
-        thread: the session that it was made in; -1 where the log doesn't tell.
+        commit_us: when it was committed on its original server, microseconds since the epoch; -1 where not logged.
+        thread: thread id of its session; -1 where not logged.
         begin: offset of the statement that begins it, where that lies before the segment, shape (transactions,).
     """
 
@@ -66,17 +66,18 @@ class Events:
         buf: shape (bytes,).
         at: where each event's body begins, shape (events,).
         end: where it ends, without the checksum, shape (events,).
-        kind: shape (events,).
+        kind: its type, shape (events,).
         timestamp: seconds since the epoch, shape (events,).
-        server: the server that made it, shape (events,).
+        server: id of the server that made it, shape (events,).
         file: number of its file, shape (events,).
         offset: its offset in the file, shape (events,); that of the payload for one of a compressed transaction.
         transaction: index into ``transactions``, shape (events,).
         inner: where it begins in a decompressed transaction, shape (events,); 0 for others.
         record: number of its record in the segment, shape (events,).
-        epoch: of all positions.
-        base: the name of the binlog files up to their number's dot.
-        shown: first record, record behind the last, and the offset that events tell of those, if it isn't their own.
+        epoch: epoch of all positions.
+        base: the name of the binlog files before the dot and their number.
+        shown: first record, record after the last, and the offset that change events report for these records, if it
+            isn't their own.
     """
 
     buf: Bytes
@@ -104,21 +105,21 @@ class Events:
         return replace(self, **arrays)
 
     def of(self, what: str) -> NDArray[np.bool_]:
-        """Tell which events are ``rows``, ``gtids`` or ``statements``."""
+        """Return which events are ``rows``, ``gtids`` or ``statements``, shape (events,)."""
         return _OF_KIND[what][self.kind]
 
     def within(self, after: str, upto: str) -> NDArray[np.bool_]:
-        """Tell which events lie in ``(after, upto]``, shape (events,)."""
+        """Return which events lie in ``(after, upto]``, shape (events,)."""
         start = self.transactions.start[self.transaction]
         low, high = (Position.parse(text) for text in (after, upto))
         return self._beyond(start, low) & ~self._beyond(start, high)
 
     def _beyond(self, start: Numbers, place: Position) -> NDArray[np.bool_]:
-        """Tell which events lie after a position."""
+        """Return which events lie after a position, shape (events,)."""
         if place.epoch != self.epoch:
             return np.full(len(self), self.epoch > place.epoch)
         same = self.file == place.file
-        # Where nothing of a transaction is done, its first event comes after the position, too.
+        # If nothing of a transaction is done (event 0), its first event lies after the position, too.
         event, row = within_payload(self.offset, self.inner + 1)
         behind = (event > place.event) | ((event == place.event) & (row > place.row))
         later = (start > place.transaction) | ((start == place.transaction) & behind)
@@ -135,7 +136,7 @@ class Events:
 
     @cached_property
     def shown_offset(self) -> Numbers:
-        """What events tell of their offset in the file, shape (events,)."""
+        """The offsets that change events report, shape (events,)."""
         if not self.shown:
             return self.offset
         offset = self.offset.copy()
@@ -146,15 +147,15 @@ class Events:
 
     @cached_property
     def places(self) -> Bytes:
-        """How the positions of the events' rows begin, shape (events, bytes)."""
+        """The common beginning of the positions of each event's rows, shape (events, bytes)."""
         return event_places(self.epoch, self.file, self.transactions.start[self.transaction], self.offset)
 
 
 def segment_events(data: SegmentData) -> Events:
-    """Return the events of a segment, those of compressed transactions in place of what holds them.
+    """Return the events of a segment, with compressed transactions replaced by their events.
 
     Raises:
-        DecodeError: a record isn't what the protocol says, or the header lacks what it must have.
+        DecodeError: a record is malformed, or the header is incomplete.
     """
     try:
         return _expanded(_outer_events(data))
@@ -171,7 +172,7 @@ def _outer_events(data: SegmentData) -> Events:
     size = numbers(buf, starts + kinds.AT_SIZE, 4)
     place = places(data)
     ends = starts + kinds.PACKET + size
-    # What comes from a compressed transaction begins in the record before.
+    # The start of a record from a compressed transaction lies in the record before.
     limits = np.append(starts[1:] + kinds.PACKET * place.bare[1:], len(buf))
     if (size < kinds.HEADER_BYTES + place.checksum).any() or (ends > limits).any():
         raise DecodeError("A binlog event is longer than its record, or shorter than its header.")
@@ -204,7 +205,7 @@ def _transactions(
     gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])
     transaction = np.cumsum(_OF_KIND["gtids"][kind])
     thread = _threads(buf, kind, at, end, transaction, len(begins) + 1)
-    # The first one began before the segment, or is nobody's.
+    # Transaction 0 began before the segment; without an open transaction, its events belong to none.
     start = begin = int(header["at"])
     first, first_us = pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
     if header["transaction"] is not None:
@@ -233,7 +234,7 @@ _DATABASE_SIZE, _VARIABLES_SIZE = 8, 11
 def _threads(
     buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, transaction: Numbers, count: int
 ) -> Numbers:
-    """Return the session of each transaction: that of its BEGIN, which statements that stand alone lack."""
+    """Return each transaction's thread id, from its BEGIN; standalone statements have none and get -1."""
     thread = np.full(count, -1, np.int64)
     begun = np.flatnonzero(begins(buf, kind, at, end))
     thread[transaction[begun]] = numbers(buf, at[begun], 4)
@@ -251,15 +252,15 @@ def begins(buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers) -> ND
 def queries_of(
     buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, word: bytes, whole: bool = True
 ) -> NDArray[np.bool_]:
-    """Tell which events are Query events with just this text, or with one that begins so, shape (events,).
+    """Return which events are Query events whose text is, or begins with, a given one, shape (events,).
 
     Args:
         buf: shape (bytes,).
-        kind: of the events, shape (events,).
+        kind: their event types, shape (events,).
         at: where their bodies begin, shape (events,).
         end: where they end, shape (events,).
         word: the text.
-        whole: whether it is all of the text.
+        whole: whether the whole text must be equal, not only its beginning.
     """
     result: NDArray[np.bool_] = kind == kinds.QUERY
     index = np.flatnonzero(result)
@@ -274,7 +275,7 @@ def queries_of(
 
 
 def _expanded(events: Events) -> Events:
-    """Put the events inside of compressed transactions in the place of what holds them."""
+    """Replace compressed transactions by the events inside of them."""
     holders = np.flatnonzero(events.kind == kinds.TRANSACTION_PAYLOAD).tolist()
     if not holders:
         return events
@@ -283,6 +284,7 @@ def _expanded(events: Events) -> Events:
     for holder in holders:
         inner, starts = payload_events(events.body(holder))
         lengths = numbers(inner, starts + kinds.SIZE, 4)
+        # The events inherit file, offset, transaction and record of the payload.
         one = events.select(np.full(len(starts), holder))
         parts += [
             events.select(slice(last, holder)),
@@ -303,6 +305,7 @@ def _expanded(events: Events) -> Events:
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     buf = np.concatenate(buffers)
     result = replace(events, buf=buf, **joined)
+    # The BEGINs of compressed transactions can only be seen now; that of transaction 0 may be before the segment.
     known = events.transactions
     thread = _threads(buf, result.kind, result.at, result.end, result.transaction, len(known.start))
     if known.thread[0] >= 0:

@@ -1,4 +1,4 @@
-"""Changes of rows in a segment, and the source blocks of their events."""
+"""Represents the row changes of a segment, and makes the source blocks of their events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Numbers = NDArray[np.int64]
 
 MICRO = 1_000_000
 ROW_BITS = 28
-"""An event of 1 GB, the largest there is, holds fewer rows."""
+"""Bits of a row's number; an event of 1 GB, the largest possible, holds fewer rows than these can count."""
 
 
 @dataclass
@@ -31,10 +31,10 @@ class RowChanges:
     """Changes of rows, in the log's order.
 
     Attributes:
-        events: of the segment.
+        events: the segment's events.
         event: index of each change's event, ascending, shape (changes,).
         number: the row in the event, from 1, shape (changes,).
-        kind: ``rows.changes.INSERT`` …, shape (changes,).
+        kind: ``changes.changes.INSERT`` …, shape (changes,).
         relation: index into ``relations``, shape (changes,).
     """
 
@@ -75,19 +75,19 @@ class RowChanges:
         return self.events.body(int(self.event[index]))
 
     def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
-        """Return the columns of the changes' events that tell their place in the log, and their table."""
+        """Return the columns of the changes' events that hold their position in the log, and their table."""
         place = place_columns(self.events, self.event, self.number, sub)
         return {"topic": names.topic, "database": names.schema, "table": names.table, **place}
 
 
 def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> dict[str, pa.Array]:
-    """Return the columns that tell the place of events in the log.
+    """Return the columns that hold the position, transaction and time of events.
 
     Args:
-        events: of the segment.
+        events: the segment's events.
         event: index of the binlog event that each belongs to, shape (rows,).
-        number: of the row in it, from 1, shape (rows,).
-        sub: their place among the events of one row.
+        number: number of its row in that event, from 1, shape (rows,).
+        sub: their ordinal among the events of one row.
     """
     transaction = events.transaction[event]
     known = events.transactions
@@ -105,20 +105,20 @@ def place_columns(events: Events, event: Numbers, number: Numbers, sub: int) -> 
 def times_us(events: Events) -> Numbers:
     """Return when events happened, microseconds since the epoch, shape (events,).
 
-    It is the commit's time where the transaction was made, else the second in which its statement began.
+    It is the commit time on the transaction's original server if logged, else the second in which the statement began.
     """
     commit = events.transactions.commit_us[events.transaction]
     return np.where(commit >= 0, commit, events.timestamp * MICRO)
 
 
 class StreamedSource:
-    """Makes the source blocks of streamed changes; what is the same for all rows of an event is put together once.
+    """Makes the source blocks of streamed changes; the parts that all rows of an event share are built once.
 
     Args:
         flavor: ``mysql`` or ``mariadb``.
         prefix: the option ``topic.prefix``.
-        events: of the segment.
-        queries: the statement that each event comes from; None if nobody asks for it.
+        events: the segment's events.
+        queries: the statement that each event comes from; None: source blocks don't include it.
     """
 
     def __init__(self, flavor: str, prefix: str, events: Events, queries: pa.StringArray | None) -> None:

@@ -1,4 +1,4 @@
-"""Row images as raw columns, whatever columns they hold."""
+"""Converts row images, which may lack columns, to raw columns."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def image_columns(
     """Return the raw columns of rows whose images hold the same columns.
 
     Args:
-        buf: shape (bytes,), with the events.
+        buf: holds the events, shape (bytes,).
         found: the pieces of the image by column.
-        columns: the table's structure.
-        layouts: of all of its columns, and behind them of those that the server hides.
-        rows: how many.
-        old: the old rows' columns, for what the image lacks or holds as diffs; None if there are none.
-        inserted: whether the rows are new, so that they have the defaults of the columns that the image lacks.
+        columns: the table's columns.
+        layouts: layouts of these columns, followed by those of the server's hidden columns.
+        rows: how many rows there are.
+        old: the old rows' columns, for columns that the image lacks or holds as diffs; None if there are none.
+        inserted: whether the rows are inserted, so that columns that the image lacks have their defaults.
     """
     result = []
     for index, (column, layout) in enumerate(zip(columns, layouts, strict=False)):
@@ -49,7 +49,7 @@ def image_columns(
 
 
 def _lacking(column: Column, rows: int, inserted: bool) -> RawColumn:
-    """Return a column that an image lacks: minimal images leave out what has the constant default of a new row."""
+    """Return a column that an image lacks: minimal images of new rows omit columns with their constant default."""
     default = stored_default(column) if inserted else None
     if default is None:
         return RawColumn(pa.nulls(rows, raw_type(column)), np.ones(rows, bool))
@@ -57,7 +57,7 @@ def _lacking(column: Column, rows: int, inserted: bool) -> RawColumn:
 
 
 def _patched(buf: Bytes, pieces: Pieces, layout: Layout, column: Column, old: RawColumn | None) -> RawColumn:
-    """Return a JSON column of which some values are diffs; what their old values lack they lack too."""
+    """Return a JSON column in which some values are diffs; without old values these stay unknown."""
     assert pieces.partial is not None
     valid = ~pieces.partial if pieces.valid is None else pieces.valid & ~pieces.partial
     whole = raw_column(buf, pieces._replace(valid=valid), layout, column)

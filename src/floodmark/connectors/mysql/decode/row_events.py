@@ -1,4 +1,4 @@
-"""The row events of a segment, before their rows are split.
+"""Locates the row events of a segment, their bitmaps and their rows, before the rows are split.
 
 Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``; MariaDB's documentation, "Rows_event_v1/v2".
 """
@@ -21,10 +21,10 @@ from floodmark.errors import DecodeError
 Numbers = NDArray[np.int64]
 
 _FIXED = 8
-"""Table number and flags."""
+"""Bytes of table id and flags."""
 _EXTRA_BYTES = 2
 _LENGTHS = {0xFC: 2, 0xFD: 3, 0xFE: 8}
-"""Bytes of a packed length behind its first one, which is the length itself if it is smaller."""
+"""Bytes of a length-encoded integer after its first byte; a smaller first byte is the value itself."""
 _ROWS_QUERY_LENGTH = 1
 
 
@@ -40,7 +40,7 @@ class RowEvents:
         begin: where the rows begin, shape (row events,).
         end: where they end, shape (row events,).
         columns: how many columns the table has, shape (row events,).
-        look: a number that is the same for events with the same bitmaps, shape (row events,).
+        look: a number that is equal for events with equal bitmaps, shape (row events,).
     """
 
     buf: NDArray[np.uint8]
@@ -57,7 +57,7 @@ class RowEvents:
 
     @property
     def is_partial(self) -> bool:
-        """Whether JSON values may be lists of diffs; for events that look alike."""
+        """Whether JSON values may be lists of diffs; for events of one kind."""
         return int(self.kind[0]) == kinds.PARTIAL_UPDATE_ROWS
 
     def select(self, index: Numbers | slice) -> RowEvents:
@@ -66,7 +66,7 @@ class RowEvents:
         return replace(self, **{name: getattr(self, name)[index] for name in arrays})
 
     def slices(self, size: int) -> Iterator[RowEvents]:
-        """Yield the events in pieces of about so many bytes of rows."""
+        """Yield the events in pieces of about ``size`` bytes of rows."""
         running = np.cumsum(self.end - self.begin)
         low = 0
         while low < len(self):
@@ -76,7 +76,7 @@ class RowEvents:
             low = high
 
     def alike(self, relation: Numbers, shape: Numbers) -> Iterator[Numbers]:
-        """Yield the indices of events that can be split together: one shape of tables and kind, same bitmaps."""
+        """Yield the indices of events that can be split together: same layout group, kind and bitmaps."""
         if not len(relation):
             return
         key = np.stack([shape[relation], self.kind.astype(np.int64), self.look, self.columns])
@@ -86,7 +86,7 @@ class RowEvents:
         yield from np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
 
     def bitmaps(self) -> list[tuple[bytes, bool]]:
-        """Return the bitmaps of events that look alike, each with whether it is the last one."""
+        """Return the bitmaps of events with the same kind and bitmaps, each with whether it is the last one."""
         size = (int(self.columns[0]) + 7) // 8
         count = 2 if int(self.kind[0]) in kinds.UPDATES else 1
         at = int(self.head[0])
@@ -97,11 +97,11 @@ def row_events(events: Events, index: Numbers) -> RowEvents:
     """Return the row events among a segment's events; MariaDB's compressed ones are decompressed.
 
     Args:
-        events: of the segment.
-        index: of the row events.
+        events: the segment's events.
+        index: indices of the row events.
 
     Raises:
-        DecodeError: one is cut off.
+        DecodeError: an event is truncated.
     """
     kind = events.kind[index]
     buf, at, end = events.buf, events.at[index], events.end[index]
@@ -162,7 +162,7 @@ def _looks(buf: NDArray[np.uint8], at: Numbers, size: Numbers) -> Numbers:
 def _decompressed(
     buf: NDArray[np.uint8], begin: Numbers, end: Numbers, packed: Numbers
 ) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
-    """Put the decompressed rows of some events behind the buffer."""
+    """Append the decompressed rows of some events to the buffer."""
     buffers, size = [buf], len(buf)
     for i in packed.tolist():
         plain = decompressed(buf[int(begin[i]) : int(end[i])].tobytes())
@@ -176,8 +176,8 @@ def statements(events: Events, before: bytes | None) -> pa.StringArray:
     """Return the statement that each event comes from, null where the log doesn't hold it, shape (events,).
 
     Args:
-        events: of a segment.
-        before: the event with the text of the statement that goes on at the segment's begin; None if there is none.
+        events: a segment's events.
+        before: the event with the text of the unfinished statement at the segment's start; None if there is none.
     """
     found = np.flatnonzero(events.of("statements"))
     own = [_statement(events.event(i)) for i in found.tolist()]
@@ -185,13 +185,13 @@ def statements(events: Events, before: bytes | None) -> pa.StringArray:
     owners = np.concatenate([[0], events.transaction[found]])
     places = np.concatenate([[-1], found])
     last = np.searchsorted(places, np.arange(len(events)), "right") - 1
-    # A statement's rows lie behind it in its own transaction.
+    # A statement only applies to later events of its own transaction.
     known = owners[last] == events.transaction
     return texts.take(pa.array(last, mask=~known))
 
 
 def _statement(event: bytes) -> str:
     body = event[kinds.HEADER_BYTES :]
-    # MySQL's begins with a byte of its length, which is too short for long ones.
+    # MySQL puts the text's length in one byte before it, which is too small for long texts: ignore it.
     text = body[_ROWS_QUERY_LENGTH:] if event[kinds.TYPE] == kinds.ROWS_QUERY else body
     return text.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Signals: rows that were inserted into the signal table."""
+"""Finds signals: rows that were inserted into the signal table."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class SignalRows:
     """Finds the signals in segments.
 
     Args:
-        options: they name the signal tables.
+        options: the source's options, which name the signal tables.
     """
 
     def __init__(self, options: BinlogOptions) -> None:
         self._options = options
 
     def is_signal_table(self, database: str, table: str) -> bool:
-        """Tell whether signals come by rows of a table."""
+        """Return whether the rows of a table are signals."""
         return self._options.takes_signals(database, table)
 
     def signals(self, data: SegmentData, after: str, upto: str) -> list[tuple[str, dict[str, str]]]:
-        """Return the rows in ``(after, upto]`` by their positions; the columns count by their places, as in Debezium.
+        """Return the rows in ``(after, upto]`` with their positions; columns are taken by their order, as in Debezium.
 
         Args:
             data: a segment.
-            after: begin after this position.
-            upto: end with this position.
+            after: position to begin after.
+            upto: position to end with.
         """
         events = segment_events(data)
         tables = SegmentTables(events, data.header, data.header["flavor"])
@@ -57,7 +57,7 @@ class SignalRows:
             split = split_events(one.buf, one.begin, one.end, None, image_of(layouts, one.bitmaps()[0][0]))
             assert split.after is not None
             columns = tables.relations[relation].columns
-            # MariaDB tells whole seconds.
+            # MariaDB logs no commit time, only the seconds in the event's header.
             micros = int(events.transactions.commit_us[events.transaction[event]])
             millis = micros // 1000 if micros > 0 else int(events.timestamp[event]) * 1000
             rows = image_columns(one.buf, split.after, columns, layouts, len(split.number), None)

@@ -1,4 +1,4 @@
-"""A table's structure, as what makes events of its rows asks for it."""
+"""Describes a table's structure to the code that makes events from its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TableStructure:
     """One version of a table.
 
     Attributes:
-        definition: the table as the schema history has it.
+        definition: the table as in the schema history.
         flavor: the server's kind.
     """
 
@@ -42,7 +42,7 @@ class TableStructure:
 
     @cached_property
     def number(self) -> int:
-        """The number that stands for the table."""
+        """The table's number (``table_number``)."""
         return table_number(self.schema, self.table)
 
     @property
@@ -52,7 +52,7 @@ class TableStructure:
 
     @property
     def table(self) -> str:
-        """The table's own name."""
+        """The table's name, without the database."""
         return self.definition.name
 
     @property
@@ -76,9 +76,9 @@ class TableStructure:
         return table_pieces(self.schema, self.table)
 
     def look(self) -> Hashable | None:
-        """Return what is equal for tables whose rows are made into events in the same way, names aside.
+        """Return a value that is equal for tables whose rows become events in the same way, except for names.
 
-        None is for MariaDB's sequences.
+        It is None for MariaDB's sequences.
         """
         return None if self.definition.sequence else (self.definition.columns, self.definition.key)
 
@@ -90,12 +90,12 @@ class TableStructure:
         return replace(codec, schema={**codec.schema, "doc": comment}) if comment else codec
 
     def comment(self, column: int, options: CommonOptions) -> str:
-        """Return a column's comment if schemas are to have it, else an empty text."""
+        """Return a column's comment if schemas include comments, else an empty text."""
         assert isinstance(options, BinlogOptions)
         return (self.columns[column].comment or "") if options.tells_comments else ""
 
     def source_type(self, column: int) -> SourceType:
-        """Return what JDBC says of a column's type."""
+        """Return a column's type as JDBC reports it."""
         return source_type(self.columns[column])
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:

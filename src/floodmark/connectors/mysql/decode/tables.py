@@ -1,4 +1,4 @@
-"""The tables of a segment: what its TABLE_MAP events and its header say of them."""
+"""Assigns a segment's row events to versions of tables, by its TABLE_MAP events and its header."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from floodmark.connectors.mysql.values.layouts import Layout, parse_layouts, wit
 from floodmark.errors import DecodeError
 
 TABLE_ID_BYTES = 6
-_FILE_BITS, _FILE_MASK = 48, 0x7FFF
+_FILE_BITS, _FILE_MASK = 48, 0x7FFF  # above an id's 48 bits, without the sign bit
 
 
 class SegmentTables:
     """The versions of tables that the row events of a segment belong to.
 
     Attributes:
-        relations: a version of a table each; the decoder calls a number of it a relation.
-        maps: the TABLE_MAP event of each.
-        relation: of each event, the version that a row event belongs to, -1 for other events, shape (events,).
+        relations: the versions; a relation is an index into this list.
+        maps: the TABLE_MAP event of each version.
+        relation: the relation of each row event, -1 for other events, shape (events,).
 
     Raises:
         DecodeError: a row event has no TABLE_MAP event before it.
@@ -51,10 +51,10 @@ class SegmentTables:
         self._assign(events)
 
     def layouts(self, relation: int) -> tuple[Layout, ...]:
-        """Return how the columns of a table version lie in the log.
+        """Return the layouts of a table version's columns in the log.
 
         Raises:
-            DecodeError: the log and the schema history don't agree.
+            DecodeError: the log and the schema history disagree.
         """
         seen = self.maps[relation]
         structure = self.relations[relation]
@@ -74,13 +74,14 @@ class SegmentTables:
             return
         maps = np.flatnonzero(events.kind == kinds.TABLE_MAP)
         carried = len(self._carried)
-        # A number stands for one version of a table until the server starts again, which begins another file.
+        # An id belongs to one version of a table until the server restarts, which begins another file.
         first = int(events.file[0]) & _FILE_MASK
         known = np.array([number | first << _FILE_BITS for number, _ in self._carried], np.int64)
         owner = np.concatenate([np.arange(carried), self._numbered(events, maps)])
         keys = np.concatenate([known, _table_ids(events, maps), _table_ids(events, rows)])
         place = np.concatenate([np.full(carried, -1), maps, rows])
-        # Each row event gets the version of the last TABLE_MAP event before it that has the same number.
+        # Each row event gets the version of the last TABLE_MAP event before it with the same id: sorted by id, then by
+        # place, that is the last map in front of it.
         order = np.lexsort((place, keys))
         is_map = order < len(owner)
         last = np.maximum.accumulate(np.where(is_map, np.arange(len(order)), -1))
@@ -95,6 +96,7 @@ class SegmentTables:
             self._add(seen, -1)
         if not len(maps):
             return np.zeros(0, np.int64)
+        # Parse one TABLE_MAP event per id and number of structures known before it.
         ids = _table_ids(events, maps)
         version = np.searchsorted(sorted({record for record, _ in self._known}), events.record[maps], "right")
         pairs, first, owner = np.unique(np.stack([ids, version]), axis=1, return_index=True, return_inverse=True)
@@ -115,12 +117,12 @@ class SegmentTables:
             for first, table in self._known
             if first <= record and table.database == seen.database and table.name == seen.table
         ]
-        # Capture knows nothing of tables that are not captured.
+        # Capture keeps no structures of tables that are not captured.
         table = versions[-1] if versions else Table(seen.database, seen.table, ())
         return TableStructure(table, self._flavor)
 
 
 def _table_ids(events: Events, index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of the tables of TABLE_MAP and row events, with the file, within which they are unique."""
+    """Return the table ids of TABLE_MAP and row events, combined with the file, within which they are unique."""
     at = events.at[index]
     return numbers(events.buf, at, TABLE_ID_BYTES) | (events.file[index] & _FILE_MASK) << _FILE_BITS

@@ -1,4 +1,4 @@
-"""Transaction metadata: the ``transaction`` block of events, and the events of the transaction topic."""
+"""Makes transaction metadata: the ``transaction`` block of events, and the events of the transaction topic."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Boundaries:
     """Where the transactions of a segment begin and end.
 
     Attributes:
-        begin: index of the event that says so, shape (transactions that begin here,).
-        end: index of the event that ends one, shape (transactions that end here,).
-        ids: what events call each transaction, as JSON, shape (transactions,).
+        begin: index of the event that begins each one, shape (transactions that begin here,).
+        end: index of the event that ends each one, shape (transactions that end here,).
+        ids: the id of each transaction in events, as JSON, shape (transactions,).
     """
 
     def __init__(self, events: Events) -> None:
@@ -58,7 +58,7 @@ def _is_query(events: Events, word: bytes) -> NDArray[np.bool_]:
 
 
 def _is_explicit(events: Events) -> NDArray[np.bool_]:
-    """Return which events are MariaDB's GTID events of more than one event, or of a branch's end, shape (events,)."""
+    """Return which events are MariaDB GTID events of several events, or of a branch's end, shape (events,)."""
     result: NDArray[np.bool_] = events.kind == kinds.MARIADB_GTID
     index = np.flatnonzero(result)
     flags = events.buf[events.at[index] + MARIADB_FLAGS]
@@ -78,9 +78,9 @@ class Blocks:
     """Makes the transaction blocks of a segment's events.
 
     Args:
-        boundaries: of the segment.
-        order: of the changes that ``orders`` counts, ascending, shape (changes,).
-        orders: the events' places.
+        boundaries: the segment's transaction boundaries.
+        order: order of the changes that ``orders`` counts, ascending, shape (changes,).
+        orders: ordinals of the changes' events in their transactions.
     """
 
     def __init__(self, boundaries: Boundaries, order: Numbers, orders: EventOrders) -> None:
@@ -89,7 +89,7 @@ class Blocks:
         self._orders = orders
 
     def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
-        """Return the pieces of the blocks of some changes."""
+        """Return the pieces of the transaction blocks of some changes."""
         del table
         orders = self._orders
         entry = np.searchsorted(self._order, order)
@@ -105,13 +105,13 @@ class Blocks:
 
 
 class TransactionEvents:
-    """Makes the events that tell where transactions begin and end.
+    """Makes the events of the transaction topic: BEGIN and END.
 
     Args:
         options: the source's options.
-        events: of a segment.
-        boundaries: of it.
-        orders: places of its events.
+        events: a segment's events.
+        boundaries: the segment's transaction boundaries.
+        orders: ordinals of the changes' events in their transactions.
     """
 
     def __init__(self, options: BinlogOptions, events: Events, boundaries: Boundaries, orders: EventOrders) -> None:
@@ -122,7 +122,7 @@ class TransactionEvents:
         self._times = times_us(events)
 
     def groups(self, chosen: NDArray[np.bool_], low: int, high: int) -> Iterator[EventGroup]:
-        """Yield the events that belong to chosen binlog events from ``low`` to before ``high``."""
+        """Yield the events of the chosen binlog events from ``low`` up to and excluding ``high``."""
         begin, end = (
             index[chosen[index] & (index >= low) & (index < high)]
             for index in (self._boundaries.begin, self._boundaries.end)

@@ -1,1 +1,1 @@
-"""XA transactions: prepared ones are kept until they are committed or rolled back."""
+"""Keeps prepared XA transactions until they are committed or rolled back."""

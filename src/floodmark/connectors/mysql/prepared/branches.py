@@ -1,12 +1,12 @@
-"""XA transactions as they are delivered: their changes come with XA COMMIT, and not at all after XA ROLLBACK.
+"""Delivers the changes of XA transactions with XA COMMIT, and not at all after XA ROLLBACK.
 
-What is prepared leaves the log's records and goes to the transaction spool. At XA COMMIT the changes stand between that
-transaction's GTID event and the statement, as if the log had them there: they get offsets from the statement's own on,
-which no other event of this transaction has, and the commit's time. A branch that is larger than a segment comes in
-segments of its own.
+A prepared branch is taken out of the log's records and put into the transaction spool. At XA COMMIT its changes are
+inserted between that transaction's GTID event and the statement, as if the log had them there: they get the commit's
+time, and offsets from the statement's own on, which no other event of this transaction has. A branch that is larger
+than a segment gets segments of its own.
 
-MySQL compresses a branch as it does other transactions; XA COMMIT comes uncompressed. A branch that was compressed has
-the place of the payload at that offset, whether it comes as one record or, a large one, as the events in it.
+MySQL compresses a branch as it does other transactions; XA COMMIT comes uncompressed. A compressed branch takes that
+offset as its payload's, whether it comes as one record or, if it is large, as the events in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from floodmark.logger import get_logger
 log = get_logger(__name__)
 
 RECEIVING = b"receiving"
-"""Stands for the branch whose name comes at the end of what is being received."""
+"""Placeholder key of the branch that is being received: its name comes at its end."""
 _NUMBER_BYTES = 4
 _CHECKED, _PAYLOAD = 1, 2
 """Forms of pieces: the events have checksums; they come from a large compressed transaction."""
@@ -54,10 +54,10 @@ class _Place:
     Attributes:
         file: number of the file.
         checked: whether the events there have checksums.
-        at: the offset that its first record gets.
-        shown: the offset that events tell.
-        stamp: seconds since the epoch, as bytes.
-        inner: where its first record begins in a large compressed transaction.
+        at: the offset that the next record gets.
+        shown: the offset that change events report.
+        stamp: seconds since the epoch, as bytes; empty: the records keep their own times and offsets.
+        inner: where the next record begins in a large compressed transaction.
     """
 
     file: int
@@ -68,16 +68,16 @@ class _Place:
     inner: int = 0
 
     def behind(self, part: Records) -> _Place:
-        """Return the place of what follows on some records."""
+        """Return the place of the record that follows some records."""
         if part.inner[-1] != ORDINARY:
             return replace(self, inner=int(part.inner[-1]))
-        # A payload takes as many bytes as are in it, so that what follows lies at the same place in both forms.
+        # A payload counts with its decompressed size, so that the next record has the same offset in both forms.
         sizes = np.where(part.types == TRANSACTION_PAYLOAD, part.inflated, _sizes(part.buffer, part.starts))
         return replace(self, at=self.at + int(sizes.sum()))
 
     @property
     def end(self) -> _Place:
-        """The place behind a large compressed transaction."""
+        """The place after a large compressed transaction."""
         return replace(self, at=self.at + self.inner, inner=0)
 
 
@@ -86,10 +86,11 @@ class Delivery:
 
     Args:
         begin: the GTID event.
-        pieces: of the branch.
+        pieces: the branch's pieces.
         end: the statement XA COMMIT; None: the last piece has the end.
         place: where the branch is committed.
-        upto: position behind the transaction.
+        key: the branch, as returned by ``branch_key``.
+        upto: position after the transaction.
     """
 
     def __init__(
@@ -122,13 +123,13 @@ class Delivery:
 
 
 class Branches:
-    """Takes prepared branches out of the log's records, and puts them where they are committed.
+    """Moves prepared branches from the log's records to the spool, and from there to where they are committed.
 
     Args:
         spool: keeps them meanwhile.
         segment_bytes: larger branches get segments of their own.
-        search: finds a branch that isn't in the spool in the log before a position, and puts it there; returns whether
-            it did. None: nothing is found.
+        search: searches the log before a position for a branch that isn't in the spool, and spools it; returns
+            whether it was found. None: don't search.
     """
 
     def __init__(self, spool: TransactionSpool, segment_bytes: int, search: Search | None = None) -> None:
@@ -143,12 +144,12 @@ class Branches:
         self.receiving = False
 
     def receive(self, records: Records, opened: OpenTransaction, place: str, token: str) -> bool:
-        """Keep records of a transaction whose end hasn't come, if it is a branch's; return whether it is.
+        """Spool records of an unfinished transaction, if it is a branch; return whether it is.
 
         Args:
             records: all of the transaction.
-            opened: the transaction, as it is behind them.
-            place: position of its begin.
+            opened: the transaction, as it is after the records.
+            place: position of its start.
             token: the GTIDs before it.
         """
         if not self.receiving:
@@ -163,16 +164,16 @@ class Branches:
         return True
 
     def keep(self, records: Records, step: BranchStep, place: str, token: str) -> None:
-        """Keep a branch that is prepared.
+        """Spool the end of a prepared branch, or all of it.
 
         Args:
-            records: that hold the end of it.
-            step: what they hold.
-            place: position of its begin.
+            records: the records that hold it.
+            step: the branch's step in these records.
+            place: position of its start.
             token: the GTIDs before it.
         """
         first = step.first + (not self.receiving)
-        # The last record says only that the branch is prepared, or holds all of it, or commits it.
+        # Omit a last record that only prepares the branch; keep it if it commits the branch or holds all of it.
         whole = step.step is Step.ONE_PHASE or records.types[step.last] == TRANSACTION_PAYLOAD
         after = step.last + whole
         if first < after:
@@ -183,7 +184,7 @@ class Branches:
         self.receiving = False
 
     def find(self, step: BranchStep, place: Position) -> Spooled | None:
-        """Return the branch that is committed; None if it has no changes that are known."""
+        """Return the branch that a step commits, from the spool or the log; None if its changes aren't found."""
         found = self.spool.get(step.key)
         if found is None and self._search is not None and self._search(step.key, place):
             found = self.spool.get(step.key)
@@ -194,7 +195,7 @@ class Branches:
         return branch.size > self._segment_bytes
 
     def inline(self, records: Records, step: BranchStep, branch: Spooled | None) -> list[Records]:
-        """Return the records of a commit with the changes in their place."""
+        """Return the records of a commit with the branch's changes inserted."""
         parts = [records.slice(step.first, step.last)]
         if branch is None:
             return [*parts, records.slice(step.last, step.last + 1)]
@@ -214,7 +215,7 @@ class Branches:
     def deliver_one_phase(
         self, records: Records, step: BranchStep, opened: OpenTransaction, upto: Position
     ) -> Delivery:
-        """Return the delivery of a large branch that was committed in one phase: its changes lie where they were."""
+        """Return the delivery of a large branch that was committed in one phase: its changes stay where they are."""
         branch = self.spool.get(step.key)
         assert branch is not None
         checked = records.checked(step.last)
@@ -247,7 +248,7 @@ def _place(records: Records, step: BranchStep) -> _Place:
 
 
 def _piece(records: Records) -> Piece:
-    """Return records for the spool; they have one form, since a transaction lies in one file."""
+    """Return records as a piece for the spool; they have one form, since a transaction lies in one file."""
     form = _PAYLOAD if records.inner[0] != ORDINARY else _CHECKED * records.checked(0)
     return Piece(records.buffer.copy(), records.starts.astype(np.uint32), form, int(records.inflated.sum()))
 
@@ -257,7 +258,7 @@ def _placed(piece: Piece, place: _Place) -> Records:
     buffer = piece.payload.copy()
     starts = piece.starts.astype(np.int64)
     numbers = np.arange(_NUMBER_BYTES)
-    # An offset of 0 stands for the end of the event before, as in newer versions of MariaDB.
+    # With an end of 0, offsets are counted from the event before, as in newer versions of MariaDB (``offsets_of``).
     buffer[(starts + AT_LOG_POS)[:, None] + numbers] = 0
     shown = []
     if place.stamp:
@@ -281,7 +282,7 @@ def _placed(piece: Piece, place: _Place) -> Records:
 
 
 def _committed(end: Records, place: _Place) -> Records:
-    """Return the statement XA COMMIT as if it lay behind the branch's changes."""
+    """Return the statement XA COMMIT as if it followed the branch's changes."""
     return _placed(_piece(end), place.end)
 
 

@@ -1,12 +1,12 @@
-"""Reading the log before a position once more, so that the spool holds what is prepared there.
+"""Reads the log before a position again, so that the spool holds the transactions that are prepared there.
 
-That is needed when the spool's files are gone. Nothing is delivered meanwhile: what is read goes to the spool if it is
-a prepared XA transaction, and everything else is passed over. The stream then goes on from the position itself, which
-it has proven to be in the same log (``continuity``) before the first event is read here, and proves again afterwards.
+That is needed when the spool's files are gone. Nothing is delivered meanwhile: prepared XA transactions go to the
+spool, and everything else is skipped. The stream then continues from the position itself. That the position is in the
+same log is proven (``continuity``) before the first event is read here, and again afterwards.
 
-On the server that counts the position's files the log is read by file, up to the position. On another one it is read by
-GTIDs, from those before the oldest prepared transaction, until all those have come that were delivered; transactions
-that weren't are left to the stream, wherever in that server's log they lie.
+On the server that has the position's files the log is read by file, up to the position. On another one it is read by
+GTIDs, from those before the oldest prepared transaction, until all transactions that were delivered have been read;
+those that weren't delivered are left to the stream, wherever in that server's log they lie.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _GTIDS = type_set(*GTIDS)
 
 @dataclass(frozen=True)
 class Past:
-    """What is read again.
+    """The part of the log that is read again.
 
     Attributes:
         flavor: ``mysql`` or ``mariadb``.
-        place: the position up to which it is done.
-        known: what is known of that.
-        undecided: what the resume state says of prepared transactions; the log is read from where it begins.
-        start: how the stream goes on from the position, as was proven.
-        server: that was proven to have the log.
+        place: position up to which it is read.
+        known: identifies the position's server and log.
+        undecided: the resume state of prepared transactions; the log is read from its ``begin``.
+        start: how the stream continues from the position, as was proven.
+        server: the server that was proven to have the log.
     """
 
     flavor: str
@@ -63,23 +63,23 @@ class Past:
 
     @property
     def by_file(self) -> bool:
-        """Whether the begin lies in the files that the server counts."""
+        """Whether the log can be read by file: its start is in this server's files."""
         return counts_files_of(self.start, self.place, self.undecided.begin)
 
 
 def counts_files_of(start: Start, place: Position, position: str) -> bool:
-    """Return whether a server that was proven to have the log of a place counts an earlier position's files."""
+    """Return whether a server that was proven to have the log of a place has an earlier position's files."""
     return start.continues and Position.parse(position).epoch == place.epoch
 
 
 def restored(spool: TransactionSpool, undecided: Undecided, place: Position, start: Start) -> bool:
-    """Let the spool be as an index says, if the log from there on can be read by file; return whether it is.
+    """Restore the spool from an index, if the log after it can be read by file; return whether it was restored.
 
     Args:
-        spool: what is in it is forgotten.
+        spool: its current contents are forgotten.
         undecided: names the index.
-        place: the position from which the query goes on.
-        start: how the stream goes on from there, as was proven.
+        place: the position from which the query continues.
+        start: how the stream continues from there, as was proven.
     """
     at = undecided.at
     near = at == str(place) or (at != "" and counts_files_of(start, place, at))
@@ -87,11 +87,11 @@ def restored(spool: TransactionSpool, undecided: Undecided, place: Position, sta
 
 
 def beginning(conn: Connection, past: Past, accepted: Accepted) -> Start:
-    """Return where a server begins so that what is prepared at a position comes again.
+    """Return where the server must start to send so that all transactions prepared at a position come again.
 
     Args:
-        conn: an ordinary connection to the server that was proven.
-        past: what is to be read again.
+        conn: an ordinary connection to the server that was proven to have the log.
+        past: the part of the log to read again.
         accepted: what the options accept when another server is read.
 
     Raises:
@@ -124,18 +124,18 @@ class Rereading:
     """Reads the log again; ``over`` once all of it has been read.
 
     Args:
-        past: what is read.
-        conn: an ordinary connection to the server that was proven; it is closed at the end.
+        past: the part of the log to read.
+        conn: an ordinary connection to the server that was proven to have the log; it is closed at the end.
         accepted: what the options accept when another server is read.
-        branches: takes what is prepared; holds what is undecided at the begin.
-        segment_bytes: how much is received at a time.
-        server_id: under which it registers.
-        heartbeat_s: after so long without an event the server says that it is there.
-        scratch: opens files without a name, for large compressed transactions.
+        branches: receives the prepared transactions; holds those that are undecided at the start.
+        segment_bytes: size of the receive buffer.
+        server_id: id to register with.
+        heartbeat_s: seconds without an event after which the server sends a heartbeat.
+        scratch: opens unnamed temporary files, for large compressed transactions.
 
     Attributes:
-        past: what is read.
-        over: whether the spool holds what is prepared at the position.
+        past: the part of the log that is read.
+        over: whether the spool holds all transactions that are prepared at the position.
 
     Raises:
         LogGoneError: the server no longer has the log.
@@ -171,7 +171,7 @@ class Rereading:
             self._done = parse_gtids(past.flavor, gtids or "")
             if accepted.taken is not None:
                 self._done = self._done.filtered(accepted.taken)
-        # Positions that are kept are those of the stream, which goes on with the same files.
+        # Spooled branches get positions of the stream's epoch, since the stream continues in the same files.
         self._epoch = past.start.epoch
         self._executed = Executed(past.flavor, undecided.token or None)
         offset = start.dump.offset
@@ -184,7 +184,7 @@ class Rereading:
         self._see_whether_over()
 
     def read(self, timeout: float) -> int:
-        """Take what has arrived; return its bytes.
+        """Read and process the bytes that have arrived; return how many.
 
         Raises:
             FloodmarkError: as ``Receiver.receive``.
@@ -201,7 +201,7 @@ class Rereading:
         self._channel.close()
 
     def _take(self) -> None:
-        """Follow what was received, and drop it."""
+        """Process the received records, and drop them."""
         receiver = self._receiver
         waiting = receiver.waiting
         if waiting.cut_count:
@@ -213,7 +213,7 @@ class Rereading:
         elif receiver.empty:
             receiver.drop(waiting.count)
         elif receiver.full and waiting.count > 1:
-            # A GTID event alone doesn't say what follows.
+            # A GTID event alone doesn't show whether an XA transaction follows.
             records = receiver.all_records()
             self._forget_crashed(records)
             opened = opened_at_end(records, self._transaction)
@@ -224,7 +224,7 @@ class Rereading:
             receiver.drop(waiting.count)
 
     def _follow(self, records: Records) -> None:
-        """Let the spool follow what happens to prepared transactions in whole transactions."""
+        """Apply the XA steps in complete transactions to the spool."""
         branches, token = self._branches, self._token
         self._forget_crashed(records)
         with self._receiver.errors_named("at or behind", int(records.offsets[0])):
@@ -245,18 +245,18 @@ class Rereading:
         self._transaction = None
 
     def _forget_crashed(self, records: Records) -> None:
-        """Forget the transaction that is open if another one begins: the server crashed within it."""
+        """Forget the open transaction if another one begins: the server crashed inside of it."""
         if _GTIDS[records.types[0]]:
             self._branches.abandon()
             self._transaction = None
 
     def _wanted(self, records: Records) -> int:
-        """Return how many of the first records lie before the position."""
+        """Return how many leading records lie before the position."""
         until = self._until
         return len(records) if until is None else records.before(until.file, until.transaction)
 
     def _is_done(self, gtid: bytes) -> bool:
-        """Return whether the transaction of a GTID event lies before the position."""
+        """Return whether the transaction of a GTID event comes before the position."""
         return self._done is None or holds(self._done, parse_gtid(gtid).gtid)
 
     @property

@@ -1,7 +1,7 @@
-"""Finding XA transactions in the binlog that were prepared before the place from which it is read.
+"""Finds XA transactions in the binlog that were prepared before the position from which it is read.
 
-A branch that is committed now may have been prepared before the query began, or before its last read point. Nothing
-in the log says where, so the files are read backwards, one after the other, until it is found.
+A branch that is committed now may have been prepared before the query began, or before its last read point. The log
+doesn't record where, so the files are searched from the latest to the earliest until it is found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from floodmark.logger import get_logger
 log = get_logger(__name__)
 
 ANYWHERE = 1 << 62
-"""An offset behind all of a file."""
+"""An offset beyond the end of any file."""
 _GTIDS = type_set(*GTIDS)
 UNSEEN = (
     "The account may not list prepared XA transactions. Those that are prepared when a new query begins are looked for "
@@ -51,7 +51,7 @@ def listed_branches(conn: Connection, flavor: str) -> list[bytes] | None:
         flavor: ``mysql`` or ``mariadb``.
 
     Raises:
-        FloodmarkError: the server could not be asked.
+        FloodmarkError: the query failed.
     """
     statement = "XA RECOVER" if flavor == "mariadb" else "XA RECOVER CONVERT XID"
     try:
@@ -71,9 +71,9 @@ class BranchSearch:
     Args:
         connect: returns a new ordinary connection.
         flavor: ``mysql`` or ``mariadb``.
-        segment_bytes: how much is looked at together.
-        spool: where what is found is kept.
-        scratch: opens files without a name, for large compressed transactions.
+        segment_bytes: how much of the log is processed at a time.
+        spool: keeps the branches that are found.
+        scratch: opens unnamed temporary files, for large compressed transactions.
     """
 
     def __init__(
@@ -91,17 +91,17 @@ class BranchSearch:
         self._scratch = scratch
 
     def keep(self, key: bytes, before: Position) -> bool:
-        """Put a branch into the spool that was prepared last before a position; return whether there is one.
+        """Find the branch of this name prepared last before a position, and spool it; return whether there is one.
 
         Raises:
             ConnectError: the connection was lost.
-            SourceStateError: the server doesn't let its log be read.
+            SourceStateError: the server refuses to send its log.
         """
         place = self.places([key], before).get(key)
         if place is None:
             # It was prepared before the oldest file, or with sql_log_bin=0.
             return False
-        # It is decided at once, so that its begin is needed no more.
+        # The branch is decided at once, so its position and GTIDs are never needed for resuming.
         branches = Branches(self._spool, self._segment_bytes)
         opened = None
         name, anywhere = self._files()[place.file].name, replace(place, transaction=ANYWHERE)
@@ -120,14 +120,14 @@ class BranchSearch:
         return False
 
     def places(self, keys: Collection[bytes], before: Position) -> dict[bytes, Position | None]:
-        """Return where branches begin that were prepared last before a position.
+        """Return where the branches begin that were prepared last before a position.
 
-        Those that aren't found are left out. None: it was decided before the position, so that what has its name there
-        is another one, which isn't in the log.
+        Branches that aren't found are omitted. None: the branch was decided before the position, so the branch with
+        the same name at the position is another one, which isn't in the log.
 
         Raises:
             ConnectError: the connection was lost.
-            SourceStateError: the server doesn't let its log be read.
+            SourceStateError: the server refuses to send its log.
         """
         found: dict[bytes, Position | None] = {}
         files = self._files()
@@ -141,11 +141,11 @@ class BranchSearch:
         return found
 
     def gtids_before(self, place: Position) -> str:
-        """Return the GTIDs of all transactions before a place where one begins; empty: some of them have none.
+        """Return the GTIDs of all transactions before the start of one; empty if some of them have none.
 
         Raises:
             ConnectError: the connection was lost.
-            SourceStateError: the server doesn't let its log be read.
+            SourceStateError: the server refuses to send its log.
         """
         name = self._files()[place.file].name
         if self._flavor == "mariadb":
@@ -179,7 +179,7 @@ class BranchSearch:
         return found
 
     def _read(self, name: str, begin: Position, end: Position) -> Iterator[tuple[Records, bool]]:
-        """Yield the records between two places of a file, and whether their last transaction is whole."""
+        """Yield the records between two positions of a file, and whether their last transaction is complete."""
         receiver = Receiver(
             self._segment_bytes, begin.epoch, begin.file, begin.transaction, None, scratch=self._scratch
         )
@@ -202,5 +202,5 @@ class BranchSearch:
 
 
 def names_of(keys: Collection[bytes]) -> str:
-    """Return branches as users know them."""
+    """Return the names of branches as statements write them, for messages."""
     return ", ".join(sorted(branch_name(key) for key in keys))

@@ -1,4 +1,4 @@
-"""What the resume state says of XA transactions that are prepared: for each position that capture has cut at."""
+"""Remembers the resume state of prepared XA transactions, for each position at which capture has cut."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from floodmark.capture.spool import Undecided
 
 @dataclass(frozen=True)
 class _At:
-    """What is known of a position.
+    """The state at a position.
 
     Attributes:
-        undecided: what is prepared there.
+        undecided: the transactions that are prepared there.
         gtids: all transactions before it.
-        stepped: whether the log between the position before and this one holds XA transactions.
+        stepped: whether the log between the previous position and this one holds XA transactions.
     """
 
     undecided: Undecided | None
@@ -27,7 +27,7 @@ class _At:
 
 
 class UndecidedPlaces:
-    """Remembers what capture has kept; used by its thread and by the planner's."""
+    """Remembers the prepared transactions at positions; used by capture's thread and by the planner's."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class UndecidedPlaces:
             self._known[at:after] = [_At(undecided, gtids, stepped)]
 
     def at(self, position: str) -> Undecided | None:
-        """Return what is to be known to go on from a position; None: nothing is prepared there."""
+        """Return the state that is needed to resume from a position; None: nothing is prepared there."""
         with self._lock:
             found = bisect_right(self._positions, position)
             if not found:
@@ -54,11 +54,11 @@ class UndecidedPlaces:
                 if undecided is None or undecided.at != cut:
                     return undecided
                 return replace(undecided, at=position)
-            # Between two cuts: what happened since the first one is read again.
+            # Between two cuts: the log from the first one on must be read again.
             return known.undecided or Undecided(cut, known.gtids, cut)
 
     def forget(self, position: str) -> None:
-        """Forget what lies before a position."""
+        """Forget the entries that are only needed before a position."""
         with self._lock:
             first = max(bisect_right(self._positions, position) - 1, 0)
             del self._positions[:first], self._known[:first]
@@ -71,11 +71,11 @@ class UndecidedPlaces:
 
 
 def undecided_json(undecided: Undecided | None) -> dict[str, Any]:
-    """Return what the bookmark of an offset says: an entry, or none."""
+    """Return the entry for an offset's bookmark; empty if nothing is prepared."""
     return {} if undecided is None else {"undecided": asdict(undecided)}
 
 
 def undecided_of(bookmark: Mapping[str, Any] | None) -> Undecided | None:
-    """Return what ``undecided_json`` put into a bookmark; those of earlier versions say nothing."""
+    """Return the state that ``undecided_json`` put into a bookmark; bookmarks of earlier versions have none."""
     found = None if bookmark is None else bookmark.get("undecided")
     return None if found is None else Undecided(**found)

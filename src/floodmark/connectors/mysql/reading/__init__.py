@@ -1,1 +1,1 @@
-"""Receiving the binlog over a connection, and what is tracked along it."""
+"""Receives the binlog over a connection, and tracks GTIDs, tables and file marks along it."""

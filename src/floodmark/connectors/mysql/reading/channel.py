@@ -1,7 +1,7 @@
-"""A connection over which the server sends its binlog.
+"""Opens a connection over which the server sends its binlog.
 
-PyMySQL does the login. Then the connection is registered as a replica's, and what the server sends is read
-from the socket itself, in large pieces.
+PyMySQL does the login. Then the connection is registered as a replica's, and the stream is read directly from
+the socket, in large pieces.
 
 Source: MySQL's documentation, "Replication Protocol", and MariaDB's, "5-Slave Registration" and
 "3-Binlog Network Stream".
@@ -39,12 +39,12 @@ _NOT_BINLOGGING = 1381
 
 @dataclass(frozen=True)
 class DumpStart:
-    """Where the server is to begin.
+    """Where the server starts to send.
 
     Attributes:
         file: name of the binlog file.
-        offset: in that; 4 is its first event.
-        gtids: begin with the first transaction that is not among these instead.
+        offset: offset in the file; its first event is at 4.
+        gtids: if given, start with the first transaction that is not in this set instead.
     """
 
     file: str = ""
@@ -56,11 +56,11 @@ class DumpChannel:
     """A connection in dump mode.
 
     Args:
-        conn: an idle connection, which belongs to the channel from now on.
+        conn: an idle connection; the channel takes ownership.
         flavor: ``mysql`` or ``mariadb``.
-        server_id: under which it registers; no other replica may have it. 0: it is none, and the stream ends where
-            the log ends.
-        heartbeat_s: after so long without an event the server sends a heartbeat.
+        server_id: id to register with; no other replica may have it. 0: don't register as a replica, and end the
+            stream at the end of the log.
+        heartbeat_s: seconds without an event after which the server sends a heartbeat.
     """
 
     def __init__(self, conn: Connection, flavor: str, server_id: int, heartbeat_s: float) -> None:
@@ -71,7 +71,7 @@ class DumpChannel:
         self._poll = select.poll()
 
     def start(self, start: DumpStart) -> None:
-        """Register and let the server begin to send.
+        """Register, and make the server start to send.
 
         Raises:
             ConnectError: the connection was lost.
@@ -89,10 +89,10 @@ class DumpChannel:
         self._poll.register(self._socket, select.POLLIN)
 
     def read_into(self, view: memoryview, timeout: float) -> int:
-        """Take what has arrived, waiting up to ``timeout`` seconds for the first byte.
+        """Read the bytes that have arrived, waiting up to ``timeout`` seconds for the first one.
 
         Returns:
-            How many bytes were written to ``view``: packets as on the wire, cut anywhere.
+            How many bytes were written to ``view``: raw packets, the last of which may be incomplete.
 
         Raises:
             ConnectError: the connection was lost.
@@ -121,7 +121,7 @@ class DumpChannel:
     def _prepare(self, start: DumpStart) -> None:
         period = max(int(self._heartbeat_s * 1e9), 1_000_000)
         settings = {
-            # The server leaves checksums out for who doesn't say that it knows them.
+            # The server omits checksums for replicas that don't announce that they know them.
             "@master_binlog_checksum": "@@global.binlog_checksum",
             "@master_heartbeat_period": str(period),
         }
@@ -156,7 +156,7 @@ class DumpChannel:
 
 
 def dump_error(packet: bytes) -> FloodmarkError:
-    """Return the error that stands for an error packet (without its header) in the stream of events."""
+    """Return the exception for an error packet (without its header) in the event stream."""
     code = int.from_bytes(packet[1:3], "little")
     text = packet[3:]
     if text[:1] == b"#":
@@ -165,11 +165,11 @@ def dump_error(packet: bytes) -> FloodmarkError:
 
 
 def error_of(code: int, text: str) -> FloodmarkError:
-    """Return the error that stands for one that the server gave as the reason not to send its binlog.
+    """Return the exception for a server error that ended or prevented the binlog stream.
 
     Args:
-        code: its number.
-        text: its message.
+        code: the error's number.
+        text: the error's message.
     """
     said = f"The server says: {' '.join(text.split()).rstrip('.')}."
     low = text.lower()

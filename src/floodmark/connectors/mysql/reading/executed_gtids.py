@@ -1,4 +1,4 @@
-"""The GTIDs of all transactions before what is cut next, along the log."""
+"""Tracks the GTIDs of all transactions before the next cut."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _GTIDS = type_set(*GTIDS)
 
 
 class Executed:
-    """Follows the GTIDs of the log.
+    """Tracks the GTID set along the log.
 
     Args:
         flavor: ``mysql`` or ``mariadb``.
-        known: those before the place where it begins; None: some of those transactions have none, or it isn't known.
+        known: the set before the start position; None: not known, or some transactions have no GTID.
     """
 
     def __init__(self, flavor: str, known: str | None) -> None:
@@ -44,11 +44,11 @@ class Executed:
         return self._gtids
 
     def add(self, begun: OpenTransaction | None, records: Records | None) -> None:
-        """Take transactions that are whole now.
+        """Add complete transactions.
 
         Args:
-            begun: the first one, if its GTID event lies before the records.
-            records: up to the end of the last one; None: that one is all.
+            begun: the first transaction, if its GTID event lies before the records.
+            records: up to the end of the last transaction; None: ``begun`` is the only one.
         """
         if begun is not None and self._gtids is not None:
             record = np.frombuffer(bytes(PACKET) + begun.gtid + bytes(CHECKSUM_BYTES), np.uint8)
@@ -67,14 +67,14 @@ class Executed:
             self._gtids = with_transactions(self._gtids, records.buffer, starts)
 
     def learn(self, records: Records, first: int = 0) -> int:
-        """Take the set that a file of MySQL begins with, if none is known: some transactions had no GTIDs.
+        """Adopt the set at the start of a MySQL file if the set isn't known, as after transactions without GTIDs.
 
         Args:
-            records: up to where the set is to hold.
-            first: record that the file's begin doesn't lie before.
+            records: up to the position that the set is for.
+            first: record to search from.
 
         Returns:
-            The first record behind it; 0 if there is none.
+            The record after the event with the set; 0 if none was adopted.
         """
         files = np.flatnonzero(records.types[first:] == PREVIOUS_GTIDS)
         if self._gtids is not None or not len(files):

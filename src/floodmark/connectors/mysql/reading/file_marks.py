@@ -1,10 +1,10 @@
-"""Marks: what proves that a binlog file is the one that a position was taken from.
+"""Marks: fingerprints that prove that a binlog file is the one that a position was taken from.
 
-A file's number says nothing: a server that was reset, restored or replaced has files with the same numbers. Two things
-tell them apart. Each file begins with a format description that holds when it was begun and by which server, and the
-server sends it first wherever it is asked to begin. And the events before a position are those that were read there:
-they hold times, numbers of sessions and transactions, and the rows. So the server is asked to begin a few events
-before the position, and what comes is compared.
+A file's number proves nothing: a server that was reset, restored or replaced has files with the same numbers. Two
+things distinguish them. Each file begins with a format description that holds when the file was begun and by which
+server, and the server sends it first, whatever the requested offset. And the events before a position are those that
+were read there: they hold times, session and transaction numbers, and the rows. So reading starts a few events before
+the position, and what the server sends is compared.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from floodmark.errors import LogGoneError
 
 MAX_EVENTS = 64
 MAX_BYTES = 64 << 10
-"""How much of the log before a position is read again at most, unless its last event is larger."""
+"""At most so much of the log before a position is read again, unless its last event is larger."""
 EDGE_BYTES = 64 << 10
-"""Of a larger event the begin and the end count."""
+"""Of a larger event's body, only so many bytes at the start and at the end are hashed."""
 
 RESET = (
     "It was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), restored from a backup, or is a copy that went on by "
@@ -49,14 +49,14 @@ class OtherLogError(LogGoneError):
 
 
 def refuse_an_earlier_end(end: str, reached: str) -> None:
-    """Prove that a log has not been reset: it reaches to where it was read.
+    """Verify that a log has not been reset: it still reaches the position up to which it was read.
 
     Args:
-        end: position of the log's end now.
-        reached: a position that has been read before the end was asked for.
+        end: current position of the log's end.
+        reached: a position that was read before ``end`` was queried.
 
     Raises:
-        OtherLogError: it ends before.
+        OtherLogError: the log ends before ``reached``.
     """
     if end < reached:
         raise OtherLogError(f"The binlog ends at {end}, before {reached}, up to which it was read.", RESET)
@@ -64,14 +64,14 @@ def refuse_an_earlier_end(end: str, reached: str) -> None:
 
 @dataclass(frozen=True)
 class Mark:
-    """What proves a place in a binlog file.
+    """Fingerprint of a binlog file, and of the last events before a position in it.
 
     Attributes:
         file: number of the file.
         birth: when the file was begun, by which server and which version of it.
-        begin: offset of the first of the last events before the place; 0 if none have been seen.
-        end: offset at which those end.
-        digest: of those.
+        begin: offset of the first of these events; 0 if there are none.
+        end: offset at which the last one ends.
+        digest: digest of the events; empty if there are none.
     """
 
     file: int
@@ -82,7 +82,7 @@ class Mark:
 
     @property
     def of_file(self) -> Mark:
-        """What proves the file alone."""
+        """The mark of the file alone, without events."""
         return Mark(self.file, self.birth)
 
     def to_json(self) -> dict[str, Any]:
@@ -97,12 +97,12 @@ class Mark:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the mark that ``to_json`` described."""
+        """Return the mark from the data of ``to_json``."""
         return cls(data["file"], data["birth"], data["begin"], data["end"], data["digest"])
 
 
 def birth_of(event: bytes) -> str:
-    """Return what a format description says of its file; the same wherever in the file the server begins to send.
+    """Return a file's ``birth`` from its format description, which is the same wherever the server begins to send.
 
     Args:
         event: from its header.
@@ -126,7 +126,7 @@ def _events(buf: Bytes, starts: Indices, offsets: Indices, checksum: int) -> lis
     for start, offset in zip(starts.tolist(), offsets.tolist(), strict=True):
         size = int(words[start + AT_SIZE])
         begin = start + PACKET
-        # Where an event lies and its flags may be told otherwise when a file is sent; so may the format description.
+        # The server may change an event's offset and flags, and a format description's body, when it sends a file.
         digest = hashlib.blake2b(buf[begin : begin + LOG_POS].tobytes(), digest_size=16)
         if buf[start + AT_TYPE] != FORMAT_DESCRIPTION:
             body = buf[begin + HEADER_BYTES : begin + size - checksum]
@@ -141,24 +141,24 @@ def _digest(events: deque[_Event]) -> str:
 
 
 class Tail:
-    """The last events of the file that is read."""
+    """Digests of the last events of the file that is being read."""
 
     def __init__(self) -> None:
         self._mark: Mark | None = None
         self._events: deque[_Event] = deque()
 
     def begin(self, file: int, birth: str) -> None:
-        """Begin with a file, unless it is the one that is read already."""
+        """Set the current file; a different one forgets the events."""
         if self._mark is None or self._mark.file != file:
             self._events.clear()
         self._mark = Mark(file, birth)
 
     def forget(self) -> None:
-        """Begin anew behind an event that can't be compared."""
+        """Forget the events, because the next one can't be compared."""
         self._events.clear()
 
     def add(self, buf: Bytes, starts: Indices, offsets: Indices, checksum: int) -> None:
-        """Take events that follow in the file.
+        """Add the next events of the file.
 
         Args:
             buf: the records.
@@ -176,7 +176,7 @@ class Tail:
 
     @property
     def mark(self) -> Mark | None:
-        """What proves the place behind the last event; None before the file is known."""
+        """The mark of the position after the last event; None before the file is known."""
         events = self._events
         if self._mark is None or not events:
             return self._mark
@@ -192,10 +192,10 @@ class Proof:
     """Compares what a server sends with a mark.
 
     Args:
-        mark: None if nothing is known.
+        mark: None if there is nothing to compare.
 
     Attributes:
-        done: whether all of the mark has been compared.
+        done: whether the whole mark has been compared.
     """
 
     def __init__(self, mark: Mark | None) -> None:
@@ -205,14 +205,14 @@ class Proof:
 
     @property
     def of_events(self) -> bool:
-        """Whether events are to be compared, and not the file alone."""
+        """Whether the mark covers events, not only the file."""
         return self._mark is not None and bool(self._mark.digest)
 
     def see_file(self, file: int, birth: str) -> None:
-        """Take a file's description.
+        """Compare a file's number and birth.
 
         Raises:
-            OtherLogError: it is not the one of the mark.
+            OtherLogError: they are not those of the mark.
         """
         mark = self._mark
         if self.done:
@@ -226,7 +226,7 @@ class Proof:
         self.done = not self.of_events
 
     def see_events(self, buf: Bytes, starts: Indices, offsets: Indices, checksum: int) -> None:
-        """Take events of the file, in order.
+        """Compare events of the file, which come in order.
 
         Args:
             buf: the records.

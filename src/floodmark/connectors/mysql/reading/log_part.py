@@ -1,4 +1,4 @@
-"""Reading a part of the log for what it says, apart from capture."""
+"""Reads a part of the log outside of capture."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SILENCE_S = 60.0
 def read_records(
     channel: DumpChannel, receiver: Receiver, wanted: Callable[[], bool]
 ) -> Iterator[tuple[Records, bool]]:
-    """Yield what a server sends, as long as more is wanted.
+    """Yield the records that a server sends, as long as more are wanted.
 
     Args:
-        channel: has been told where to begin.
-        receiver: takes what comes; its buffer is used again after each step.
-        wanted: returns whether what has been received is not enough.
+        channel: has been started.
+        receiver: receives the records; its buffer is reused after each step.
+        wanted: returns whether more records are needed.
 
     Yields:
-        Records, and whether their last transaction is whole; a large one comes in pieces.
+        Records, and whether their last transaction is complete; a large one comes in pieces.
 
     Raises:
-        ConnectError: the connection was lost, or the log ends, before there was enough.
+        ConnectError: the connection was lost, or the log ended, while more records were needed.
     """
     while receiver.holding or wanted():
         ended = None
@@ -35,7 +35,7 @@ def read_records(
             if not receiver.receive(channel.read_into, SILENCE_S):
                 raise ConnectError(f"Nothing came from the server for {SILENCE_S:.0f} s.")
         except ConnectError as exc:
-            # All that there is may have come.
+            # Not an error if the records that were received are all that are needed.
             ended = exc
         waiting = receiver.waiting
         if waiting.cut_count:
@@ -51,6 +51,6 @@ def read_records(
                 yield receiver.all_records(), True
             receiver.drop(waiting.count)
         elif receiver.full and waiting.count > 1:
-            # A GTID event alone doesn't say what follows.
+            # A GTID event alone doesn't show what kind of transaction follows.
             yield receiver.all_records(), False
             receiver.drop(waiting.count)

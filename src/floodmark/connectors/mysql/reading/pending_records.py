@@ -1,4 +1,4 @@
-"""Records of the binlog that have been received and not yet cut."""
+"""Holds binlog records that have been received but not yet cut into segments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from floodmark.connectors.mysql.position import Position
 
 
 class Waiting:
-    """Records that wait to be cut, and where the last whole transaction among them ends.
+    """Records that wait to be cut, and where the last complete transaction among them ends.
 
     Attributes:
-        count: how many there are.
-        cut_count: how many of them end with a transaction; 0 if none does.
+        count: how many records there are.
+        cut_count: how many of them there are up to the last transaction end; 0 if there is none.
         cut_bytes: bytes of the buffer up to there.
-        cut_place: everything before it is done then.
-        moves: record that begins a file, the file's number, and whether its events have checksums. The first one
-            holds for the first record.
+        cut_place: position of that end.
+        moves: for each file, its first record, its number, and whether its events have checksums. The first entry
+            applies from the first record on.
         statements: record and text of statements that may change tables.
         decisions: record and text of statements that end a prepared XA transaction.
     """
@@ -49,10 +49,10 @@ class Waiting:
 
         Args:
             starts: where they start in the buffer, shape (records,).
-            types: of their events, shape (records,).
-            offsets: in their file, shape (records,); those of events of a compressed transaction are the payload's.
-            inner: where each ends in a compressed transaction, shape (records,); None: they are ordinary ones.
-            inflated: bytes that each has more when it is decompressed, shape (records,); None: none is compressed.
+            types: their event types, shape (records,).
+            offsets: in their file, shape (records,); events of a large compressed transaction have the payload's.
+            inner: where each ends in its large compressed transaction, shape (records,); None: all are ordinary.
+            inflated: decompressed bytes of each compressed record, shape (records,); None: none is compressed.
         """
         self._starts.append(starts)
         self._types.append(types)
@@ -62,7 +62,7 @@ class Waiting:
         self.count += len(starts)
 
     def arrays(self, count: int | None = None) -> tuple[Indices, Bytes, Indices]:
-        """Return starts, types and offsets of the first records, or of all."""
+        """Return starts, types and offsets of the first ``count`` records, or of all."""
         if not self._starts:
             return np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64)
         if len(self._starts) > 1:
@@ -72,18 +72,18 @@ class Waiting:
         return self._starts[0][:count], self._types[0][:count], self._offsets[0][:count]
 
     def inner(self, count: int) -> Indices:
-        """Return where the first records end in their compressed transactions, ``ORDINARY`` for others."""
+        """Return where the first records end in their large compressed transactions, ``ORDINARY`` for others."""
         if len(self._inner) > 1:
             self._inner = [np.concatenate(self._inner)]
         return self._inner[0][:count] if self._inner else np.empty(0, np.int64)
 
     def inflated(self) -> int:
-        """Return how many bytes the records have more when they are decompressed."""
+        """Return the total decompressed size of the compressed records."""
         self._join_inflated()
         return int(self._inflated[0].sum()) if self._inflated else 0
 
     def records(self, buffer: Bytes, count: int, size: int) -> Records:
-        """Return the first records, which take so many bytes of the buffer."""
+        """Return the first ``count`` records, which take ``size`` bytes of the buffer."""
         self._join_inflated()
         inflated = self._inflated[0][:count] if self._inflated else np.empty(0, np.int64)
         moves = [move for move in self.moves if move[0] < count]
@@ -92,31 +92,32 @@ class Waiting:
         return Records(buffer[:size], *self.arrays(count), self.inner(count), inflated, moves, statements, decisions)
 
     def end(self, count: int, size: int, place: Position) -> None:
-        """Say where the last whole transaction ends."""
+        """Record where the last complete transaction ends."""
         self.cut_count, self.cut_bytes, self.cut_place = count, size, place
 
     def move(self, file: int, checksum: int) -> None:
-        """Say that what comes is of another file."""
+        """Record that the records added next are of another file."""
         if self.moves and self.moves[-1][0] == self.count:
             self.moves.pop()
         self.moves.append((self.count, file, bool(checksum)))
 
     def last_file(self, count: int) -> tuple[int, int, bool]:
-        """Return where among the first records the last one's file begins, its number, and whether it has checksums."""
+        """Return the entry in ``moves`` of the last of the first ``count`` records."""
         return next(move for move in reversed(self.moves) if move[0] < count)
 
     def drop(self, count: int, size: int) -> None:
-        """Take the first records off.
+        """Remove the first records.
 
         Args:
             count: how many.
-            size: bytes of the buffer that go with them.
+            size: bytes of the buffer that are removed with them.
         """
         self._keep(slice(count, None))
         self._starts = [self._starts[0] - size]
         self.count -= count
         self.cut_count = max(self.cut_count - count, 0)
         self.cut_bytes = self.cut_bytes - size if self.cut_count else 0
+        # The files that began in the removed records are all at 0 now; only the last of them applies.
         moves = [(max(record - count, 0), file, checked) for record, file, checked in self.moves]
         begun = sum(record == 0 for record, _, _ in moves)
         self.moves = moves[max(begun - 1, 0) :]
@@ -124,7 +125,7 @@ class Waiting:
         self.decisions = [(record - count, query) for record, query in self.decisions if record >= count]
 
     def keep_whole(self) -> None:
-        """Drop the records behind the last whole transaction."""
+        """Remove the records after the last complete transaction."""
         self._keep(slice(0, self.cut_count))
         self.count = self.cut_count
         self.statements = [one for one in self.statements if one[0] < self.count]

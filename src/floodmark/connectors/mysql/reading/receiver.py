@@ -1,14 +1,14 @@
-"""From the bytes that a server sends to records: packets, events, checksums, offsets, transaction ends.
+"""Turns the bytes that a server sends into records: splits packets, verifies checksums, finds offsets and transactions.
 
-All of it works on whole bursts at once; only the few events that are about files, or that the server made for this
-connection, are seen to one by one.
+Whole bursts are processed at once; only the few events that concern files, or that the server made for this
+connection, are processed one by one.
 
-The events' headers hold only the lower 32 bits of offsets, so those are put together from the differences. That
-also holds where the server leaves events out.
+The events' headers hold only the lower 32 bits of offsets, so offsets are summed up from the differences. That also
+works where the server omits events.
 
-Of what is compressed, a segment gets no more than it may have when it is decompressed: what has been received and
-would be too much is held until the records before it have been cut. Large compressed transactions become records here
-(``inflation``), piece by piece; what came behind is held until all of them are there.
+The size limit of segments counts decompressed bytes: packets that would exceed it are held until the records before
+them have been cut. Large compressed transactions become records here (``inflation``), piece by piece; the packets
+received after one are held until all of its records are there.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _CRC32 = 1
 
 @dataclass
 class _Held:
-    """What was received and waits until there is room for it.
+    """Received bytes that wait until there is room for them.
 
     Attributes:
         data: shape (bytes,).
-        starts: where whole packets start in it, shape (packets,).
+        starts: where the complete packets start in it, shape (packets,).
         end: where the last one ends.
     """
 
@@ -90,36 +90,36 @@ class _Held:
 
 @dataclass
 class _Payload:
-    """A large compressed transaction whose records are being made; ``offset`` is that of its event."""
+    """A large compressed transaction that is being turned into records; ``offset`` is its event's."""
 
     inflation: Inflation
     offset: int
 
 
 class Receiver:
-    """Takes what a server sends.
+    """Turns the bytes of one connection into records.
 
     Args:
         segment_bytes: size at which a segment is full.
-        epoch: of the positions.
-        file: number of the file that begins; 0 if only the server knows.
-        offset: in that where the server begins.
-        skip_before: offset in that file; what lies before is no record.
-        mark: what the file must be proven by; None: nothing is known of it.
-        scratch: opens files without a name.
+        epoch: epoch of the positions.
+        file: number of the first file; 0 if only the server knows it.
+        offset: offset in that file at which the server begins.
+        skip_before: offset in that file; earlier events don't become records.
+        mark: mark that the file must match; None: there is none.
+        scratch: opens unnamed temporary files.
 
     Attributes:
-        waiting: the records.
-        buffer: what was received, in which the records lie.
-        framed: end of the last packet that is whole.
-        base: the files' name without number; empty until the server has said it.
-        file: number of the file that the last event was of.
-        offset: where that ended.
+        waiting: the records that wait to be cut.
+        buffer: the received bytes, which hold the records.
+        framed: end of the last complete packet.
+        base: the files' name without number; empty until the server has sent it.
+        file: number of the last event's file.
+        offset: where that event ended.
         checksum: size of the checksums in that file.
-        version: of the server.
-        partial: whether the transaction that is open was delivered in part.
-        proof: compares what comes with the mark.
-        tail: the last events that were handed over or dropped, as the next mark.
+        version: the server's version.
+        partial: whether the open transaction was delivered in part.
+        proof: compares the received events with the mark.
+        tail: the last events that were handed over or dropped, for the next mark.
     """
 
     def __init__(
@@ -159,17 +159,17 @@ class Receiver:
 
     @property
     def full(self) -> bool:
-        """Whether a segment's worth of records waits, decompressed."""
+        """Whether a segment's worth of records waits, counted decompressed."""
         return self._no_room or self.framed + self.waiting.inflated() >= self._segment_bytes
 
     @property
     def holding(self) -> bool:
-        """Whether ``go_on`` has something to do, before which nothing more is to be received."""
+        """Whether ``go_on`` must be called before more is received."""
         return self._held is not None or self._payload is not None
 
     @property
     def inside(self) -> bool:
-        """Whether the last event is of a transaction that goes on."""
+        """Whether the last event belongs to an unfinished transaction."""
         return self._boundaries.open
 
     @property
@@ -179,16 +179,16 @@ class Receiver:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was received is done."""
+        """Whether everything that was received has been processed and cut."""
         return bool(self.base) and self._skip_before is None and self.empty and not self.holding and not self._parcel
 
     @property
     def mark(self) -> Mark:
-        """What proves the file that is read, without what lies in it."""
+        """The mark of the current file alone, without events."""
         return Mark(self.file, self._births.get(self.file, ""))
 
     def space(self) -> memoryview:
-        """Return where the next bytes go."""
+        """Return the free end of the buffer, which the next bytes are to be written to."""
         if self._filled == len(self.buffer):
             larger = np.empty(2 * len(self.buffer), np.uint8)
             larger[: self._filled] = self.buffer
@@ -196,10 +196,10 @@ class Receiver:
         return self.buffer.data[self._filled :]
 
     def receive(self, read: Callable[[memoryview, float], int], timeout: float) -> int:
-        """Make records of what is held, or of what has arrived; return about how many bytes they have.
+        """Make records from held bytes, or else from bytes that have arrived; return about how many bytes they have.
 
         Args:
-            read: of the connection, as ``DumpChannel.read_into``.
+            read: reads from the connection, as ``DumpChannel.read_into``.
             timeout: seconds to wait for the first byte.
 
         Raises:
@@ -213,10 +213,10 @@ class Receiver:
         return count
 
     def take(self, count: int) -> None:
-        """Take so many bytes that were written to ``space``.
+        """Process ``count`` bytes that were written to ``space``.
 
         Raises:
-            FloodmarkError: the server said that it ends, or sent what it must not.
+            FloodmarkError: the server ended the stream, or sent invalid data.
         """
         self._filled += count
         if self._parcel is not None:
@@ -225,10 +225,10 @@ class Receiver:
             self._frame()
 
     def _frame(self) -> None:
-        """Take the packets that are whole."""
+        """Process the complete packets."""
         area = self.buffer[self.framed : self._filled]
         if len(area) > PACKET_HEADER and area[3] != self._number and area[PACKET_HEADER] == ERROR:
-            # A server that shuts down begins to count anew.
+            # A server that shuts down restarts the sequence numbers.
             raise dump_error(bytes(area[PACKET_HEADER:]))
         packets = find_packets(area, self._number)
         if packets.continued:
@@ -240,7 +240,7 @@ class Receiver:
         self._begin_parcel()
 
     def go_on(self) -> int:
-        """Make records of what is held; return about how many bytes they have.
+        """Make records from held bytes; return about how many bytes they have.
 
         Raises:
             FloodmarkError: as ``take``.
@@ -263,14 +263,14 @@ class Receiver:
         return len(held.data)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the temporary files."""
         if self._payload is not None:
             self._payload.inflation.close()
         if self._parcel is not None:
             self._parcel.close()
 
     def _accept(self, starts: Indices, end: int) -> None:
-        """Take whole packets, as many as there is room for."""
+        """Process as many complete packets as there is room for, and hold the rest."""
         stop = self._room_for(starts, end)
         if stop < len(starts):
             at = int(starts[stop])
@@ -282,11 +282,11 @@ class Receiver:
         self.framed = end
 
     def _room_for(self, starts: Indices, end: int) -> int:
-        """Return how many packets a segment has room for when they are decompressed; large transactions stop it."""
+        """Return how many packets fit into a segment decompressed, up to the first large compressed transaction."""
         self._no_room = False
         ends = np.append(starts[1:], end)
         events = (ends - starts >= PACKET + HEADER_BYTES) & (self.buffer[np.minimum(starts + AT_STATUS, end - 1)] == OK)
-        # What is no event is refused when its turn comes.
+        # Packets that are no events are refused when they are processed.
         count = len(starts) if events.all() else int(np.argmin(events))
         starts = starts[:count]
         types = self.buffer[starts + AT_TYPE]
@@ -300,7 +300,8 @@ class Receiver:
         size = ends[:count] + self.waiting.inflated() + np.cumsum(inflated)
         over = np.flatnonzero((size > self._segment_bytes) & (inflated > 0))
         if not self.proof.done or (self.waiting.count <= 1 and not self.waiting.cut_count):
-            # Alone in a segment, but for its GTID event, it must have room; and until the log is proven nothing is cut.
+            # Waiting would not help the first event if it is alone in its segment, but for its GTID event; nor before
+            # the log is proven, as nothing is cut until then.
             over = over[over > 0]
         if len(over) and over[0] < stop:
             stop = int(over[0])
@@ -308,7 +309,7 @@ class Receiver:
         return stop
 
     def _inflated_of(self, starts: Indices) -> Indices | None:
-        """Return how many bytes some of the packets that there is room for have more, decompressed."""
+        """Return the decompressed sizes of some of the packets of the last ``_room_for``; None if all are 0."""
         if self._compressed is None:
             return None
         known, inflated = self._compressed
@@ -319,14 +320,14 @@ class Receiver:
         self._held = _Held(data, starts, end) if len(data) else None
 
     def _is_large(self, held: _Held) -> bool:
-        """Return whether what is held begins with a compressed transaction that is to become records."""
+        """Return whether the held bytes begin with a large compressed transaction."""
         starts = held.starts[:1]
         types = held.data[starts + AT_TYPE]
         inflated = inflated_bytes(held.data, starts, types) if types[0] == TRANSACTION_PAYLOAD else None
         return inflated is not None and int(inflated[0]) > WHOLE_BYTES
 
     def _begin_payload(self, held: _Held) -> None:
-        """Begin to make records of the large compressed transaction that what is held begins with."""
+        """Start to inflate the large compressed transaction at the start of the held bytes."""
         end = int(held.starts[1]) if len(held.starts) > 1 else held.end
         event = bytes(held.data[PACKET:end])
         head = held.data[: PACKET + HEADER_BYTES]
@@ -335,13 +336,13 @@ class Receiver:
         self._open_payload(head, zlib.crc32(event), len(event), lambda: Inflation(io.BytesIO(event), size))
 
     def _open_payload(self, head: Bytes, crc: int, size: int, inflation: Callable[[], Inflation]) -> None:
-        """Begin to make records of a compressed transaction.
+        """Start to inflate a compressed transaction.
 
         Args:
             head: the first bytes of its record.
             crc: the CRC32 of its event.
-            size: bytes of that.
-            inflation: makes what decompresses it.
+            size: bytes of its event.
+            inflation: creates the decompressor.
         """
         starts = np.zeros(1, np.int64)
         if int.from_bytes(head[PACKET + SIZE : PACKET + SIZE + 4].tobytes(), "little") != size:
@@ -360,10 +361,10 @@ class Receiver:
                 self._payload = _Payload(inflation(), offset)
 
     def _inflate(self, payload: _Payload) -> int:
-        """Make records of the next events of a large compressed transaction."""
+        """Make records from the next events of a large compressed transaction."""
         with self.errors_named("at", payload.offset):
             events = payload.inflation.read(min(PIECE_BYTES, self._segment_bytes))
-        # A record's start lies before its event, as if there were a packet's header.
+        # Leave room for a packet header: a record's start lies that far before its event.
         begin = self.framed + PACKET
         self._room(PACKET + len(events.data))
         self.framed = self._filled = begin + len(events.data)
@@ -376,7 +377,7 @@ class Receiver:
         waiting.statements += ((waiting.count + index, query) for index, query in found.statements)
         waiting.decisions += ((waiting.count + index, query) for index, query in found.decisions)
         waiting.add(starts, types, np.full(len(starts), payload.offset), inner)
-        # Whatever ends it, the transaction has no more and no less than its payload.
+        # The transaction ends with its payload, whatever its last event is.
         self._boundaries.open = not events.last
         if events.last:
             waiting.end(waiting.count, self.framed, Position(self._epoch, self.file, self.offset))
@@ -387,7 +388,7 @@ class Receiver:
 
     @contextmanager
     def errors_named(self, where: str, offset: int) -> Iterator[None]:
-        """Let errors say where what they are about is."""
+        """Add the offset and the file's name to decode errors."""
         try:
             yield
         except DecodeError as exc:
@@ -397,7 +398,7 @@ class Receiver:
             ) from None
 
     def _begin_parcel(self) -> None:
-        """Take the packets of a compressed transaction that comes in several of them into a file."""
+        """Start a file for a compressed transaction that spans several packets, if one follows."""
         area = self.buffer[self.framed : self._filled]
         if (
             self._held is None
@@ -411,7 +412,7 @@ class Receiver:
                 self._fill_parcel(self._parcel)
 
     def _fill_parcel(self, parcel: Parcel) -> None:
-        """Move what has been received of a compressed transaction's packets into its file."""
+        """Move the received bytes of a compressed transaction that spans packets into its file."""
         taken = parcel.take(self.buffer[self.framed : self._filled])
         rest = self.buffer[self.framed + taken : self._filled].copy()
         self._filled = self.framed
@@ -425,7 +426,7 @@ class Receiver:
         self._open_payload(parcel.head(), parcel.crc, parcel.size, partial(parcel.inflation, self.checksum))
 
     def _room(self, size: int) -> None:
-        """Make room for so many bytes behind those that are framed, when nothing else is there."""
+        """Make room for ``size`` bytes after the framed ones; the buffer must hold nothing else after them."""
         if self.framed + size > len(self.buffer):
             larger = np.empty(self.framed + size + SLACK, np.uint8)
             larger[: self.framed] = self.buffer[: self.framed]
@@ -440,7 +441,7 @@ class Receiver:
         return self.waiting.records(self.buffer, self.waiting.count, self.framed)
 
     def hand_over(self, count: int) -> None:
-        """Leave the buffer up to some record to a segment; the rest moves to a new one."""
+        """Leave the buffer to a segment of the first ``count`` records; the rest moves to a new buffer."""
         size = self._size(count)
         tail = self.buffer[size : self._filled]
         self.buffer = np.empty(max(self._segment_bytes + SLACK, 2 * len(tail)), np.uint8)
@@ -448,25 +449,25 @@ class Receiver:
         self._forget_bytes(count, size)
 
     def drop(self, count: int) -> None:
-        """Forget the first records; the buffer stays."""
+        """Remove the first ``count`` records; the buffer is reused."""
         size = self._size(count)
         self.buffer[: self._filled - size] = self.buffer[size : self._filled].copy()
         self._forget_bytes(count, size)
 
     def remember(self, count: int) -> None:
-        """Take the last of the first records into the tail: they are about to be handed over or dropped."""
+        """Add the first ``count`` records, which are about to be handed over or dropped, to the tail."""
         first, file, checked = self.waiting.last_file(count)
         starts, _, offsets = self.waiting.arrays(count)
         self.tail.begin(file, self._births.get(file, ""))
         inner = np.flatnonzero(self.waiting.inner(count)[first:] != ORDINARY)
         if len(inner):
-            # Events of a large compressed transaction are not in the file as they are here: the tail begins behind it.
+            # The file doesn't hold the events of a large compressed transaction as such: the tail begins after it.
             self.tail.forget()
             first += int(inner[-1]) + 1
         self.tail.add(self.buffer, starts[first:], offsets[first:], CHECKSUM_BYTES * checked)
 
     def _size(self, count: int) -> int:
-        """Return where the first records end in the buffer."""
+        """Return where the first ``count`` records end in the buffer."""
         starts, _, _ = self.waiting.arrays()
         return int(starts[count]) if count < len(starts) else self.framed
 
@@ -477,7 +478,7 @@ class Receiver:
         self._no_room = False
 
     def _note(self, starts: Indices, end: int) -> None:
-        """Take packets: runs of ordinary events, and the others one by one."""
+        """Process packets: ordinary events in runs, the others one by one."""
         buffer = self.buffer
         ends = np.append(starts[1:], end)
         lengths = ends - starts - PACKET_HEADER
@@ -506,7 +507,7 @@ class Receiver:
             self._run(starts[at:], types[at:], end)
 
     def _run(self, starts: Indices, types: Bytes, end: int) -> None:
-        """Take consecutive events of the server's file."""
+        """Process consecutive events of the server's file."""
         if self.checksum:
             wrong = first_wrong(self.buffer, starts, end)
             if wrong is not None:
@@ -514,7 +515,7 @@ class Receiver:
         self._place(starts, types, end)
 
     def _place(self, starts: Indices, types: Bytes, end: int) -> None:
-        """Find out where events lie, and let them wait."""
+        """Determine the events' offsets, and add them to the waiting records."""
         if not self.waiting.moves:
             raise DecodeError("The server sent events without their format description.")
         offsets = offsets_of(self.buffer, starts, self.offset)
@@ -543,7 +544,7 @@ class Receiver:
         waiting.add(starts, types, offsets, inflated=self._inflated_of(starts))
 
     def _see(self, start: int, end: int) -> None:
-        """See to an event that is not an ordinary one."""
+        """Process an event that is not an ordinary one."""
         event = bytes(self.buffer[start + PACKET : end])
         kind = event[TYPE]
         flags = event[FLAGS] | event[FLAGS + 1] << 8
@@ -572,13 +573,13 @@ class Receiver:
             self._place(np.array([start]), np.array([kind], np.uint8), end)
 
     def _beat(self, log_pos: int) -> None:
-        """Take a heartbeat: the server has sent all that is before its position."""
+        """Process a heartbeat: the server has sent everything before the heartbeat's position."""
         ahead = (log_pos - self.offset) & WORD_MASK
         if log_pos and 0 < ahead < BACKWARDS and self.idle:
             self.offset += ahead
 
     def _describe(self, event: bytes) -> None:
-        """Take what begins each file: the server's version, and whether events have checksums."""
+        """Process a format description: the server's version, and whether the file's events have checksums."""
         self.version = event[_VERSION].split(b"\0")[0].decode("ascii", "replace")
         self.checksum = CHECKSUM_BYTES if event[-CHECKSUM_BYTES - 1] == _CRC32 else 0
         self._births[self.file] = birth_of(event)
@@ -587,7 +588,7 @@ class Receiver:
             self.waiting.move(self.file, self.checksum)
 
     def _move_to(self, event: bytes) -> None:
-        """Take what says which file the following events are of."""
+        """Process a rotate event, which names the file of the following events."""
         end = len(event) - (CHECKSUM_BYTES if has_checksum(event) else 0)
         base, number = split_name(event[HEADER_BYTES + 8 : end].decode("utf-8", "replace"))
         if number == self.file:
@@ -603,7 +604,7 @@ class Receiver:
         self.waiting.move(number, self.checksum)
 
     def _abandon(self) -> None:
-        """Drop a transaction that the file ends within: the server crashed, and rolled it back."""
+        """Drop a transaction that the file ends inside of: the server crashed, and rolled it back."""
         if self.partial:
             raise SourceStateError(
                 f"{self.name} ends inside a transaction, part of which was delivered already: the server crashed and "
@@ -616,11 +617,11 @@ class Receiver:
 
     @property
     def name(self) -> str:
-        """Name of the file that the last event was of."""
+        """Name of the last event's file."""
         return f"{self.base or 'binlog'}.{self.file:06d}"
 
     def _damaged(self, starts: Indices, buffer: Bytes | None = None) -> DecodeError:
-        """Return the error for the last of these events, which are the next ones."""
+        """Return the error for the last of these events, which follow ``self.offset``."""
         offset = int(offsets_of(self.buffer if buffer is None else buffer, starts, self.offset)[-1])
         return DecodeError(
             f"The event at offset {offset} of {self.name} is damaged: its CRC32 is wrong.",

@@ -1,4 +1,4 @@
-"""Which tables a piece of the binlog touches, and with what structure; and what of it goes on behind a cut."""
+"""Determines which tables a piece of the binlog touches, with which structures, and what is left open at its end."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class Structure(Protocol):
 
 
 class Structures(Protocol):
-    """Structures of all tables at one place of the log."""
+    """Structures of all tables at one position of the log."""
 
     def rewind(self, position: str) -> None:
-        """Be as the log has it at a position: what it tells next comes after that."""
+        """Restore the structures as of a position; the statements that are applied next come after it."""
 
     def apply(self, query: Query, position: str) -> dict[str, Any] | None:
-        """Take a statement that is no transaction control; most are DDL.
+        """Apply a statement that is no transaction control; most are DDL.
 
         Args:
             query: the statement.
-            position: of its event, as its own transaction's only row.
+            position: position of its event, with row 1.
 
         Returns:
-            What a segment's header says of it; None: nothing.
+            The statement's entry in a segment's header, without its record; None: it has none.
         """
 
     def table(self, database: str, name: str) -> Structure | None:
@@ -61,10 +61,10 @@ class Structures(Protocol):
 
 
 class Touched:
-    """Tables that segments touch: each segment names those of its own.
+    """Lists the tables that each segment touches.
 
     Args:
-        structures: the tables.
+        structures: structures of the tables.
     """
 
     def __init__(self, structures: Structures) -> None:
@@ -80,16 +80,16 @@ class Touched:
         breaks: Iterable[int],
         opened: OpenTransaction | None,
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the header's ``tables`` and ``statements``; the statements are applied on the way.
+        """Return the header's ``tables`` and ``statements``, and apply the statements to the structures.
 
         Args:
             buf: the records.
             starts: where they start, shape (records,).
-            types: of their events, shape (records,).
+            types: their event types, shape (records,).
             checksums: sizes of their checksums, shape (records,).
             statements: record, statement and position of each one that may change tables.
-            breaks: records from which on ids may mean other tables.
-            opened: the transaction that is open at the begin.
+            breaks: records from which on table ids may refer to other tables.
+            opened: the transaction that is open at the start.
         """
         entries: list[dict[str, Any]] = []
         told: list[dict[str, Any]] = []
@@ -99,6 +99,7 @@ class Touched:
             current[table_id] = named
             entries.append({**_entry(-1, table_id, named), "map": base64.b64encode(event).decode()})
         changes = {record: (query, position) for record, query, position in statements}
+        # Between two edges a table id refers to one table with one structure.
         edges = sorted({0, len(starts), *(record + 1 for record in changes), *breaks})
         for begin, end in pairwise(edges):
             for record, event in _maps(buf, starts[begin:end], types[begin:end], checksums[begin:end]):
@@ -132,7 +133,7 @@ def _maps(
 ) -> list[tuple[int, bytes]]:
     """Return TABLE_MAP events with the index of their record, in order.
 
-    Only the first one of each id is returned, and all those in compressed transactions.
+    Returns only the first one of each id, but all of those in compressed transactions.
     """
     records = np.flatnonzero(types == TABLE_MAP)
     found: list[tuple[int, bytes]] = []
@@ -150,14 +151,14 @@ def _maps(
 
 
 def opened_at_end(records: Records, before: OpenTransaction | None) -> OpenTransaction | None:
-    """Return the transaction that is open behind some records.
+    """Return the transaction that is open after some records; None if there is none.
 
     Args:
         records: at least one.
-        before: the transaction that is open at their begin.
+        before: the transaction that is open at their start.
 
     Raises:
-        DecodeError: an event is not what it should be.
+        DecodeError: an event is malformed.
     """
     buf, starts, types = records.buffer, records.starts, records.types
     gtids = np.flatnonzero(np.isin(types, GTIDS))

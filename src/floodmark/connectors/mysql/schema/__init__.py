@@ -1,1 +1,1 @@
-"""Structures of tables at each place of the log."""
+"""Structures of tables at each position of the log."""

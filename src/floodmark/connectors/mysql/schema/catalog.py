@@ -1,4 +1,4 @@
-"""The structures of tables, from information_schema of a live server."""
+"""Reads the structures of tables from information_schema of a live server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INDEXES = """
 
 
 def read_server(connection: Connection) -> Server:
-    """Return what the grammar has to know of the server."""
+    """Return the properties of the server that the grammar depends on."""
     asked = "SELECT VERSION(), @@lower_case_table_names, @@system_time_zone"
     ((version, folding, time_zone),) = _rows(connection, asked)
     collations = _rows(
@@ -68,7 +68,7 @@ def read_schema(connection: Connection, server: Server, tables: Sequence[TableId
         tables: only these, by database and name, and no databases without one of them.
     """
     where = _where(connection, tables)
-    # Some servers compare names without their case, where there may be others that differ in nothing else.
+    # Some servers compare names without their case, so tables whose names differ only in that are found, too.
     wanted = None if tables is None or server.fold_names else set(tables)
     columns: dict[TableId, list[Column]] = defaultdict(list)
     srid = "NULL" if server.mariadb else "SRS_ID"
@@ -168,7 +168,7 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
         return None, "none"
     if not server.mariadb:
         if type_.name in ("enum", "set") and default.startswith("0x"):
-            # So it prints labels that have no character set.
+            # MySQL prints labels that have no character set as hexadecimal digits.
             default = bytes.fromhex(default[2:]).decode(errors="replace")
         if default.upper().startswith("CURRENT_TIMESTAMP"):
             return default.upper(), "expression"
@@ -183,7 +183,7 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
 
 
 def _indexes(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, tuple[Index, ...]]:
-    # Tables whose names differ only in case stand among each other.
+    # Rows of tables whose names differ only in case are mixed.
     parts: dict[tuple[str, str, str], list[tuple[Any, ...]]] = defaultdict(list)
     for database, table, name, *part in rows:
         parts[database, table, name].append(tuple(part))
@@ -203,7 +203,7 @@ def _in_order(connection: Connection, table: TableId, indexes: Sequence[Index]) 
     try:
         shown = _rows(connection, f"SHOW INDEX FROM `{name}` FROM `{database}`")
     except SourceStateError:
-        # It was dropped or renamed since: whoever needs all structures of one moment looks twice.
+        # It was dropped or renamed meanwhile: callers that need the structures of one moment read them twice.
         return tuple(indexes)
     order = {row[2]: number for number, row in enumerate(shown)}
     return tuple(sorted(indexes, key=lambda index: order.get(index.name, len(order))))

@@ -1,4 +1,4 @@
-"""The structures of all tables, as they follow the log."""
+"""Keeps the structures of all tables up to date along the log."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ LOGGED_AS_TEXT = "a statement that is in the log as text (the session's binlog_f
 
 
 class SchemaFollower:
-    """Knows the structures at the place of the log that capture has reached, and at earlier ones.
+    """Holds the structures at the position that capture has reached, and loads those at earlier ones.
 
     Args:
         options: the source's options.
-        gaps: gets what is left out since an option accepts that.
+        gaps: gets the changes that are left out because an option accepts that.
     """
 
     def __init__(self, options: BinlogOptions, gaps: AcceptedGaps) -> None:
@@ -47,19 +47,19 @@ class SchemaFollower:
         self._told: set[TableId] = set()
 
     def know(self, server: Server, collations: Mapping[int, str]) -> None:
-        """Take what the server is.
+        """Set the properties of the server.
 
         Args:
-            server: it.
+            server: its properties.
             collations: its collations by their numbers.
         """
         self._server, self._collations = server, collations
 
     def begin(self, position: str, schema: Schema) -> None:
-        """Start with what the server said.
+        """Start with structures that were read from the server.
 
         Args:
-            position: the place in the log where it is so.
+            position: the log position at which they are in force.
             schema: the structures.
         """
         self._history.begin(position, schema)
@@ -67,49 +67,49 @@ class SchemaFollower:
 
     @property
     def schema(self) -> Schema:
-        """The structures at the place that was reached."""
+        """The structures at the position that was reached."""
         return self._schema
 
     def newest(self, position: str) -> str | None:
-        """Return the place in the log of the last change of a structure up to a position; None if it isn't known."""
+        """Return the position of the last change of a structure up to a position; None if it isn't known."""
         return self._history.newest(position)
 
     def rewind(self, position: str, newest: str | None = None) -> None:
-        """Be as the log has it at a position.
+        """Load the structures at a position and continue from there.
 
         Args:
-            position: the place in the log.
-            newest: what ``newest`` said of it, if an earlier process asked.
+            position: the log position.
+            newest: what ``newest`` returned for it in an earlier process, if known.
 
         Raises:
-            SchemaHistoryError: nothing is known of that place, or the history is damaged.
+            SchemaHistoryError: the history doesn't reach back to that position, or is damaged.
         """
         self._position, self._schema = position, self._history.load(position, newest)
 
     def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what is announced of the tables at a position."""
+        """Store what is announced of the tables at a position."""
         self._history.announce(position, lines)
 
     def announced(self, position: str) -> list[dict[str, Any]] | None:
-        """Return what is announced of the tables at a position; None if that isn't known."""
+        """Return what is announced of the tables at a position; None if it isn't stored."""
         return self._history.announced(position)
 
     def forget(self, position: str) -> None:
-        """Remove what is only of use before a position."""
+        """Remove what is only needed before a position."""
         self._history.forget(position)
 
     def apply(self, query: Query, position: str) -> dict[str, Any] | None:
-        """Take a statement of the log.
+        """Apply a statement of the log.
 
         Args:
             query: the statement.
             position: of its event.
 
         Returns:
-            What a segment's header says of it; None if it is not about tables.
+            The statement's entry in a segment's header; None if it needs none.
 
         Raises:
-            DdlError: it can't be understood, and that is not to be passed over.
+            DdlError: it can't be parsed, and the options don't allow it to be left out.
         """
         text = statement_text(query, self._collations)
         session = session_of(query, self._collations, self._server)
@@ -159,7 +159,7 @@ class SchemaFollower:
     def _changed(self, text: str, session: Session, query: Query) -> set[TableId]:
         """Return the tables whose rows a statement may change.
 
-        One that calls a function, or names only what is no known table, such as a view, may change any.
+        A statement that calls a function, or whose names are of no known table, such as views, may change any.
         """
         named = changed_tables(text, session, self._server)
         if named is not None and not all(self._may_hide_others(name) for name in named):
@@ -179,9 +179,9 @@ class SchemaFollower:
         return name not in self._schema.tables and self._options.tells_of_database(name[0])
 
     def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> list[dict[str, Any]]:
-        """Return captured tables of which rows come or go without events.
+        """Return captured tables that gain or lose rows without events.
 
-        Rows that only go are left in the target where truncates are left out: they are a truncate of a part.
+        Where truncates are left out, rows that are only removed stay in the target: they are a truncate of a part.
         """
         if not moved.only_go or not self._options.skips("t"):
             return self._unseen(moved.tables, why, text, position)
@@ -197,9 +197,10 @@ class SchemaFollower:
         return []
 
     def _unseen(self, tables: Collection[TableId], why: str, text: str, position: str) -> list[dict[str, Any]]:
-        """Return captured tables whose rows a statement changes, so that the changes are not in the log as rows.
+        """Return captured tables whose rows a statement changes without row events in the log.
 
-        Tools log some statements so on purpose, for tables of their own.
+        If ``inconsistent.schema.handling.mode`` accepts that, record a gap and return none. Some tools log statements
+        so on purpose, for tables of their own.
         """
         found = [self._schema.tables[name] for name in sorted(tables) if self.table(*name) is not None]
         mode = self._options.inconsistent_schema_handling_mode

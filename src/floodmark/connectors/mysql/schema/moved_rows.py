@@ -1,4 +1,4 @@
-"""``ALTER TABLE`` statements that bring or take rows, of which the log has none: a partition, or a file, as a whole.
+"""Finds ``ALTER TABLE`` statements that add or remove a whole partition or file, whose rows are not in the log.
 
 Source: the servers' manuals, "ALTER TABLE Partition Operations" (MySQL), "Partitioning Overview" (MariaDB).
 """
@@ -19,11 +19,11 @@ _LOSES = "DROP PARTITION", "TRUNCATE PARTITION", "DISCARD TABLESPACE"
 
 @dataclass(frozen=True)
 class MovedRows:
-    """Rows that come or go.
+    """Rows that a statement adds or removes.
 
     Attributes:
         action: what is done, in the statement's words.
-        tables: whose rows they are.
+        tables: the tables whose rows they are.
     """
 
     action: str
@@ -31,17 +31,17 @@ class MovedRows:
 
     @property
     def only_go(self) -> bool:
-        """Whether rows only go, as they do when a table is truncated."""
+        """Whether rows are only removed, as when a table is truncated."""
         return self.action in _LOSES
 
 
 def moved_rows(text: str, session: Session, server: Server) -> MovedRows | None:
-    """Return which rows a statement brings or takes without that the log has them.
+    """Return which rows a statement adds or removes without logging them; None if it does neither.
 
     Args:
-        text: a statement.
-        session: that it ran in.
-        server: that it ran on.
+        text: the statement.
+        session: the session that it ran in.
+        server: the server that it ran on.
     """
     if not _WHOLES.search(text):
         return None

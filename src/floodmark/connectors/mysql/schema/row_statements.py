@@ -1,4 +1,4 @@
-"""Statements that change rows: the log holds them as text where ``binlog_format`` isn't ROW."""
+"""Recognizes statements that change rows: the log holds them as text where ``binlog_format`` isn't ROW."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.errors import DdlError
 _CHANGES = words("INSERT REPLACE UPDATE DELETE LOAD")
 _VERBS = _CHANGES | words("WITH SELECT DO")
 _BEFORE = words("SET ANALYZE")
-"""What may stand before the words of a statement that changes rows."""
+"""Words that may precede a statement that changes rows."""
 _ENDS = {
     "INSERT": words("( VALUES VALUE SELECT SET TABLE WITH PARTITION"),
     "REPLACE": words("( VALUES VALUE SELECT SET TABLE WITH PARTITION"),
@@ -28,9 +28,9 @@ def changes_rows(text: str, session: Session, server: Server) -> bool:
     """Return whether a statement of the log changes rows rather than tables.
 
     Args:
-        text: it.
-        session: that it ran in.
-        server: that it ran on.
+        text: the statement.
+        session: the session that it ran in.
+        server: the server that it ran on.
     """
     word = first_word(text, session, server)
     if word in _BEFORE:
@@ -43,19 +43,19 @@ def changes_rows(text: str, session: Session, server: Server) -> bool:
 
 
 def changed_tables(text: str, session: Session, server: Server) -> set[TableId] | None:
-    """Return the tables whose rows a statement may change, and other names that stand beside theirs.
+    """Return the tables whose rows a statement may change, and other names that are written beside theirs.
 
     Args:
         text: a statement that changes rows.
-        session: that it ran in.
-        server: that it ran on.
+        session: the session that it ran in.
+        server: the server that it ran on.
 
     Returns:
-        None if the statement doesn't say which tables: the log has a function that changes rows as the query that
+        None if the statement doesn't name the tables: the log has a function that changes rows as the query that
         called it.
 
     Raises:
-        DdlError: it has no tokens.
+        DdlError: it can't be split into tokens.
     """
     cursor = _behind_settings(text, session, server)
     depth = 0
@@ -72,7 +72,7 @@ def changed_tables(text: str, session: Session, server: Server) -> set[TableId] 
 
 
 def fills_table(text: str, session: Session, server: Server) -> bool:
-    """Return whether a statement that creates a table fills it too: else the log has the rows by themselves."""
+    """Return whether a statement that creates a table fills it, too; otherwise its rows come as row events."""
     tokens = Cursor(text, session, server).tokens
     kinds = [token.value if token.kind in (WORD, SIGN) else "" for token in tokens]
     values = any(pair in (("VALUES", "("), ("VALUES", "ROW")) for pair in pairwise(kinds))
@@ -80,7 +80,7 @@ def fills_table(text: str, session: Session, server: Server) -> bool:
 
 
 def _behind_settings(text: str, session: Session, server: Server) -> Cursor:
-    """Return a cursor behind what only says how a statement is to be run."""
+    """Return a cursor after the words that only set how a statement runs."""
     cursor = Cursor(text, session, server)
     while cursor.next.kind == SIGN and cursor.next.value in ("(", ";"):
         cursor.take()

@@ -1,4 +1,4 @@
-"""Where the schema history is kept: files of lines that can be listed, read, written whole and removed."""
+"""Storage of the schema history: files of lines that can be listed, read, written whole and removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.capture.store import SCHEMA_HISTORY
 from floodmark.errors import DamagedFileError
 
 _PART = ".part"
-"""The end of the names that earlier versions gave to files while they wrote them."""
+"""The suffix that earlier versions gave to the names of files while they wrote them."""
 _SUM_BYTES = 9
 
 
@@ -28,10 +28,10 @@ class HistoryFiles(Protocol):
     place: str
 
     def names(self) -> list[str]:
-        """Return the names of the files that are there as a whole, in any order.
+        """Return the names of the complete files, in any order.
 
         Raises:
-            FloodmarkError: the place cannot be read.
+            FloodmarkError: the storage cannot be read.
         """
 
     def read(self, name: str) -> list[bytes]:
@@ -43,17 +43,17 @@ class HistoryFiles(Protocol):
         """
 
     def write(self, name: str, lines: Sequence[bytes]) -> None:
-        """Write a file, which is there as a whole or not at all, and stays: the offset counts on it.
+        """Write a file atomically and durably: the offset relies on it.
 
         Raises:
-            FloodmarkError: the place cannot be written.
+            FloodmarkError: the storage cannot be written.
         """
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove files.
 
         Raises:
-            ConnectError: the place cannot be reached.
+            ConnectError: the storage cannot be reached.
         """
 
 
@@ -107,12 +107,12 @@ class StateDirFiles:
             ) from None
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove files; one that can't be removed now is the next time."""
+        """Remove files; one that can't be removed now is removed the next time."""
         for name in names:
             try:
                 self._fs.delete_file(f"{self.place}/{name}")
             except OSError:
-                continue  # it is gone already, or goes the next time
+                continue  # it is gone already, or is removed the next time
 
 
 def _text(name: str, content: bytes) -> bytes:

@@ -1,9 +1,9 @@
 """The schema history in a Kafka topic: ``schema.history.internal=…KafkaSchemaHistory``.
 
 Each line of a file is a record of the topic's one partition. Its key is ``<owner>/<file>/<line>/<lines>``, so several
-sources can share a topic, and what others have written there is passed over. A record without value removes its line.
-A file counts when all its lines are there, so one whose writer died is not there. What is in the topic is read once,
-at the first question; from then on this process is the only one that writes.
+sources can share a topic, and records of others are skipped. A record without value removes its line. A file counts
+only if all its lines are there, so one whose writer died doesn't. The topic is read once, at its first use; from then
+on this process is the only one that writes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _UNSETTLED = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
 )
-"""What brokers answer for a moment when a topic has just been made, or another broker becomes the leader."""
+"""Errors for a moment when a topic has just been created, or another broker becomes the leader."""
 _FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class TopicFiles:
-    """``HistoryFiles`` in a topic, which is made if it isn't there.
+    """``HistoryFiles`` in a topic, which is created if it isn't there.
 
     Args:
         topic: its name.
@@ -48,7 +48,7 @@ class TopicFiles:
         consumer: settings of the client that reads, by librdkafka's names.
         producer: settings of the client that writes.
         timeout_s: how long the brokers may take to answer.
-        create_s: how long they may take to make the topic.
+        create_s: how long they may take to create the topic.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TopicFiles:
         self._secrets = kafka_secrets(consumer) + kafka_secrets(producer)
         self._lines: dict[str, dict[tuple[int, int], bytes]] | None = None
         self._producer: Producer | None = None
-        # Capture writes while the planner forgets.
+        # Capture writes files while the planner removes others.
         self._lock = RLock()
 
     def names(self) -> list[str]:
@@ -95,11 +95,11 @@ class TopicFiles:
         """Write a file.
 
         Raises:
-            ConnectError: the brokers did not take it.
+            ConnectError: the brokers did not accept it.
         """
         with self._lock:
             known = self._known()
-            # Another number of lines would have other keys.
+            # Keys hold the number of lines, so old records might not be replaced.
             self.remove([name] if name in known else [])
             written = {(number, len(lines)): line for number, line in enumerate(lines)}
             self._produce((self._key(name, at), line) for at, line in written.items())
@@ -109,7 +109,7 @@ class TopicFiles:
         """Remove files.
 
         Raises:
-            ConnectError: the brokers did not take it.
+            ConnectError: the brokers did not accept it.
         """
         with self._lock:
             known = self._known()
@@ -149,10 +149,10 @@ class TopicFiles:
             consumer.close()
 
     def _prepare(self, consumer: Consumer) -> None:
-        """Make the topic if it isn't there, and prove that it has one partition."""
+        """Create the topic if it isn't there, and verify that it has one partition."""
         partitions = self._partitions(consumer)
         if not partitions:
-            # As many replicas as the brokers make by default.
+            # -1: the brokers' default number of replicas.
             topic = NewTopic(self._topic, 1, -1, config=_FOREVER)
             admin = AdminClient(dict(self._producing))
             try:
@@ -199,7 +199,7 @@ class TopicFiles:
                 yield key.decode("utf-8", "replace"), value if isinstance(value, bytes) else None
 
     def _ends(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
-        """Return the first offset and the one behind the last, once the partition is led by someone."""
+        """Return the first offset and the one after the last, once the partition has a leader."""
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -210,7 +210,7 @@ class TopicFiles:
             time.sleep(TOLD_S)
 
     def _produce(self, records: Iterator[tuple[str, bytes | None]]) -> None:
-        """Write records, and wait until all brokers that must have them do."""
+        """Write records, and wait until the brokers have acknowledged them."""
         errors: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Any) -> None:
@@ -232,7 +232,7 @@ class TopicFiles:
             reason = exc.args[0] if isinstance(exc, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)
             errors.append(reason)
         if errors:
-            # What is there is read again before anything else is written.
+            # Which records were written isn't known, so the topic is read again before the next write.
             self._lines = self._producer = None
             raise self._away("written", errors[0])
 
@@ -270,5 +270,5 @@ def topic_files(options: BinlogOptions) -> TopicFiles:
 
 
 def _whole(lines: Mapping[tuple[int, int], bytes]) -> bool:
-    """Tell whether a file's lines are all there."""
+    """Return whether a file's lines are all there."""
     return bool(lines) and len(lines) == next(iter(lines))[1]

@@ -1,4 +1,4 @@
-"""Records of the schema history: Debezium's, with one member more that holds what is read again."""
+"""Records of the schema history: Debezium's, with one more member, which is what Floodmark reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN = "floodmark"
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A statement of the log, as the history keeps it.
+    """A statement of the log, as the history stores it.
 
     Attributes:
         position: of its event.
@@ -38,14 +38,14 @@ class HistoryEntry:
 
 
 class Structures:
-    """Databases and tables while records are read."""
+    """Databases and tables as they result from records."""
 
     def __init__(self) -> None:
         self._databases: dict[str, Charset] = {}
         self._tables: dict[TableId, Table] = {}
 
     def take(self, own: Mapping[str, Any]) -> None:
-        """Do what a record's own member says."""
+        """Apply the changes in a record's own member."""
         if own.get("databases") is not None:
             self._databases = {name: Charset(*charset) for name, charset in own["databases"].items()}
         for database, name in own.get("dropped", ()):
@@ -55,12 +55,12 @@ class Structures:
             self._tables[table.database, table.name] = table
 
     def schema(self) -> Schema:
-        """Return them as they are now."""
+        """Return the structures after the records that were applied."""
         return Schema(self._databases, self._tables)
 
 
 def records(entry: HistoryEntry, server: str, before: Schema, after: str) -> list[dict[str, Any]]:
-    """Return the records of a statement, of which the first has what is read again.
+    """Return the records of a statement; the first has the member that Floodmark reads.
 
     Args:
         server: the option ``topic.prefix``.
@@ -101,7 +101,7 @@ def _databases(schema: Schema) -> dict[str, list[str]]:
 def _difference(before: Schema, after: Schema, changes: Sequence[Change]) -> dict[str, Any]:
     touched = {table for change in changes for table in (change.id, change.previous) if table is not None}
     if before.databases != after.databases:
-        # What a dropped database held is not among the changes.
+        # Tables of a dropped database are not among the changes.
         touched |= before.tables.keys() - after.tables.keys()
     found: dict[str, Any] = {
         "dropped": sorted(table for table in touched if table not in after.tables),
@@ -130,7 +130,7 @@ def _table_changes(change: SchemaChange, previous: Mapping[TableId, TableId | No
 
 
 def _stored(table: Table) -> dict[str, Any]:
-    """Return a table as Debezium's history has it: without what is not there, and with what has a default."""
+    """Return a table as in Debezium's history: without members that are null, and with ``hasDefaultValue``."""
     found = described_table(table, True)
     columns = []
     for column, described in zip(table.columns, found["columns"], strict=True):

@@ -1,4 +1,4 @@
-"""The events of the schema change topic (``include.schema.changes``), with Debezium's form."""
+"""The events of the schema change topic (``include.schema.changes``), in Debezium's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from floodmark.events.json_text import dumps
 Flavor = Literal["mysql", "mariadb"]
 
 TRUNCATE = "TRUNCATE"
-"""A kind of change that the topic doesn't tell."""
+"""A kind of change that the topic doesn't report."""
 _PACKAGE = "io.debezium.connector"
 _STRING: Mapping[str, Any] = {"type": "string"}
 _INT32: Mapping[str, Any] = {"type": "int32"}
@@ -28,15 +28,15 @@ _FULL = 0.75
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """One event.
+    """An event of the schema change topic.
 
     Attributes:
         database: the event's key; empty for what concerns the whole server.
-        ddl: the statement that it tells.
+        ddl: the statement that it reports.
         tables: what the source block names as the table; None for null.
         kind: ``CREATE``, ``ALTER`` or ``DROP``; None if no table changes.
         table: the table that changes.
-        structure: what it is afterwards; None if it is dropped.
+        structure: its structure afterwards; None if it is dropped.
     """
 
     database: str
@@ -47,7 +47,7 @@ class SchemaChange:
     structure: Table | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return it as JSON data."""
         return {
             "database": self.database,
             "ddl": self.ddl,
@@ -59,7 +59,7 @@ class SchemaChange:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SchemaChange:
-        """Return the change that :meth:`to_json` made ``data`` of."""
+        """Create a change from the data of :meth:`to_json`."""
         table, structure = data["table"], data["structure"]
         return cls(
             data["database"],
@@ -72,7 +72,7 @@ class SchemaChange:
 
 
 def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaChange]:
-    """Return the events that a statement makes.
+    """Return the events that a statement results in.
 
     Args:
         applied: its outcome.
@@ -99,9 +99,9 @@ def snapshot_changes(
     """Yield the events that a snapshot begins with.
 
     Args:
-        statements: what ``SHOW CREATE TABLE`` says of each table.
+        statements: the result of ``SHOW CREATE TABLE`` for each table.
         server: the default character set of databases.
-        tables: those to tell, in order.
+        tables: the tables to report, in order.
     """
     yield SchemaChange("", f"SET character_set_server={server.charset}, collation_server={server.collation}", None)
     for table in tables:
@@ -128,8 +128,8 @@ def value_text(change: SchemaChange, source: str, millis: int, comments: bool) -
 
     Args:
         source: the source block.
-        millis: when the event is made, milliseconds since the epoch.
-        comments: whether comments are told.
+        millis: when the event is created, milliseconds since the epoch.
+        comments: whether to include comments.
     """
     return (
         f'{{"source":{source},"ts_ms":{millis},"databaseName":{dumps(change.database)},"schemaName":null,'
@@ -215,7 +215,7 @@ def _change_schema() -> dict[str, Any]:
 
 
 def _names(changes: Iterable[Change]) -> str:
-    """Return the names of the changed tables in the order that a Java hash set has them in, as Debezium does."""
+    """Return the names of the changed tables in the order of a Java hash set, as Debezium does."""
     tables = list(dict.fromkeys(change.id for change in changes))
     slots = 16
     while len(tables) > slots * _FULL:
@@ -224,7 +224,7 @@ def _names(changes: Iterable[Change]) -> str:
 
 
 def _java_hash(text: str) -> int:
-    """Return what a Java hash map makes of the hash code of a string."""
+    """Return the hash code of a string as a Java hash map spreads it."""
     units = text.encode("utf-16-be")
     code = 0
     for at in range(0, len(units), 2):

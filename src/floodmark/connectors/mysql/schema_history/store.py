@@ -1,9 +1,9 @@
-"""The schema history: what statements of the log made of the tables, by position.
+"""The schema history: the structures of tables that statements of the log result in, by position.
 
 Each statement is a file of its own (:mod:`.files`), named by its position, since object stores cannot append.
-Its lines are records as Debezium's schema history has them (:mod:`.records`). Now and then a file holds all
-structures; those before the last one that is still needed are removed. Every file names the one before it, and the
-offset names the last one (``newest``), so that a lost one is noticed. What a snapshot announces of the tables at its
+Its lines are records as in Debezium's schema history (:mod:`.records`). Now and then a file, an image, holds all
+structures; files before the last image that is needed are removed. Every file names the one before it, and the offset
+names the last one (``newest``), so that a lost one is noticed. What a snapshot announces of the tables at its
 read point is a file beside them.
 """
 
@@ -34,7 +34,7 @@ class SchemaHistory:
     """The history of one source; one process writes it.
 
     Args:
-        files: where it is kept.
+        files: its storage.
         server: the option ``topic.prefix``.
     """
 
@@ -47,14 +47,14 @@ class SchemaHistory:
         self._written: list[str] = []
 
     def begin(self, position: str, schema: Schema) -> None:
-        """Begin with the structures that are in force at a position, in place of what was kept.
+        """Start a history with the structures at a position, and remove the one before.
 
         Raises:
             FloodmarkError: it cannot be written.
         """
         before = [name for name in self._files.names() if name.endswith((_RECORD, _IMAGE, _ANNOUNCED))]
         self._last, self._written = "", []
-        # A full disk leaves what was there.
+        # The old files are removed only afterwards: if the disk is full, they stay.
         self._write_image(position, schema)
         self._files.remove([name for name in before if name != self._last])
 
@@ -68,11 +68,11 @@ class SchemaHistory:
             return self._written[found - 1] if found else None
 
     def load(self, upto: str, newest: str | None = None) -> Schema:
-        """Return the structures at a position, and go on from there: what was kept of later ones is removed.
+        """Return the structures at a position and continue from there; files of later positions are removed.
 
         Args:
             upto: the position.
-            newest: what ``newest`` said of it; None: what this process knows of it.
+            newest: what ``newest`` returned for it in an earlier process; None: what it returns in this one.
 
         Raises:
             SchemaHistoryError: there is no history of that position, or it is damaged.
@@ -87,7 +87,7 @@ class SchemaHistory:
                 _WAYS_OUT,
             )
         newest = newest or self.newest(upto)
-        # A later one is there if the history was rebuilt after that was said.
+        # The last file is a later one if the history was rebuilt after ``newest`` was recorded.
         if newest is not None and _position(known[-1]) < newest:
             self._damaged(newest + _RECORD, "it is missing")
         structures = Structures()
@@ -105,7 +105,7 @@ class SchemaHistory:
         return structures.schema()
 
     def append(self, entry: HistoryEntry, before: Schema) -> None:
-        """Keep a statement, before anything that follows it in the log is kept.
+        """Store a statement; call this before anything that follows it in the log is stored.
 
         Args:
             before: the structures before it.
@@ -116,12 +116,12 @@ class SchemaHistory:
         self._write(entry.position + _RECORD, records(entry, self._server, before, self._last))
         self._statements += 1
         schema = entry.applied.schema
-        # All structures are written again only when that costs little beside the statements since.
+        # An image holds all tables: it is written only after at least as many statements, so that it costs little.
         if self._statements >= max(_STATEMENTS_PER_IMAGE, len(schema.tables)):
             self._write_image(entry.position, schema)
 
     def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a snapshot announces of the tables at its read point.
+        """Store what a snapshot announces of the tables at its read point.
 
         Raises:
             FloodmarkError: it cannot be written.
@@ -129,7 +129,7 @@ class SchemaHistory:
         self._files.write(position + _ANNOUNCED, _texts(lines))
 
     def announced(self, position: str) -> list[dict[str, Any]] | None:
-        """Return what a snapshot announces of the tables at its read point; None if that isn't there as a whole."""
+        """Return what a snapshot announces of the tables at its read point; None if it can't be read."""
         if position + _ANNOUNCED not in self._files.names():
             return None
         try:
@@ -138,7 +138,7 @@ class SchemaHistory:
             return None
 
     def forget(self, upto: str) -> None:
-        """Remove what is not needed to know the structures at a position and later, if that can be done now."""
+        """Remove files that aren't needed for structures at a position or later, if the storage can be reached."""
         with suppress(ConnectError):
             found = self._files.names()
             self._files.remove([name for name in found if name.endswith(_ANNOUNCED) and _position(name) < upto])
@@ -174,7 +174,7 @@ class SchemaHistory:
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Return the names of structures, the oldest first; at one position the one with all structures is the last."""
+    """Return the names of records and images, the oldest first; at one position the image is the last."""
     structures = [name for name in names if name.endswith((_RECORD, _IMAGE))]
     return sorted(structures, key=lambda name: (_position(name), name.endswith(_IMAGE)))
 

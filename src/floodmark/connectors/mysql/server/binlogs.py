@@ -1,4 +1,4 @@
-"""The server's binlog files: which there are, and where they end."""
+"""Lists the server's binlog files and finds the end of the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LogEnd:
     """The end of the binlog.
 
     Attributes:
-        base: name of the files up to their number's dot.
+        base: the files' name before the dot and the number.
         file: number of the last file.
         offset: its size.
         gtids: the GTIDs that have been executed, as text; empty without GTIDs.
@@ -78,7 +78,7 @@ def file_name(base: str, number: int) -> str:
 
 
 def split_name(name: str) -> tuple[str, int]:
-    """Return what a binlog file's name begins with, and its number.
+    """Split a binlog file's name into its base and its number.
 
     Raises:
         SourceStateError: the name has no number.
@@ -98,7 +98,7 @@ def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
         version: of the server, such as 80036.
 
     Raises:
-        SourceStateError: the account may not ask, or there is no binlog.
+        SourceStateError: the account lacks the privilege, or there is no binlog.
     """
     new = flavor == "mysql" and version >= STATUS_VERSION
     rows = run(conn, f"SHOW {'BINARY LOG' if new else 'MASTER'} STATUS", "the end of the binlog", CLIENT_PRIVILEGE)
@@ -114,11 +114,11 @@ def log_end(conn: Connection, flavor: str, version: int) -> LogEnd:
 
 
 def end_with_gtids(conn: Connection, flavor: str, version: int) -> LogEnd:
-    """Return an end of the binlog with the GTIDs of just what lies before it.
+    """Return an end of the binlog with the GTIDs of exactly the transactions before it.
 
-    ``log_end`` asks for them separately: MariaDB's may be of what comes behind the end, and MySQL's may lack what is
-    being committed. Where such a query goes on at another server, a transaction would be left out, or come again. A
-    server of MySQL that commits without a pause is asked to begin a new file, which begins with its GTIDs.
+    ``log_end`` reads them separately: MariaDB's may include transactions after the end, and MySQL's may lack those that
+    are being committed. With such GTIDs, a query that goes on at another server would leave out a transaction or repeat
+    it. A MySQL server that commits without a pause is made to begin a new file, which starts with the GTIDs before it.
     """
     if flavor == "mariadb":
         end = log_end(conn, flavor, version)
@@ -149,7 +149,7 @@ def end_with_gtids(conn: Connection, flavor: str, version: int) -> LogEnd:
 
 
 def _begin_of_new_file(conn: Connection, flavor: str, version: int) -> LogEnd:
-    """Let MySQL begin a new binlog file; return where its events begin."""
+    """Make MySQL begin a new binlog file; return the position after its Previous_gtids event."""
     run(conn, "FLUSH NO_WRITE_TO_BINLOG BINARY LOGS", "beginning a new binlog file")
     end = log_end(conn, flavor, version)
     doing = "the begin of the binlog file"
@@ -160,7 +160,7 @@ def _begin_of_new_file(conn: Connection, flavor: str, version: int) -> LogEnd:
 
 
 def gtids_before(conn: Connection, place: LogEnd) -> str:
-    """Return the GTIDs before a place in MariaDB's binlog."""
+    """Return the GTIDs before a position in MariaDB's binlog."""
     shown = run(conn, f"SELECT BINLOG_GTID_POS('{place.name}', {place.offset})", "the GTIDs of a place in the binlog")
     return str(shown[0][0] or "")
 
@@ -169,7 +169,7 @@ def binlogs(conn: Connection) -> dict[int, BinlogFile]:
     """Return the binlog files by their numbers.
 
     Raises:
-        SourceStateError: the account may not ask, or there is no binlog.
+        SourceStateError: the account lacks the privilege, or there is no binlog.
     """
     rows = run(conn, "SHOW BINARY LOGS", "the list of binlog files", CLIENT_PRIVILEGE)
     return {split_name(row[0])[1]: BinlogFile(row[0], int(row[1])) for row in rows}
@@ -179,12 +179,12 @@ def file_of(files: Mapping[int, BinlogFile], position: Position, end: int = 0) -
     """Return the binlog file that a position lies in.
 
     Args:
-        files: those of the server.
+        files: the server's binlog files.
         position: a log position.
         end: offset up to which the file is known to have been read; 0: not known.
 
     Raises:
-        LogGoneError: the server doesn't have the file, or it ends before what was read of it.
+        LogGoneError: the server doesn't have the file, or the file ends before what was read of it.
     """
     held = f"The server has {_span(files)}." if files else "The server has no binlog files."
     if position.file not in files:
@@ -212,7 +212,7 @@ def file_of(files: Mapping[int, BinlogFile], position: Position, end: int = 0) -
 
 
 def lag_bytes(files: Mapping[int, BinlogFile], position: Position) -> int:
-    """Return how many bytes of binlog lie behind a position."""
+    """Return how many bytes of binlog follow a position."""
     return sum(
         file.size if number > position.file else max(file.size - position.transaction, 0)
         for number, file in files.items()

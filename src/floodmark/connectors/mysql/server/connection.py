@@ -1,8 +1,8 @@
 """Opening ordinary connections and running statements on them.
 
 PyMySQL does the login: ``caching_sha2_password``, ``mysql_native_password``, ``sha256_password`` and MariaDB's
-``ed25519``. Errors come back as ``ConnectError`` or ``SourceStateError`` with what to do; passwords never
-appear in them.
+``ed25519``. Errors are raised as ``ConnectError`` or ``SourceStateError`` with a remedy; passwords never appear in
+them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_PRIVILEGE = (
     ER.DBACCESS_DENIED_ERROR,
     ER.TABLEACCESS_DENIED_ERROR,
     ER.COLUMNACCESS_DENIED_ERROR,
-    # What XA RECOVER answers without XA_RECOVER_ADMIN.
+    # The error of XA RECOVER without XA_RECOVER_ADMIN.
     ER.XAER_RMERR,
 )
 _WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.BAD_DB_ERROR, 1698, 3118, 1862, 1820)
@@ -57,14 +57,14 @@ _UNKNOWN_PLUGIN = 2059
 _TOO_LONG = 1969, 3024
 """MariaDB's and MySQL's number for a statement that the server has ended since it took too long."""
 _LEFT_OUT = ER.LOCK_WAIT_TIMEOUT, 1684
-"""Of warnings: a table was locked too long; it was locked while the session itself has locks."""
+"""Warnings that a result lacks a table: it was locked for too long, or while the session itself holds locks."""
 LOCKED_CURE = "End the session that alters a table, or wait until it has."
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 
 
 class ConnectionOptions(Protocol):
-    """What a connection needs of the options."""
+    """The options that a connection needs."""
 
     @property
     def hostname(self) -> str:
@@ -87,7 +87,7 @@ class ConnectionOptions(Protocol):
         """How long connecting and logging in may take."""
 
     def session_statements(self) -> list[str]:
-        """Statements that each session begins with."""
+        """Return the statements that each session begins with."""
 
     @property
     def ssl_mode(self) -> str:
@@ -153,18 +153,18 @@ class _Client(pymysql.Connection):
 
 
 def limit_statements(conn: Connection, flavor: str, millis: int) -> None:
-    """Let the server end statements that take too long; 0: none.
+    """Limit how long the server lets statements run; 0: no limit.
 
-    MySQL ends only ``SELECT`` statements so.
+    MySQL applies the limit to ``SELECT`` statements only.
     """
     setting = f"max_statement_time = {millis / 1000}" if flavor == "mariadb" else f"max_execution_time = {millis}"
     run(conn, f"SET SESSION {setting}", "setting the statement timeout")
 
 
 def limit_locks(conn: Connection, millis: int) -> None:
-    """Let statements wait for locks only so long, in whole seconds.
+    """Limit how long statements wait for locks, in whole seconds.
 
-    Not for questions about tables: MariaDB leaves out of the answer what is locked, which ``run`` refuses.
+    A query of the catalog that reaches the limit lacks the locked tables on MariaDB, which ``run`` refuses.
     """
     seconds = max(millis // 1000, 1)
     limiting = f"SET SESSION lock_wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = {seconds}"
@@ -173,7 +173,7 @@ def limit_locks(conn: Connection, millis: int) -> None:
 
 @contextmanager
 def without_waiting(conn: Connection) -> Iterator[None]:
-    """Let MariaDB answer at once what it can't answer in full for locks, which ``run`` refuses."""
+    """Make MariaDB answer at once even if locks leave its result incomplete, which ``run`` refuses."""
     run(conn, "SET SESSION lock_wait_timeout = 0", "setting the lock timeout")
     try:
         yield
@@ -182,7 +182,7 @@ def without_waiting(conn: Connection) -> Iterator[None]:
 
 
 def limited(statement: str, flavor: str, millis: int) -> str:
-    """Return a ``SELECT`` that the server ends if it takes too long."""
+    """Return a ``SELECT`` statement with a time limit."""
     if flavor == "mariadb":
         return f"SET STATEMENT max_statement_time = {millis / 1000} FOR {statement}"
     return statement.replace("SELECT", f"SELECT /*+ MAX_EXECUTION_TIME({millis}) */", 1)
@@ -207,7 +207,7 @@ def close(conn: Connection) -> None:
 
 
 def run(conn: Connection, statement: str, doing: str, cure: str = "") -> list[tuple[Any, ...]]:
-    """Run a statement, with an error that says what was being done.
+    """Run a statement and return its rows; errors name what was being done.
 
     Args:
         statement: one statement; it may hold percent signs.
@@ -232,13 +232,13 @@ def run(conn: Connection, statement: str, doing: str, cure: str = "") -> list[tu
 
 
 def _lacks_locked(conn: Connection) -> str:
-    """Return the warning that says that an answer lacks what another session has locked (MariaDB); else nothing."""
+    """Return MariaDB's warning that a result lacks tables that another session has locked; empty if there is none."""
     warnings = conn.show_warnings()  # type: ignore[no-untyped-call]
     return next((str(text) for _, code, text in warnings or () if code in _LEFT_OUT), "")
 
 
 def run_own(conn: Connection, statement: str, doing: str, cure: str = "") -> None:
-    """Run a statement of the user's options, which may hold passwords: neither it nor what is quoted of it is shown.
+    """Run a statement from the user's options; errors don't quote it, since it may hold passwords.
 
     Raises:
         SourceStateError: the server refused the statement.
@@ -253,7 +253,7 @@ def run_own(conn: Connection, statement: str, doing: str, cure: str = "") -> Non
 
 
 def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkError:
-    """Return the error that stands for a refused statement or a lost connection."""
+    """Convert an exception into the error of a refused statement or a lost connection."""
     code, text = _parts(exc)
     if isinstance(exc, (OSError, pymysql.err.InterfaceError)) or code in _LOST or code in _NO_LONGER:
         return ConnectError(f"Lost the connection to the server while {doing}: {text}.")

@@ -1,4 +1,4 @@
-"""Which server, and which process of it, a connection leads to."""
+"""Identifies the server, and its process, that a connection leads to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _UPTIMES = {
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """What tells servers apart.
+    """The identity of a server and its process.
 
     Attributes:
-        server: MySQL's ``server_uuid``, MariaDB's ``server_id``: which server's GTIDs and files these are, as it says.
+        server: MySQL's ``server_uuid`` or MariaDB's ``server_id``, to which its GTIDs and files belong.
         host: its host name and port.
-        started: when its process was started, in seconds since the epoch; empty if it doesn't say.
+        started: when its process was started, in seconds since the epoch; empty if the server doesn't report it.
     """
 
     server: str
@@ -28,7 +28,7 @@ class ServerIdentity:
 
 
 def server_identity(conn: Connection, flavor: str) -> ServerIdentity:
-    """Return what tells a server's process from all others."""
+    """Return the identity of the server's process that a connection leads to."""
     name = "server_id" if flavor == "mariadb" else "server_uuid"
     started = f"SELECT UNIX_TIMESTAMP() - VARIABLE_VALUE FROM {_UPTIMES[flavor]} WHERE VARIABLE_NAME = 'UPTIME'"
     query = f"SELECT @@GLOBAL.{name}, @@GLOBAL.hostname, @@GLOBAL.port, ({started})"

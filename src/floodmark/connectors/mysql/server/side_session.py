@@ -1,4 +1,4 @@
-"""A connection for statements that nobody waits for."""
+"""A connection for statements that run in the background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BinlogSideSession:
         self._number = int(run(self._conn, "SELECT CONNECTION_ID()", "the connection's number")[0][0])
 
     def usable(self) -> bool:
-        """Tell whether statements can still be run on it."""
+        """Return whether statements can still be run on it."""
         return bool(self._conn.open)
 
     def run(self, statement: str) -> None:
@@ -35,7 +35,7 @@ class BinlogSideSession:
             with connection(self._options) as other:
                 run(other, f"KILL QUERY {self._number}", f"ending {DOING}")
         except FloodmarkError:
-            return  # it has ended by itself, or the server is away
+            return  # the statement has ended, or the server is unreachable
 
     def close(self) -> None:
         """Close the connection."""

@@ -40,7 +40,7 @@ def tls_context(
         ConfigError: a store cannot be read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Certificates that MySQL makes itself are not as strict as newer versions of Python want them.
+    # Certificates that MySQL generates don't pass the strict checks of newer versions of Python.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = mode == "verify_identity"
     context.verify_mode = ssl.CERT_REQUIRED if mode in VERIFIED else ssl.CERT_NONE

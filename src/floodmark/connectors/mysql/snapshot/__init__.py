@@ -1,1 +1,1 @@
-"""Reading tables: rows of queries as raw columns, as the log's rows."""
+"""Reads tables: rows of queries become raw columns, like the log's rows."""

@@ -1,4 +1,4 @@
-"""What the schema change topic tells when a snapshot begins."""
+"""Creates the schema change events that a snapshot begins with."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def announcements(
     Args:
         options: the source's options.
         announced: the tables at the read point.
-        position: of the read point.
-        token: the read point's.
+        position: the read point's position.
+        token: the read point's token.
     """
     flavor = flavor_of(options)
     rows = []

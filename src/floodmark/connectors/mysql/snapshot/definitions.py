@@ -1,7 +1,7 @@
-"""The statements that make tables, as of a read point: what the schema change topic announces of a snapshot.
+"""Reads the statements that create tables, as of a read point, for the announcements in the schema change topic.
 
-The server tells them one table at a time, and only of tables as they are now. So they are read while the read point is
-opened, between two looks at all structures that must be the same; and what is announced is kept with the schema
+The server returns them one table at a time, and only for tables as they are now. So they are read while the read point
+is opened, between two reads of all structures that must be the same. What is announced is stored with the schema
 history, where a process that repeats the micro-batch finds it.
 """
 
@@ -29,7 +29,7 @@ class Announced:
     Attributes:
         server: the server's default character set.
         schema: the structures of the announced tables, and all databases.
-        statements: what ``SHOW CREATE TABLE`` said of each table; a table without one is not announced.
+        statements: the result of ``SHOW CREATE TABLE`` for each table; a table without one is not announced.
     """
 
     server: Charset
@@ -37,7 +37,7 @@ class Announced:
     statements: Mapping[TableId, str] = field(default_factory=dict)
 
     def to_lines(self) -> list[dict[str, Any]]:
-        """Return it as JSON data, a table a line."""
+        """Return it as JSON data, one table per line."""
         databases = {name: [charset.charset, charset.collation] for name, charset in self.schema.databases.items()}
         first = {"server": [self.server.charset, self.server.collation], "databases": databases}
         tables = (
@@ -47,7 +47,7 @@ class Announced:
 
     @classmethod
     def from_lines(cls, lines: Sequence[Mapping[str, Any]]) -> Self:
-        """Return what ``to_lines`` described."""
+        """Create it from the lines of ``to_lines``."""
         first, *rest = lines
         tables = [(Table.from_json(line["table"]), str(line["statement"])) for line in rest]
         structures = {(table.database, table.name): table for table, _ in tables}
@@ -57,10 +57,10 @@ class Announced:
 
 
 class Definitions:
-    """Reads the statements that make tables.
+    """Reads the statements that create tables.
 
     Args:
-        options: the source's options, which say what is announced.
+        options: the source's options, which select what is announced.
     """
 
     def __init__(self, options: BinlogOptions) -> None:
@@ -76,7 +76,7 @@ class Definitions:
             schema: the structures as they were just before.
 
         Returns:
-            False if a table was refused for the first time: it may be gone, so look at the structures again.
+            False if a table was refused for the first time: it may be gone, so read the structures again.
         """
         settled = True
         for at in told_tables(self._options, schema):
@@ -94,11 +94,11 @@ class Definitions:
         return settled
 
     def announced(self, conn: Connection, schema: Schema) -> Announced:
-        """Return what is announced.
+        """Return what is announced of a snapshot.
 
         Args:
             conn: an ordinary connection.
-            schema: the structures at the read point, which were read by ``read``.
+            schema: the structures at the read point, as they were passed to ``read``.
         """
         statements = {}
         for at in told_tables(self._options, schema):

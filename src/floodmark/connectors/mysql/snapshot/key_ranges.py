@@ -1,7 +1,7 @@
-"""Cutting a table by ranges of its key. Only the server compares keys: collations and types are its own.
+"""Cuts a table into ranges of its key. Only the server compares keys: collations and types are its own.
 
-A key is a list of texts, one a column, which say the values exactly. They come from queries (``bounds``) or from the
-last row of a piece (``key_of_row``), alike.
+A key is a list of texts, one per column, which represent the values exactly. They come from queries (``bounds``) or
+from the last row of a piece (``key_of_row``), in the same form.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _LENGTH_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
 def key_of(table: Table, surrogate: str | None = None) -> dict[str, Any] | None:
-    """Return what a table is cut by: ``columns``, how each is compared, the ``index`` that has them and ``nulls``.
+    """Describe a table's chunking key.
 
     Args:
         table: its structure.
         surrogate: a column to use instead of the key.
 
     Returns:
-        JSON data; None if there is nothing.
+        JSON data: ``columns``, their ``kinds`` (how each is compared), the ``index`` that has them, and ``nulls``
+        (whether a column may be NULL). None if the table has no key.
     """
     names = [surrogate] if surrogate is not None else list(table.key)
     columns = {column.name: column for column in table.columns}
@@ -50,7 +51,7 @@ def _serves(indexed: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _kind(column: Column) -> list[str]:
-    """Return how a column's values are written: a word, and what belongs to it."""
+    """Return how a column's values are written and compared: a word, and its parameters."""
     if column.type in _NUMBERS:
         return ["number"]
     if column.type in _FLOATS:
@@ -60,7 +61,7 @@ def _kind(column: Column) -> list[str]:
     if column.type == "bit":
         return ["bit"]
     if column.type in ("enum", "set"):
-        # Their order is that of the labels in the table.
+        # They are compared by the numbers of their labels in the table.
         return [column.type, *column.values]
     if column.charset is not None and column.collation is not None:
         return ["text", column.charset, column.collation]
@@ -78,12 +79,15 @@ def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequ
 
 
 def null_condition(key: dict[str, Any]) -> str:
-    """Return the SQL condition of the rows that no range has."""
+    """Return the SQL condition of the rows that are in no range."""
     return " OR ".join(f"{quote(name)} IS NULL" for name in key["columns"])
 
 
 def _beyond(key: dict[str, Any], values: Sequence[str], sign: str, last_sign: str) -> str:
-    """Compare column by column: the server finds no range of an index for a comparison of rows."""
+    """Return the SQL condition of keys beyond a bound.
+
+    It compares column by column, since the server finds no index range for a comparison of rows.
+    """
     names = [quote(name) for name in key["columns"]]
     texts = [literal(kind, value) for kind, value in zip(key["kinds"], values, strict=True)]
     parts = []
@@ -95,7 +99,7 @@ def _beyond(key: dict[str, Any], values: Sequence[str], sign: str, last_sign: st
 
 
 def literal(kind: Sequence[str], value: str) -> str:
-    """Return a key's value as SQL has it."""
+    """Return a key's value as an SQL literal."""
     if kind[0] in ("number", "float", "bit", "enum", "set"):
         return value
     if kind[0] == "binary":
@@ -109,7 +113,7 @@ def literal(kind: Sequence[str], value: str) -> str:
 
 
 def _expressions(key: dict[str, Any]) -> str:
-    """Return what a query selects so that the key comes as texts."""
+    """Return the expressions to select so that the key is returned as texts."""
     shown = []
     for name, kind in zip(map(quote, key["columns"]), key["kinds"], strict=True):
         if kind[0] == "text":
@@ -159,7 +163,7 @@ def _key_text(value: bytes, kind: Sequence[str]) -> str:
         return str(int.from_bytes(value, "big"))
     text = value.decode()
     if kind[0] == "enum":
-        # A value that was none is kept as number 0.
+        # The server stores a value that is no label as number 0.
         return str(kind.index(text, 1) if text in kind[1:] else 0)
     if kind[0] == "set":
         return str(sum(1 << (kind.index(label, 1) - 1) for label in text.split(",") if label))
@@ -167,12 +171,12 @@ def _key_text(value: bytes, kind: Sequence[str]) -> str:
 
 
 def ordered(key: dict[str, Any], direction: str = "") -> str:
-    """Return how rows are sorted by their key."""
+    """Return the list for ``ORDER BY`` that sorts rows by their key."""
     return ", ".join(f"{quote(name)}{direction}" for name in key["columns"])
 
 
 def forced(key: dict[str, Any] | None) -> str:
-    """Return what makes the server read in the key's order, without sorting."""
+    """Return the index hint that makes the server read in the key's order, without sorting; empty without an index."""
     return f" FORCE INDEX ({quote(key['index'])})" if key is not None and key["index"] is not None else ""
 
 
@@ -180,7 +184,7 @@ _PREFIX_BYTES = 8
 
 
 def _between(kind: Sequence[str], first: str, last: str, count: int) -> list[str]:
-    """Return values that cut the range of a column evenly; none for kinds for which that can't be told."""
+    """Return values that cut the range of a column evenly; none for kinds that can't be interpolated."""
     if kind[0] == "number":
         low, high = (int(Decimal(text)) for text in (first, last))
     elif kind[0] == "binary":
@@ -196,7 +200,7 @@ class MysqlKeyRanges:
 
     Args:
         query: runs a query that sees the read point.
-        table: its name for SQL.
+        table: the table's name for SQL.
         key: as ``key_of`` returned it.
         condition: on the rows; empty: all.
     """
@@ -222,8 +226,8 @@ class MysqlKeyRanges:
     def cuts(self, count: int) -> list[list[str]]:
         """Return keys that cut the table into up to ``count`` ranges, as even as the keys are between first and last.
 
-        They are found in the index, without reading rows; so there are none for kinds of keys of which nobody can tell
-        what lies between two.
+        They are interpolated and then looked up in the index, without reading rows; so there are none for kinds of keys
+        that can't be interpolated.
         """
         first, last = self._end(""), self._end(" DESC")
         if first is None or last is None:

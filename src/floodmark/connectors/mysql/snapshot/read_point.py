@@ -1,6 +1,6 @@
-"""A read point: a view of the tables at an exact place of the log.
+"""A read point: a view of the tables at an exact position of the log.
 
-A view belongs to the connection that opened it, so a read point is some connections whose views show the same.
+A view belongs to the connection that opened it, so a read point holds several connections whose views are the same.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ class MysqlReadPoint:
     Args:
         views: connections whose views show the same.
         lock: the connection that holds a lock as long as the read point is held, if any.
-        schema: the structures of all tables, as the views show them; not asked for a window.
-        place: where the views lie, or the place up to which a window reaches.
-        position: that as a position.
-        low: where a window begins; the same position if there is none.
-        announced: what is announced of the tables, if that was wanted.
-        moved: returns whether the log has gone on at another server since a position: there the views have no place.
-        brief: makes a query one that is ended if the stream would wait for too long.
-        mark: the mark in the signal table that opened the window, if any.
+        schema: the structures of all tables, as the views show them; None if they weren't read, as for a window.
+        place: the views' place in the log, or that of a window's end.
+        position: the same as a position.
+        low: position at which a window begins; None: ``position``.
+        announced: what is announced of the tables, if anything.
+        moved: returns whether the log has moved to another server since a position: the views have no place there.
+        brief: adds a time limit to a query, since the stream waits for it.
+
+    Attributes:
+        mark: the watermark in the signal table that opened the window, if any.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class MysqlReadPoint:
             "id": uuid.uuid4().hex,
             "file": place.name,
             "offset": place.offset,
-            # As Debezium, which asks for whole seconds.
+            # In whole seconds, as in Debezium.
             "micros": int(time.time()) * 1_000_000,
             "visible": place.gtids,
         }
@@ -93,20 +95,20 @@ class MysqlReadPoint:
         return look(at) if self._schema is None else self._schema.tables.get(at)
 
     def end_view(self) -> None:
-        """Let go of the view: all that is wanted of it has been read."""
+        """Release the view after everything needed has been read from it; it still counts as alive."""
         self.release()
         self._closed = True
 
     def close_at(self, place: LogEnd, position: str) -> None:
-        """Set the place up to which a window reaches."""
+        """Set where a window ends."""
         self.place, self.position = place, position
         self.token |= {"file": place.name, "offset": place.offset}
 
     @contextmanager
     def view(self) -> Iterator[Connection]:
-        """Lend a connection that sees the view, waiting for one; others may read at the same time.
+        """Lend a connection that sees the view, waiting until one is free.
 
-        Afterwards it holds no locks of tables, for which whoever wants to alter them would wait; on MariaDB only if the
+        Afterwards it holds no locks of tables, which would block statements that alter them; on MariaDB only if the
         account has BINLOG ADMIN.
 
         Raises:
@@ -114,9 +116,11 @@ class MysqlReadPoint:
         """
         conn = self._idle.get()
         if conn is None or self._lost:
+            # Let the next thread that waits fail, too.
             self._idle.put(None)
             raise ConnectError("The view of the tables is lost.")
         try:
+            # Rolling back to a savepoint releases the locks of tables, but keeps the view.
             run(conn, "SAVEPOINT floodmark", DOING)
             try:
                 yield conn
@@ -136,7 +140,7 @@ class MysqlReadPoint:
             return run(conn, self._brief(statement), "looking for the bounds of a table's chunks")
 
     def alive(self) -> bool:
-        """Tell whether it can still be read from, as far as that can be told without waiting for who reads."""
+        """Return whether it can still be read from, as far as is known without waiting for its readers."""
         if self._closed:
             return True
         if self._lost or self._moved(self.position) or not all(view.open for view in self._views):
@@ -153,10 +157,11 @@ class MysqlReadPoint:
         return not self._lost
 
     def release(self) -> None:
-        """Close the connections; whoever reads gets a ``ConnectError``."""
+        """Close the connections; threads that read get a ``ConnectError``."""
         self._lost = True
         for conn in (*self._views, *([self._lock] if self._lock is not None else [])):
             with contextlib.suppress(OSError, AttributeError):
+                # Closing alone would not wake a thread that waits for the socket.
                 conn._sock.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
             close(conn)
         self._idle.put(None)

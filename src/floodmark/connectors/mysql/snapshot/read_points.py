@@ -1,17 +1,17 @@
-"""Opening read points: where in the log views of the tables lie.
+"""Opens read points: views of the tables whose positions in the log are known.
 
-That is found without a lock:
+The positions are found without a lock:
 
-- *MariaDB* tells the place of each view (``binlog_snapshot_position``). XA COMMIT is the exception: it is in the log,
-  and before that place, a moment before it is visible. So a view counts only if no branch was prepared before it was
-  opened and no XA COMMIT began meanwhile. Else it is opened under a short global read lock, which waits for those
-  that run.
+- *MariaDB* reports the position of each view (``binlog_snapshot_position``). XA COMMIT is the exception: it is in the
+  log, before that position, a moment before it is visible. So a view counts only if no branch was prepared before it
+  was opened and no XA COMMIT began meanwhile. Otherwise it is opened under a short global read lock, which waits for
+  XA COMMITs that are running.
 - *MySQL with GTIDs*: a transaction owns its GTID from before it is written to the log until after it is committed in
-  the engine. So when the end of the log is read, then nobody owns a GTID, then the views are opened, and then the
-  log still ends there, the views show all that is in the log and nothing else.
+  the engine. So if the end of the log is read, then no transaction owns a GTID, then the views are opened, and then
+  the log still ends there, the views show all that is in the log and nothing else.
 
-Where neither works, because GTIDs are off or the server never rests, the views are opened under a short global read
-lock if ``snapshot.locking.mode`` allows.
+Where neither works, because GTIDs are off or transactions commit without a pause, the views are opened under a short
+global read lock if ``snapshot.locking.mode`` allows it.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class _Sessions:
     """The connections of a read point that is being opened.
 
     Attributes:
-        low: the place before which all is visible, if that is not where the views lie.
-        taken: those that stay open.
+        low: the place in the log before which all is visible, if it is not the views' own.
+        taken: the connections that stay open.
     """
 
     control: Connection
@@ -84,12 +84,12 @@ class ReadPoints:
     Args:
         connect: opens an ordinary connection.
         server: the server.
-        position_of: makes a position of a place.
+        position_of: converts a place in the log to a position.
         locking: the option ``snapshot.locking.mode``.
         lock_timeout_s: how long a lock may be waited for.
         reached: a position that the log has reached, so that no view may lie before it; empty: none is known.
         moved: returns whether the log has gone on at another server since a position.
-        limit_ms: how long a statement may take for which the stream waits.
+        limit_ms: how long a statement may take while the stream waits for it, in milliseconds.
     """
 
     def __init__(
@@ -116,16 +116,16 @@ class ReadPoints:
         """Open an exact read point.
 
         Args:
-            views: how many may read at a time; it may become fewer.
-            may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows. Without, the point
-                is one of many that are each held for a moment.
-            definitions: reads how the tables are made, if that is announced.
+            views: how many connections may read at a time; the read point may get fewer.
+            may_lock: whether a global lock may be taken, as far as ``snapshot.locking.mode`` allows. If not, the
+                point is one of many that are each held for a moment.
+            definitions: reads the statements that create the tables, if they are announced.
 
         Returns:
-            None if there is none without a lock.
+            None if a lock would be needed and ``may_lock`` is false.
 
         Raises:
-            SourceStateError: the server can't give one.
+            SourceStateError: none can be opened on the server.
         """
         with self._sessions(views, limited=not may_lock) as sessions:
             control, conns = sessions.control, sessions.views
@@ -137,7 +137,7 @@ class ReadPoints:
             return None if place is None else self._made(sessions, None, place)
 
     def open_window(self) -> MysqlReadPoint:
-        """Open a view whose place in the log lies between two others: the window's beginning and its position.
+        """Open a view whose place in the log lies between two known ones: the window's beginning and its position.
 
         All that was in the log at the first place is visible, and nothing that came after the second.
 
@@ -153,16 +153,16 @@ class ReadPoints:
             return self._made(sessions, None, self.end_of_log(control))
 
     def open_view(self) -> MysqlReadPoint:
-        """Open a view after a mark that was written to the log; the caller knows where that lies.
+        """Open a view after a watermark that was written to the log, whose position the caller knows.
 
-        All before the mark is visible then: transactions are committed in the log's order, or else their owners of
+        All before the watermark is visible then: transactions are committed in the log's order, or else those that own
         GTIDs are waited for.
         """
         with self._sessions(1, limited=True) as sessions:
             if self._has_gtids(sessions.control):
                 self._wait_for_owners(sessions.control)
             elif self._server.mariadb and self._prepared(sessions.control):
-                # The mark may be visible before an XA COMMIT that lies before it.
+                # The watermark may be visible before an XA COMMIT that precedes it in the log.
                 with self._locked(sessions.control):
                     pass
             self._start(sessions.views)
@@ -210,7 +210,7 @@ class ReadPoints:
         return self._made(sessions, schema, place, definitions)
 
     def end_of_log(self, conn: Connection) -> LogEnd:
-        """Return where the log ends."""
+        """Return the end of the log."""
         return log_end(conn, self._server.flavor, self._server.version)
 
     def _made(
@@ -230,7 +230,7 @@ class ReadPoints:
         """Open connections, and close those that no read point has taken.
 
         Args:
-            views: how many see the view.
+            views: how many connections see the view.
             limited: whether the stream waits for what is read over them.
         """
         opened: list[Connection] = []
@@ -240,17 +240,17 @@ class ReadPoints:
                 opened.append(self._connect())
             for conn in opened:
                 run(conn, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", DOING)
-                # A limit that is set for everybody else would end the reading.
+                # The server's global limit would end the reading.
                 limit_statements(conn, self._server.flavor, self._limit_ms if limited else 0)
                 if limited:
                     limit_locks(conn, self._limit_ms // 2)
                 if self._server.mariadb:
                     run(conn, "SET SESSION idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0", DOING)
-                    # Else a rollback lets go of no table (MariaDB's rule); accounts without BINLOG ADMIN may not.
+                    # Otherwise MariaDB's rollback keeps locks of tables. BINLOG ADMIN is needed to set it.
                     with contextlib.suppress(SourceStateError):
                         run(conn, "SET SESSION sql_log_bin = 0", DOING)
             if not limited:
-                # It asks for the structures of all tables, again and again.
+                # It reads the structures of all tables, repeatedly.
                 limit_locks(opened[0], STRUCTURE_LOCKED_MS)
             refuse_an_earlier_end(self._position_of(self.end_of_log(opened[0])), self._reached)
             sessions = _Sessions(opened[0], opened[1:])
@@ -262,7 +262,7 @@ class ReadPoints:
                     close(conn)
 
     def _begin(self, control: Connection, conns: list[Connection], may_lock: bool) -> LogEnd | None:
-        """Open the views; return where they lie."""
+        """Open the views; return their place in the log, or None if that needs a lock that may not be taken."""
         place = (
             self._begin_mariadb(control, conns, may_lock)
             if self._server.mariadb
@@ -298,8 +298,8 @@ class ReadPoints:
                 self._start(conns)
                 after = self.end_of_log(control)
                 if _same(after, before):
-                    # All of the log is committed by now. When the first end was read, GTIDs of what was just written to
-                    # it could still be missing: at another server those transactions would come again.
+                    # All of the log is committed by now. The first end may lack GTIDs of transactions that had just
+                    # been written to the log: they would come again at another server.
                     return after
             if time.monotonic() > until:
                 return None
@@ -314,7 +314,7 @@ class ReadPoints:
         return str(run(control, "SELECT @@GLOBAL.gtid_owned", "the running transactions")[0][0] or "")
 
     def _wait_for_owners(self, control: Connection) -> None:
-        """Wait until all who own a GTID now have committed."""
+        """Wait until all transactions that own a GTID now are committed."""
         if not self._has_gtids(control):
             raise SourceStateError(
                 "Incremental snapshots on MySQL need GTIDs, or a signal table that can be written.",
@@ -347,7 +347,7 @@ class ReadPoints:
             if all(_same(place, places[0]) for place in places):
                 break
             if late:
-                # Fewer will do.
+                # Go on with the views that lie where the first one does.
                 for conn, place in list(zip(conns, places, strict=True)):
                     if not _same(place, places[0]):
                         conns.remove(conn)
@@ -356,7 +356,7 @@ class ReadPoints:
         return self._with_gtids(control, places[0])
 
     def _begin_beside_prepared(self, control: Connection, conns: list[Connection]) -> LogEnd:
-        """Open views of MariaDB while no XA COMMIT is between the log and being visible."""
+        """Open MariaDB's views under a lock, when no XA COMMIT is in the log without being visible."""
         if self._locking == "none":
             raise SourceStateError(
                 "No exact read point was found: XA transactions are prepared, and MariaDB doesn't say which of those "
@@ -379,7 +379,7 @@ class ReadPoints:
         return str(run(control, "SHOW GLOBAL STATUS LIKE 'Com_xa_commit'", "the server's counters")[0][1])
 
     def _own_place(self, conn: Connection) -> LogEnd:
-        """Return where the view of a connection lies, which MariaDB knows."""
+        """Return a connection's place in the log, as MariaDB reports it for its view."""
         found = dict(run(conn, "SHOW STATUS LIKE 'binlog_snapshot_%'", DOING))
         named = {str(name).lower(): value for name, value in found.items()}
         if not named.get("binlog_snapshot_file"):
@@ -388,7 +388,7 @@ class ReadPoints:
         return LogEnd(base, number, int(named["binlog_snapshot_position"]), "")
 
     def _start(self, conns: list[Connection]) -> None:
-        """Open the views, as far as possible at once."""
+        """Open the views, as nearly at the same time as possible: send all statements before reading an answer."""
         try:
             for conn in conns:
                 conn._execute_command(COMMAND.COM_QUERY, BEGIN)  # type: ignore[attr-defined]
@@ -398,7 +398,8 @@ class ReadPoints:
             raise statement_error(exc, DOING) from None
 
     def _lock(self, control: Connection) -> None:
-        # While it is waited for nobody can begin to write: whoever waits for a row of one that can't go on never ends.
+        # While FLUSH waits for running statements, no session can begin to write. If such a session holds a row that a
+        # running statement waits for, neither can go on: so give up after a second, and let them through in between.
         run(control, "SET SESSION lock_wait_timeout = 1", DOING)
         until = time.monotonic() + self._lock_timeout_s
         while True:
@@ -411,14 +412,14 @@ class ReadPoints:
                 time.sleep(LET_THROUGH_S)
 
     def _begin_locked(self, control: Connection, conns: list[Connection]) -> LogEnd:
-        """Open the views while nobody can commit."""
+        """Open the views while no transaction can be committed; return their place in the log."""
         place = self.end_of_log(control)
         self._start(conns)
         return place
 
 
 def _same(one: LogEnd, other: LogEnd) -> bool:
-    """Tell whether two places are the same."""
+    """Return whether two places in the log are the same."""
     return (one.base, one.file, one.offset) == (other.base, other.file, other.offset)
 
 

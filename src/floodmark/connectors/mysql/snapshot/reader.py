@@ -1,4 +1,4 @@
-"""Making events of the rows that the planner's process has read."""
+"""Converts rows that the planner's process has read to events."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ class BinlogWindowReader:
     def read(
         self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows that are still right at the end of their window, as read events."""
+        """Yield the rows that are still right at the end of their window, as read events."""
         structure = TableStructure(Table.from_json(chunk["table"]), self._flavor)
         version = self._make_version(structure)
         changes = None
+        # The positions are the same if the view's place in the log is exact: no change can have come in between.
         if chunk["low"] < chunk["position"]:
             changes = WindowChanges(structure, chunk["low"], chunk["position"])
             for data, after, upto in log:

@@ -1,7 +1,7 @@
-"""The rows of a query as they come over the connection, in large pieces.
+"""Reads the rows of a query in large pieces, as they arrive over the connection.
 
-PyMySQL makes Python objects of rows, which costs far more than the server's work. So the query is sent on the
-connection and the answer is read from the socket itself; only the packets' lengths are looked at here.
+PyMySQL converts rows to Python objects, which costs far more than the server's work. So the query is sent over its
+connection, but the answer is read from the socket itself; only the packets' lengths are parsed here.
 
 Source: MySQL's documentation, "Text Resultset".
 """
@@ -44,13 +44,13 @@ def row_pieces(
 ) -> Generator[tuple[Bytes, Positions], None, None]:
     """Yield the rows of a query.
 
-    If they are not all taken, or the connection is lost, it is closed.
+    The connection is closed if it is lost, or if not all rows are consumed.
 
     Args:
         conn: an idle connection.
         statement: one that returns rows.
-        doing: what it is for.
-        size: bytes of a piece, about; a larger row makes a larger one.
+        doing: what it is for, for errors.
+        size: bytes of a piece, approximately; a larger row makes a larger one.
 
     Yields:
         A buffer that holds whole packets, each row in one, and where their payloads begin, shape (rows,).
@@ -80,6 +80,7 @@ def row_ends(size: int, starts: Positions) -> Positions:
         size: of the piece's buffer.
         starts: where they begin, shape (rows,).
     """
+    # A row ends where the header of the next one begins.
     return np.append(starts[1:] - HEADER_BYTES, size)[: len(starts)]
 
 
@@ -87,7 +88,7 @@ class _Answer:
     """The server's answer to a query.
 
     Attributes:
-        ended: whether it has been read to its end, so that the connection is of use again.
+        ended: whether it has been read to its end, so that the connection can be used again.
     """
 
     def __init__(self, conn: Connection, doing: str, size: int) -> None:
@@ -120,12 +121,12 @@ class _Answer:
                     yield found
         finally:
             if self.ended:
-                # Whoever releases the view has closed it.
+                # The socket is closed already if the view was released.
                 with contextlib.suppress(OSError):
                     self._socket.settimeout(timeout)
 
     def _receive(self) -> int:
-        """Take what has arrived, up to a piece; return how many bytes."""
+        """Read what has arrived, up to a piece; return how many bytes that was."""
         before = self._filled
         missing = max(self._size, self._filled) + _ROOM - len(self._buf)
         if missing > 0:
@@ -144,12 +145,13 @@ class _Answer:
         return self._filled - before
 
     def _seems_ended(self) -> bool:
-        """Tell whether the last bytes look like the packet that ends the rows."""
+        """Return whether the last bytes look like the packet that ends the rows."""
+        # A row may end in the same bytes, so `_without_end` checks where the last packet begins.
         tail = self._buf[max(self._filled - _END_BYTES, 0) : self._filled].tobytes()
         return len(tail) == _END_BYTES and tail[:3] == b"\5\0\0" and tail[HEADER_BYTES] == END
 
     def _take(self) -> tuple[Bytes, Positions] | None:
-        """Return the rows that have arrived whole; the rest is kept."""
+        """Return the rows that have arrived completely, and keep the rest."""
         packets = find_packets(self._buf[: self._filled], self._number)
         if not len(packets.starts):
             if self._filled >= self._size:
@@ -161,6 +163,7 @@ class _Answer:
             packets, self._filled = join(self._buf, packets, self._filled)
         area, rest = self._buf[: packets.end], self._buf[packets.end : self._filled]
         starts, end = self._without_end(area, self._without_head(area, packets.starts))
+        # The rows are handed out as a view of this buffer, so the rest moves to a new one.
         self._buf = np.empty(max(self._size, len(rest)) + _ROOM, np.uint8)
         self._buf[: len(rest)] = rest
         self._filled = len(rest)
@@ -169,7 +172,7 @@ class _Answer:
         return area[starts[0] : end], starts - starts[0] + HEADER_BYTES
 
     def _without_head(self, area: Bytes, starts: Positions) -> Positions:
-        """Leave out what comes before the rows: their number of columns, these, and an end packet."""
+        """Leave out what precedes the rows: the number of columns, a packet for each column, and an end packet."""
         if self._skip is None:
             first = int(starts[0])
             kind = int(area[first + HEADER_BYTES])
@@ -185,7 +188,7 @@ class _Answer:
         return left
 
     def _without_end(self, area: Bytes, starts: Positions) -> tuple[Positions, int]:
-        """Leave out the packet that ends the rows, if it is there; return the rest, and where that ends."""
+        """Leave out the packet that ends the rows, if it is there; return the rows' starts, and where the rows end."""
         if not len(starts):
             return starts, len(area)
         last = int(starts[-1])
@@ -198,7 +201,7 @@ class _Answer:
         return starts[:-1], last
 
     def _refuse(self, packet: Bytes) -> None:
-        """Raise the server's error: a number, a mark with a state, a text."""
+        """Raise the server's error: its packet holds a number, a marker with the SQL state, and a text."""
         self.ended = True
         body = packet[HEADER_BYTES:].tobytes()
         text = body[3:].removeprefix(b"#")[5 if body[3:4] == b"#" else 0 :]

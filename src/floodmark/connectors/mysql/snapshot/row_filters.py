@@ -1,7 +1,7 @@
-"""Signals' conditions as SQL for MySQL and MariaDB.
+"""Converts signals' conditions to SQL for MySQL and MariaDB.
 
 Texts are written in hexadecimal digits, so that neither the session's mode nor a character set decides where one ends.
-Functions are the server's own: those of users are asked for only by names that are not.
+Only the server's own functions are called: users' functions are called only by names that are not the server's.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def row_filter(table: Table, text: str, options: BinlogOptions) -> str:
         options: the source's options.
 
     Raises:
-        ConditionError: it is not one condition, or has what is not allowed.
+        ConditionError: the text is not a single condition, or has a part that is not allowed.
     """
     with locating(table_name(table), text):
         return sql(parse_condition(text, _columns(table, options), MYSQL))
 
 
 def row_query(table: Table, text: str, options: BinlogOptions) -> str:
-    """Return a blocking signal's statement as SQL that reads the rows of a table; as ``row_filter``."""
+    """Return a blocking signal's statement as SQL that reads the rows of a table; see ``row_filter``."""
     with locating(table_name(table), text):
         return query_sql(parse_query(text, _columns(table, options), MYSQL), table_name(table))
 
@@ -109,8 +109,8 @@ def query_sql(query: Query, table: str) -> str:
     """Return the statement that reads a table's rows.
 
     Args:
-        query: which ones.
-        table: its name for SQL.
+        query: which rows.
+        table: the table's name for SQL.
     """
     where = f" WHERE {sql(query.condition)}" if query.condition is not None else ""
     order = ", ".join(f"{sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
@@ -120,7 +120,7 @@ def query_sql(query: Query, table: str) -> str:
 
 
 def sql(node: Expression) -> str:
-    """Return an expression, in brackets if it has parts."""
+    """Return an expression as SQL, in brackets if it has parts."""
     match node:
         case Column(name):
             return quote(name)
@@ -185,5 +185,5 @@ def _not(negated: bool) -> str:
 
 
 def text_literal(text: str) -> str:
-    """Return a text as SQL has it, whatever the session's mode."""
+    """Return a text as an SQL literal that doesn't depend on the session's mode."""
     return f"_utf8mb4 X'{text.encode().hex()}'"

@@ -1,4 +1,4 @@
-"""Reading the rows of chunks as a view shows them, raw, in this process."""
+"""Reads the rows of chunks from a view, undecoded, in the planner's process."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from floodmark.errors import SourceStateError
 def chunk_rows(
     point: MysqlReadPoint, chunk: dict[str, Any], size: int, look: Callable[[TableId], Table | None]
 ) -> Generator[SegmentData, None, ChunkOutcome]:
-    """Return the rows of a chunk, as ``connectors.base.Connector.window_rows`` says.
+    """Return the rows of a chunk, as ``connectors.contract.base.Connector.window_rows`` describes.
 
     Args:
         point: the view.
         chunk: as an engine describes it.
-        size: bytes of a piece, about.
+        size: bytes of a piece, approximately.
         look: returns a table as it is now.
     """
     table = Table.from_json(chunk["table"])

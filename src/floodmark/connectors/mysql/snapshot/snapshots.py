@@ -1,4 +1,4 @@
-"""What the snapshot engines ask of the connector, put together."""
+"""The methods of the connector that the snapshot engines call."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ UNITS = 1
 
 
 class Snapshots:
-    """The part of the ``Connector`` that has to do with snapshots.
+    """The part of the ``Connector`` that serves snapshots.
 
     Args:
         options: the source's options.
         connect: opens a connection to the same server as the connector's own.
         ordinary: returns the connector's own connection.
-        server: returns what is known of the server.
-        position_of: makes a position of a place in the log.
+        server: returns the properties of the server.
+        position_of: converts a place in the log to a position.
         reached: returns a position that the log has reached.
         moved: returns whether the log has gone on at another server since a position.
     """
@@ -60,10 +60,10 @@ class Snapshots:
         self._marks = MysqlMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
 
     def check(self) -> None:
-        """Prove that windows can be marked, if they are to be.
+        """Verify that watermarks can be written, if the options ask for them.
 
         Raises:
-            SourceStateError: they can't.
+            SourceStateError: they can't be written.
         """
         if self._marks is not None:
             self._marks.check(self._ordinary())
@@ -82,7 +82,7 @@ class Snapshots:
         return self.read_point()
 
     def settle(self, point: ReadPoint, after: str) -> bool:
-        """Tell whether the log before a read point or window has not been delivered further than it begins."""
+        """Return whether the log is delivered no further than the point's beginning, and is still the same server's."""
         assert isinstance(point, MysqlReadPoint)
         return point.low >= after and not self._moved(point.position)
 
@@ -95,7 +95,7 @@ class Snapshots:
             points = self._points()
             low = points.end_of_log(conn)
             mark = self._marks.open(conn)
-            # The log's order is that in which transactions are committed, so all before the mark is visible.
+            # The log's order is that in which transactions are committed, so all before the watermark is visible.
             window = points.open_view()
             window.low, window.mark = self._position_of(low), mark
             return window
@@ -107,7 +107,7 @@ class Snapshots:
         return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes, self._tables.find)
 
     def close_window(self, window: Window) -> None:
-        """Let go of a window's view; with marks, mark its end in the signal table."""
+        """Release a window's view; with watermarks, mark its end in the signal table."""
         assert isinstance(window, MysqlReadPoint)
         window.end_view()
         if self._marks is not None and window.mark is not None:
@@ -130,18 +130,18 @@ class Snapshots:
         return self._tables.names()
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
-        """Return what changes when tables are altered; those that are gone are left out."""
+        """Return the fingerprints of tables, which change when they are altered; those that are gone are left out."""
         return {number: found.file for number, found in self._tables.now(oids).items()}
 
     def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-        """Return what a table is cut by; None if there is nothing."""
+        """Describe a table's chunking key; None if it has none."""
         found = self._tables.now([oid]).get(oid)
         key = None if found is None else key_of(found.table, surrogate)
         # A row with a null in one of several columns is in no range.
         return None if key is None or (key["nulls"] and len(key["columns"]) > 1) else key
 
     def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> MysqlKeyRanges:
-        """Return a table as a view shows it, to be cut by its key."""
+        """Return what cuts a table, as a view shows it, into ranges of its key."""
         assert isinstance(point, MysqlReadPoint)
         return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)
 
@@ -163,11 +163,11 @@ class Snapshots:
         return UNITS
 
     def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return what chunks carry of tables; those that are gone are left out."""
+        """Return what chunks hold of tables; those that are gone are left out."""
         return self._tables.chunks_of(oids)
 
     def _points(self) -> ReadPoints:
-        # Proves first that the server is still the one that the log comes from.
+        # Verifies first that the server is still the one that the log comes from.
         self._ordinary()
         return ReadPoints(
             self._connect,

@@ -1,4 +1,4 @@
-"""Which tables there are to read, and what the engines are told of them."""
+"""Lists the tables to read and describes them for the snapshot engines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOING = "reading the list of tables"
 WHOLE = 1
 KNOWN_S = 1.0
 KNOWN_SHARE = 4
-"""What a look takes, times this, is how long it is good for at least: some seconds with thousands of tables."""
+"""The list is valid for at least this many times as long as reading it took: seconds with thousands of tables."""
 LOCKED_S = 2.0
 PAUSE_S = 0.05
 MANY = 200
@@ -51,7 +51,7 @@ _ESTIMATES = """
 
 
 def fingerprint(table: Table) -> str:
-    """Return what changes when a table is altered."""
+    """Return a hash that changes when a table is altered."""
     return hashlib.blake2b(json.dumps(table.to_json()).encode(), digest_size=12).hexdigest()
 
 
@@ -60,7 +60,7 @@ class Found:
     """A captured table of the server.
 
     Attributes:
-        rows: how many it has, roughly; -1 if nobody knows.
+        rows: how many it has, roughly; -1 if not known.
         transactional: whether a view shows it as of the read point.
     """
 
@@ -75,12 +75,12 @@ class Found:
 
     @cached_property
     def file(self) -> str:
-        """What changes when it is altered."""
+        """Its fingerprint, which changes when it is altered."""
         return fingerprint(self.table)
 
     @property
     def number(self) -> int:
-        """The number that stands for it."""
+        """The number that identifies it."""
         return table_number(self.table.database, self.table.name)
 
 
@@ -89,13 +89,13 @@ class SnapshotTables:
 
     Args:
         options: the source's options.
-        query: what ``snapshot.query.mode=custom`` names.
+        query: the one that ``snapshot.query.mode=custom`` names; None if there is none.
         ordinary: returns an open connection.
-        server: returns what is known of the server.
+        server: returns the properties of the server.
 
     Attributes:
-        begun: whether the names of the options have been proven right, so that one of a table that isn't there any more
-            is no mistake.
+        begun: whether the names of tables in the options have been checked, so that one whose table is gone later is no
+            error.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SnapshotTables:
         self._ordinary = ordinary
         self._server = server
         self._overrides = options.select_statements()
-        # What the query said, so that it says the same as long as the snapshot runs.
+        # What the query returned, so that it stays the same as long as the snapshot runs.
         self._asked: dict[tuple[str, tuple[str, ...]], str | None] = {}
         self._warned: set[str] = set()
         self.begun = False
@@ -124,7 +124,7 @@ class SnapshotTables:
             numbers: only these.
 
         Raises:
-            LockTimeoutError: another session keeps tables locked, maybe since it waits for a view of them itself.
+            LockTimeoutError: another session keeps tables locked, perhaps because it waits for a view to be released.
         """
         began = time.monotonic()
         if began > self._known_until:
@@ -136,11 +136,11 @@ class SnapshotTables:
         return {number: self._known[number] for number in numbers if number in self._known}
 
     def forget(self) -> None:
-        """Look again at the next question."""
+        """Read the tables again at the next call."""
         self._known_until = 0.0
 
     def names(self) -> list[str]:
-        """Return the names of the captured tables, without a look at how they are made.
+        """Return the names of the captured tables, without reading their structures.
 
         Raises:
             LockTimeoutError: as ``now``.
@@ -153,9 +153,9 @@ class SnapshotTables:
         return read_schema(self._ordinary(), self._server(), [at]).tables.get(at)
 
     def _answer(self, ask: Callable[[Connection], T]) -> T:
-        """Return what a question about tables finds, waiting only briefly for locks.
+        """Return the result of a query about tables, waiting only briefly for locks.
 
-        Whoever has locked a table may wait for a view of another one, and so for who asks.
+        A session that has locked a table may wait for a view of another one, and so for the caller.
         """
         conn = self._ordinary()
         if not self._server().mariadb:
@@ -176,7 +176,7 @@ class SnapshotTables:
             for database, name, rows, transactions in run(conn, _ESTIMATES, DOING)
         }
         wanted = [at for at in estimates if self._options.captures(*at)]
-        # A long list of names costs more than the tables that are not wanted.
+        # A long list of names costs more than reading tables that are not wanted.
         known = read_schema(conn, self._server(), wanted if len(wanted) <= MANY else None).tables
         return {
             table_number(*at): Found(known[at], *estimates[at])
@@ -185,7 +185,7 @@ class SnapshotTables:
         }
 
     def described(self) -> list[dict[str, Any]]:
-        """Return all captured tables, as the engines take them; also one that was created a moment ago."""
+        """Return all captured tables, as the engines expect them, including one that was created a moment ago."""
         self.forget()
         return [self._describe(found) for found in self.now().values()]
 
@@ -193,7 +193,7 @@ class SnapshotTables:
         """Return the tables that a snapshot reads, in its order.
 
         Raises:
-            ConfigError: a statement is for a table that isn't captured.
+            ConfigError: the options have a statement for a table that the snapshot doesn't read.
         """
         tables = in_order(self._options, list(self.now().values()), lambda one: one.name, lambda one: one.rows)
         self._check_names([found.name for found in tables])
@@ -208,7 +208,7 @@ class SnapshotTables:
         return result
 
     def chunks_of(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return what chunks carry of tables: ``table``, with the columns that are read, and ``stored``."""
+        """Return what chunks hold of tables: ``table``, with the columns that are read, and ``stored``."""
         return {
             number: {
                 "table": self._as_read(found.table).to_json(),
@@ -244,7 +244,7 @@ class SnapshotTables:
         }
 
     def _statement(self, table: Table) -> tuple[bool, str | None]:
-        """Return whether a table is read with a statement of its own, and that; None to leave it out."""
+        """Return whether a table is read with a statement of its own, and the statement; None leaves it out."""
         name = f"{table.database}.{table.name}"
         if name in self._overrides:
             return True, self._overrides[name]
@@ -262,7 +262,7 @@ class SnapshotTables:
         return replace(table, columns=tuple(column for column in table.columns if column.name in wanted))
 
     def _check_names(self, names: Sequence[str]) -> None:
-        """Prove that every override is for a table that is read: a wrong name would read its table in full."""
+        """Verify that every override is for a table that is read: with a wrong name its table would be read in full."""
         if self.begun:
             return
         for name in self._overrides:

@@ -1,7 +1,7 @@
-"""Rows of a query as raw columns, in the form that the log's rows have.
+"""Splits rows of a query into raw columns, in the form of the log's rows.
 
-Source: MySQL documentation, "Protocol::ProtocolText::ResultsetRow": each value is a length and its text; one byte says
-that it is NULL, or how many bytes the length takes.
+Source: MySQL documentation, "Protocol::ProtocolText::ResultsetRow": each value is a length and its text; the first
+byte is the length itself, or a code for NULL or for the number of bytes of the length that follows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SESSION = (
     "SET time_zone = '+00:00'",
     "SET sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')",
 )
-"""What a session must run so that its text is that of the log."""
+"""The statements that a session must run so that its text is that of the log."""
 
 _WIDTHS = {TWO_BYTES: 2, THREE_BYTES: 3, EIGHT_BYTES: 8}
 _LARGEST = 1 << 40
 
 
 def select_expression(column: Column) -> str:
-    """Return what a query must select so that the text says the value exactly.
+    """Return the expression to select so that its text represents the column's value exactly.
 
     The server shortens ``float``, and rounds both kinds where a number of digits was declared.
     """
@@ -74,6 +74,7 @@ def _pieces(buf: Bytes, at: Positions) -> Pieces:
     first = buf[at]
     lengths = first.astype(np.int64)
     starts = at + 1
+    # Usually no value is NULL or has more than 250 bytes, so that the first byte is the length.
     if not len(first) or first.max() < NULL:
         return Pieces(starts, lengths, None)
     null = first == NULL
@@ -108,7 +109,7 @@ def _raw(text: pa.StringArray, column: Column) -> pa.Array:
 
 
 def _unfilled(text: pa.StringArray) -> pa.StringArray:
-    """Return numbers without the zeros in front that ``ZEROFILL`` shows."""
+    """Return numbers without the leading zeros of ``ZEROFILL``."""
     bare = pc.ascii_ltrim(text, "0")
     lacking = pc.or_(pc.equal(bare, ""), pc.starts_with(bare, "."))
     return pc.if_else(lacking, pc.binary_join_element_wise("0", bare, ""), bare)

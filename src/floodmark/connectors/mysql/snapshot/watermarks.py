@@ -1,4 +1,4 @@
-"""Marks of windows in a signal table of MySQL or MariaDB."""
+"""Writes the watermarks of windows to a signal table of MySQL or MariaDB."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Marks
 
 
 class MysqlMarks(Marks[Connection]):
-    """Writes marks to the signal table."""
+    """Writes watermarks to the signal table."""
 
     def __init__(self, options: BinlogOptions) -> None:
         super().__init__(options)
@@ -19,10 +19,10 @@ class MysqlMarks(Marks[Connection]):
         self._sql_name = f"{quote(database)}.{quote(table)}"
 
     def check(self, conn: Connection) -> str:
-        """Prove that the table is there; return the name of its first column for SQL.
+        """Verify that the table is there; return the name of its first column for SQL.
 
         Raises:
-            SourceStateError: it isn't, or nobody may write on the server.
+            SourceStateError: it isn't, or the server is read-only.
         """
         rows = run(
             conn,

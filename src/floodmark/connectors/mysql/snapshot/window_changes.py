@@ -1,6 +1,6 @@
-"""What the log of a window does to the rows of a table that were read in it.
+"""Reconciles rows of a table that were read in a window with the window's log.
 
-It is needed only where a view's exact place in the log is not known.
+That is needed only where a view's exact position in the log is not known.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class _Part:
     """Changes of one kind and one version of the table.
 
     Attributes:
-        order: the changes' place in the window, shape (changes,).
+        order: the changes' order in the window, shape (changes,).
         values: the rows as they are afterwards, by the columns' names; None if they are gone.
-        lacking: where the log lacks a value of them, shape (changes,).
+        lacking: whether the log lacks a value of the row, shape (changes,).
     """
 
     order: NDArray[np.int64]
@@ -83,10 +83,11 @@ class WindowChanges:
         self._emptied = False
 
     def add(self, data: SegmentData, after: str, upto: str) -> None:
-        """Add what a segment holds of the window in ``(after, upto]``; segments come in their order."""
+        """Add the changes of a segment that are in the window and in ``(after, upto]``; segments come in order."""
         events = segment_events(data)
         tables = SegmentTables(events, data.header, data.header["flavor"])
         number = self._structure.number
+        # Events without a relation have the index -1, and so the last element.
         own = np.array([relation.number == number for relation in tables.relations] + [False])
         wanted = events.of("rows") & own[tables.relation]
         inside = events.within(max(after, self._low), min(upto, self._high))
@@ -114,6 +115,7 @@ class WindowChanges:
         old = None if kind in kinds.WRITES else images[0]
         new = images[-1] if kind in kinds.WRITES or kind in kinds.UPDATES else None
         split = split_events(events.buf, events.begin, events.end, old, new)
+        # By event, then by row. The factor leaves a place before each new row for the old one, if its key changed.
         order = ((self._events + events.event[split.event]) << _ROW_BITS | split.number) * 2
         count = len(order)
         before = None if split.before is None else _columns(events.buf, split.before, structure, layouts, count)
@@ -155,7 +157,7 @@ class WindowChanges:
         return [columns[names.index(name)].values for name in self._structure.key]
 
     def _touches(self) -> tuple[Touches, NDArray[np.int64]]:
-        """Return what the changes do to the table's rows, and of each its part and its place there."""
+        """Return what the changes do to the table's rows, and for each its part and its index there."""
         if not self._parts:
             none = np.empty(0, bool)
             touches = Touches(pa.array([], pa.string()), none, none, none, none, self._emptied)
@@ -170,17 +172,17 @@ class WindowChanges:
             np.array([part.values is not None for part in self._parts])[owner][sort],
             np.array([part.made for part in self._parts])[owner][sort],
             np.concatenate([part.lacking for part in self._parts])[sort],
-            # Nobody knows which of them the view shows.
+            # Which of them the view contains isn't known.
             np.zeros(len(sort), bool),
             self._emptied,
         )
         return touches, np.stack([owner, within], axis=1)[sort]
 
     def still_right(self, columns: Sequence[RawColumn]) -> list[RawColumn]:
-        """Return those of the rows that were read which are to be delivered, as they are at the window's end.
+        """Return the rows that are to be delivered, as they are at the window's end.
 
         Args:
-            columns: raw, as the structure has them.
+            columns: the rows that were read, as raw columns in the structure's order.
         """
         touches, places = self._touches()
         names = [column.name for column in self._structure.columns]
@@ -199,7 +201,7 @@ class WindowChanges:
     def _completed(
         self, columns: Sequence[RawColumn], index: int, changes: Sequence[Sequence[int]]
     ) -> Mapping[str, Any]:
-        """Return a row with changes applied; these are few."""
+        """Return a row with changes applied; there are few such rows."""
         row = {
             info.name: column.values[index].as_py()
             for info, column in zip(self._structure.columns, columns, strict=True)
@@ -220,7 +222,7 @@ def _columns(
     layouts: Sequence[Layout],
     rows: int,
 ) -> list[RawColumn]:
-    """Return raw columns; what the image doesn't hold is unchanged."""
+    """Return raw columns; columns that the image doesn't hold are marked as unchanged."""
     result = []
     for index, (column, layout) in enumerate(zip(structure.columns, layouts, strict=True)):
         found = pieces.get(index)

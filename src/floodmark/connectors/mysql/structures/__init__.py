@@ -1,1 +1,1 @@
-"""Structures of tables, and what they are described with. Nothing here reads statements."""
+"""Structures of tables, and what describes them. Nothing here parses statements."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEFAULT = "default"
-"""What MariaDB takes for the name of a character set or a collation: that of what is above, or of the character set."""
+"""The word that MariaDB accepts as a name: the enclosing object's character set, or the character set's collation."""
 
 DEFAULT_COLLATIONS = {
     "armscii8": "armscii8_general_ci",
@@ -48,7 +48,7 @@ DEFAULT_COLLATIONS = {
     "utf8mb3": "utf8mb3_general_ci",
     "utf8mb4": "utf8mb4_0900_ai_ci",
 }
-"""What MySQL 8.0 and later take for a character set without a collation."""
+"""The collations of character sets without a declared one, in MySQL 8.0 and later."""
 
 _WIDTHS = {
     "big5": 2,
@@ -89,12 +89,12 @@ def charset_of(collation: str) -> str | None:
 
 
 def max_bytes(charset: str | None) -> int:
-    """Return how many bytes a character of a set takes at most."""
+    """Return the largest number of bytes that a character takes."""
     return _WIDTHS.get(charset or "", 1)
 
 
 def binary_collation(charset: str) -> str:
-    """Return the collation of a set that compares bytes."""
+    """Return the collation of a character set that compares bytes."""
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 
@@ -129,15 +129,15 @@ _CODECS = {
 
 
 def decoded(text: bytes, charset: str) -> str:
-    """Return a text of a statement that is in a character set of its own."""
+    """Decode a literal of a statement that has a character set of its own."""
     return text.decode(python_codec(charset), "replace")
 
 
 def encoded(text: str, charset: str) -> bytes:
-    """Return a text in a character set."""
+    """Encode a text in a character set."""
     return text.encode(python_codec(charset), "replace")
 
 
 def python_codec(collation: str) -> str:
-    """Return Python's name of the encoding that a statement of a session with this collation is in."""
+    """Return Python's name of the encoding of a collation or character set; UTF-8 for those not listed."""
     return _CODECS.get(charset_of(collation) or "", "utf-8")

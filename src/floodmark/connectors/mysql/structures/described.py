@@ -95,10 +95,10 @@ def described_column(column: Column, position: int, comments: bool = False) -> d
 
     Args:
         position: its number in the table, from 1.
-        comments: whether comments are told.
+        comments: whether to include comments.
     """
     name = type_name(column)
-    # Debezium says so of every column that the server fills in by itself, but not of generated columns.
+    # Debezium sets both for every column that the server fills in by itself, but not for generated columns.
     automatic = column.auto_increment or column.on_update
     return {
         "name": column.name,
@@ -125,7 +125,7 @@ def type_name(column: Column) -> str:
 
 
 def declared_length(column: Column) -> int | None:
-    """Return what Debezium takes for a type's length: that of times is the digits of a second's fraction."""
+    """Return a type's length as Debezium reports it; that of times is the digits of a second's fraction."""
     if column.type == "enum":
         return 1
     if column.type == "set":
@@ -140,12 +140,12 @@ def declared_length(column: Column) -> int | None:
 
 
 def declared_scale(column: Column) -> int | None:
-    """Return the digits behind the point."""
+    """Return the number of digits after the point as Debezium reports it."""
     return None if column.type in TEMPORAL else column.scale
 
 
 def has_default(column: Column) -> bool:
-    """Tell whether Debezium takes a column to have a default."""
+    """Return whether Debezium reports that a column has a default."""
     return column.default_kind != "none" or (column.generated is not None and column.optional)
 
 

@@ -1,4 +1,4 @@
-"""What gives a statement its meaning besides its text: the server and the session it ran in."""
+"""The context that a statement's meaning depends on: the server and the session it ran in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIME_TRUNCATE_FRACTIONAL, _TIME_ROUND_FRACTIONAL = 1 << 32, 1 << 34
 
 @dataclass(frozen=True)
 class Server:
-    """A server, as far as its statements need it.
+    """The properties of a server that its statements depend on.
 
     Attributes:
         flavor: ``mysql`` or ``mariadb``.
@@ -57,11 +57,11 @@ class Session:
 
     Attributes:
         database: the default database.
-        collation: ``collation_server``, what databases without a collation of their own get.
-        utf8mb4_collation: ``default_collation_for_utf8mb4``, what utf8mb4 without a collation gets.
-        type_names: ``oracle`` or ``maxdb`` if types have the names of these in ``sql_mode`` (MariaDB).
+        collation: ``collation_server``, the collation of databases that declare none.
+        utf8mb4_collation: ``default_collation_for_utf8mb4``, the collation of utf8mb4 where none is declared.
+        type_names: ``oracle`` or ``maxdb`` if ``sql_mode`` gives type names the meaning they have there (MariaDB).
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
-        other_fractions: whether seconds are cut on MySQL and rounded on MariaDB, rather than the other way round:
+        other_fractions: whether fractions are cut off on MySQL and rounded on MariaDB, rather than the other way round:
             ``TIME_TRUNCATE_FRACTIONAL`` and ``TIME_ROUND_FRACTIONAL``.
         time_zone: the time zone, if the statement depends on it.
     """
@@ -103,5 +103,5 @@ def session_of(query: Query, collations: Mapping[int, str], server: Server) -> S
 
 
 def statement_text(query: Query, collations: Mapping[int, str]) -> str:
-    """Return the text of a statement of the log, which is in the character set of its client."""
+    """Decode the text of a statement of the log, which is in its client's character set."""
     return query.raw.decode(python_codec(collations.get(query.client_charset or 0, "utf8mb4")), "replace")

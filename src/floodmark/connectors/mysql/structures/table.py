@@ -9,7 +9,7 @@ from typing import Any
 PRIMARY = "PRIMARY"
 """The name that the server gives to every primary key."""
 SOME = -1
-"""Stands for a length of an index's column that isn't known."""
+"""Placeholder for a length of an index's column that isn't known."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Column:
     written: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold, without what is as usual."""
+        """Return JSON data, without attributes that have their default value."""
         return _compact(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Column:
-        """Return the column that :meth:`to_json` made ``data`` of."""
+        """Create a column from the data of :meth:`to_json`."""
         return cls(**_tuples(data))
 
 
@@ -68,11 +68,11 @@ class Index:
 
     Attributes:
         name: ``PRIMARY`` for the primary key.
-        columns: its columns in its own order; an expression stands as the empty text.
-        lengths: of each column, how many characters it holds of a value (bytes of a binary one), or 0: all of it; empty
-            if that is so of all columns. :data:`SOME` if that isn't known.
-        made: whether the server made it for a foreign key, and drops it when another one does for that. That is known
-            only of indexes whose statement was seen.
+        columns: its columns in its own order; the empty text for an expression.
+        lengths: how many characters of each column's values it holds (bytes of binary ones); 0: all of them;
+            :data:`SOME`: not known. Empty if it holds all of each column.
+        made: whether the server created it for a foreign key, and drops it when another index can serve that. Known
+            only of indexes whose statement was read.
     """
 
     name: str
@@ -94,13 +94,13 @@ class Index:
 
 @dataclass(frozen=True)
 class Table:
-    """A table at one place of the log.
+    """A table's structure at one position of the log.
 
     Attributes:
-        key: the columns that make the key of events: the primary key in its own order, or else the first unique
+        key: the columns of the events' key: the primary key in its own order, or else the first unique
             index over columns that cannot be NULL.
         indexes: all indexes, in the order in which the server keeps them.
-        sequence: whether it is what MariaDB keeps a sequence in.
+        sequence: whether it holds a sequence of MariaDB.
     """
 
     database: str
@@ -119,7 +119,7 @@ class Table:
         return next((index.columns for index in self.indexes if index.primary), ())
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold, without what is as usual."""
+        """Return JSON data, without attributes that have their default value."""
         data = _compact(self)
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
@@ -134,7 +134,7 @@ class Table:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Table:
-        """Return the table that :meth:`to_json` made ``data`` of."""
+        """Create a table from the data of :meth:`to_json`."""
         members = _tuples(data)
         members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
         members["indexes"] = tuple(_index(*index) for index in data.get("indexes", ()))
@@ -147,7 +147,7 @@ def _index(name: str, flags: int, *parts: Any) -> Index:
     if not flags & 2:
         lengths = ()
     elif not isinstance(lengths, list):
-        # What was stored before lengths were kept.
+        # Written by a version that did not store lengths.
         lengths = [SOME] * len(columns)
     return Index(name, columns, bool(flags & 1), tuple(lengths), bool(flags & 4))
 
@@ -178,10 +178,10 @@ def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quote(name: str) -> str:
-    """Return a name as SQL has it."""
+    """Quote a name for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def table_name(table: Table) -> str:
-    """Return a table's name as SQL has it."""
+    """Return a table's qualified name, quoted for SQL."""
     return f"{quote(table.database)}.{quote(table.name)}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-"""By size, as :data:`BLOBS` are."""
+"""In order of size, like :data:`BLOBS`."""
 BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
 SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
-"""Those that are declared with how long a value may be."""
+"""Types that are declared with a maximum length."""
 NAMED = frozenset({"uuid", "inet4", "inet6"})
-"""MariaDB's, whose values are numbers of fixed width with a text of their own."""
+"""MariaDB's types whose values have a fixed width and a text form of their own."""
 CHARACTERS = frozenset({"char", "varchar", "enum", "set", *TEXTS})
-"""Those with a character set."""
+"""Types with a character set."""
 TEMPORAL = frozenset({"time", "datetime", "timestamp"})
-"""Those with fractions of seconds."""
+"""Types with fractions of seconds."""
 GEOMETRIES = frozenset(
     {
         "geometry",

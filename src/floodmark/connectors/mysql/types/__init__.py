@@ -1,7 +1,7 @@
 """MySQL's and MariaDB's types: from raw columns to Debezium's JSON, and to typed columns.
 
-``registry`` finds the codec of a column; ``source_types`` says what JDBC says of its type; ``defaults`` reads its
-default; the other modules hold one family of types each.
+``registry`` finds the codec of a column; ``source_types`` returns its type as Debezium reports it; ``defaults`` reads
+its default; the other modules hold one family of types each.
 
 The values follow Debezium 3.6.3 (``tests/conformance/README.md``). Where its snapshots and streams differ, both are
 the same here:

@@ -1,4 +1,4 @@
-"""``date``, ``datetime`` and ``timestamp``, in the ways of ``time.precision.mode``.
+"""Codecs of ``date``, ``datetime`` and ``timestamp``, in the representations of ``time.precision.mode``.
 
 Raw values are text of fixed width. Zero and impossible dates are null. With ``enable.time.adjuster``, years below 100
 are taken for years of two digits, as the server itself takes them in SQL.
@@ -33,7 +33,7 @@ _ZERO = ord("0")
 _MILLIS = 3
 _SHORTEST = 28
 _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-"""The days of each month in most years."""
+"""The days of each month in common years."""
 
 _NANOS_LIMIT = calendar.INT64_MAX // 1000
 _EPOCH = "1970-01-01T00:00:00"
@@ -116,17 +116,18 @@ def timestamp(digits: int, settings: MysqlSettings) -> Codec:
 
 
 def possible(text: pa.StringArray, settings: MysqlSettings) -> pa.StringArray:
-    """Return dates with null for those that no calendar has, and adjusted years."""
+    """Return dates with adjusted years, and with null for those that do not exist."""
     odd = _odd(text)
     return mapped(text, text, odd, _adjusted(settings.enable_time_adjuster)) if odd.any() else text
 
 
 def _odd(text: pa.StringArray) -> Mask:
-    """Return which dates need a look: those with zeros, years below 100, or a day that their month has not."""
+    """Return which dates need a check: those with zeros, years below 100, or a day that their month doesn't have."""
     day = _two_digits(text, 8)
     month = _two_digits(text, 5)
     century = _two_digits(text, 0)
     odd: Mask = (century == 0) | (month == 0) | (day == 0)
+    # Only days after the 28th may be missing in a month.
     late = np.flatnonzero(day > _SHORTEST)
     if len(late):
         year = century[late] * 100 + _two_digits(text, 2)[late]
@@ -137,6 +138,7 @@ def _odd(text: pa.StringArray) -> Mask:
 
 
 def _two_digits(text: pa.StringArray, at: int) -> NDArray[np.int64]:
+    # 11 * _ZERO: the ASCII code of 0 in both digits.
     return byte_at(text, at).astype(np.int64) * 10 + byte_at(text, at + 1) - 11 * _ZERO
 
 
@@ -155,7 +157,7 @@ def _adjusted(adjust: bool) -> Callable[[str], str | None]:
 
 
 def _numbers(moments: pa.Array, unit: Unit) -> pa.StringArray:
-    """Return timestamps as numbers; null beyond what nanoseconds can say, as in Debezium."""
+    """Return timestamps as numbers; null beyond the range of nanoseconds, as in Debezium."""
     micros = int64_values(moments)
     text = int64_like(unit.of_column(micros), moments).cast(pa.string())
     if unit.divisor == 0:

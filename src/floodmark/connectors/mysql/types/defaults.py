@@ -1,7 +1,7 @@
-"""Columns' defaults: from the text that the catalog shows to the value that schemas and rows show, or that is stored.
+"""Converts columns' defaults from the catalog's text to the value that schemas and rows show, or that is stored.
 
-As in Debezium, a default that the server computes counts only for the times of now, for which the epoch stands where
-the column is NOT NULL; a zero date is no default, or the epoch where the column is NOT NULL.
+As in Debezium, the only computed default that counts is the current time: it is shown as the epoch, except that a
+nullable ``timestamp`` has none. A zero date is no default, or the epoch where the column is NOT NULL.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def stored_default(column: Column) -> pa.Array | None:
 
 
 def _raw(text: str, column: Column) -> pa.Array | None:
-    """Return a constant as one raw value; None if it is none of the column's type."""
+    """Return a constant as one raw value; None if it is not a value of the column's type."""
     kind = raw_type(column)
     if kind == pa.binary():
         raw = _bytes(text, column)
@@ -126,7 +126,7 @@ def _date(text: str, column: Column) -> str | None:
 
 
 def _is_zero(text: str) -> bool:
-    """Tell whether a date has a zero in year, month or day."""
+    """Return whether a date has a zero in year, month or day."""
     day = text.strip()[: len(_ZERO_DATE)]
     return day == "0" or day[:4] == "0000" or day[5:7] == "00" or day[8:] == "00"
 

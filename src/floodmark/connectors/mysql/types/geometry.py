@@ -1,4 +1,4 @@
-"""Geometries and vectors.
+"""Codecs of geometries and vectors.
 
 Source of the internal form of geometries: MySQL's manual, "Geometry Storage": the number of the reference system in
 four bytes, then Well-known Binary.
@@ -50,6 +50,7 @@ def _geometries(values: pa.BinaryArray) -> Fragment:
 def _points(values: pa.BinaryArray) -> Fragment:
     filled = values.fill_null(_NO_POINT) if values.null_count else values
     matrix = value_bytes(filled).reshape(-1, _POINT_BYTES)
+    # Only contiguous bytes can be viewed as numbers, hence the copies.
     x, y = (
         java_number(pa.array(matrix[:, at : at + 8].copy().view("<f8")[:, 0]).cast(pa.string()), pa.float64())
         for at in (_X_AT, _Y_AT)
@@ -76,7 +77,7 @@ def _well_known(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def _srid(values: pa.BinaryArray) -> pa.StringArray:
-    """Return the numbers of reference systems as JSON; 0 stands for none."""
+    """Return the numbers of reference systems as JSON; null for 0, which is none."""
     number = sum(byte_at(values, place).astype(np.int64) << 8 * place for place in range(_SRID_BYTES))
     return pc.if_else(pa.array(number == 0), "null", pa.array(number).cast(pa.string()))
 

@@ -1,4 +1,4 @@
-"""``json`` of MySQL: the server's text without the spaces that it puts between values."""
+"""The codec of MySQL's ``json``: the server's text without the spaces that it puts between values."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ def compact(text: pa.StringArray) -> pa.StringArray:
     spaces = np.flatnonzero(data == _SPACE)
     if not len(spaces):
         return text
-    # Each document has an even number of quotes, so they can be counted through all of them.
+    # Each document has an even number of quotes, so they can be counted across all documents.
     quotes = np.flatnonzero(data == _QUOTE)
     quotes = quotes[~_escaped(data, quotes)]
     outside = spaces[np.searchsorted(quotes, spaces) % 2 == 0]
     bounds = offsets_of(text) - offsets_of(text)[0]
     keep = np.ones(len(data), bool)
     keep[outside] = False
+    # Each offset moves back by the number of spaces that are removed before it.
     return strings((bounds - np.searchsorted(outside, bounds)).astype(np.int32), data[keep], text)
 
 
@@ -51,10 +52,11 @@ def _upper(found: re.Match[str]) -> str:
 
 
 def _escaped(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which characters an odd number of backslashes stands before."""
+    """Return which characters follow an odd number of backslashes."""
     escaped = np.zeros(len(places), bool)
     going = np.arange(len(places))
     distance = 1
+    # Each round looks one byte further back, only for those that had backslashes so far.
     while len(going):
         at = places[going] - distance
         going = going[(at >= 0) & (data[at] == _BACKSLASH)]

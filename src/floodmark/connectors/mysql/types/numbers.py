@@ -1,4 +1,4 @@
-"""Integers, floating-point numbers and bits."""
+"""Codecs of integers, floating-point numbers and bits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def integer(kind: str, unsigned: bool, settings: MysqlSettings) -> Codec:
 
 
 def unsigned_long(settings: MysqlSettings) -> Codec:
-    """Return the codec of ``bigint unsigned``: a decimal, or a number that is below zero from 2**63 on."""
+    """Return the codec of ``bigint unsigned``: a decimal, or a signed number, which is negative from 2**63 on."""
     if settings.bigint_unsigned_handling_mode == "precise":
         precise = dataclasses.replace(settings, decimal_handling_mode="precise")
         return decimal(Scale(_UNSIGNED_DIGITS, 0, 0), precise)
@@ -81,7 +81,7 @@ def floating(single: bool, stored_single: bool) -> Codec:
 
 
 def bits(length: int) -> Codec:
-    """Return the codec of ``bit``: of one bit a boolean, else bytes, the lowest first."""
+    """Return the codec of ``bit``: a boolean for one bit, else bytes, the lowest first."""
     if length == 1:
 
         def truth(values: pa.BinaryArray) -> pa.BooleanArray:

@@ -1,4 +1,4 @@
-"""Which codec a column has: a table from types to the functions that make codecs."""
+"""Finds the codec of a column: a table from types to the functions that create codecs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def codec_with(column: Column, settings: MysqlSettings) -> Codec:
 
 
 def _required(column: Column, codec: Codec) -> Codec:
-    """Return the codec of a NOT NULL column of dates: its zero dates are the default, else the epoch."""
+    """Return the codec of a NOT NULL column of dates: zero dates become the default, or the epoch if it has none."""
     default = default_value(column, codec)
     stand_in = (one_json(codec, default) if default is not None else None) or codec.zero
 

@@ -1,6 +1,6 @@
-"""What Debezium knows of a column's type: its name, length and scale, as they were declared.
+"""A column's declared type as Debezium reports it: its name, length and scale.
 
-It writes them into schemas (``column.propagate.source.type``), and cuts hashes to the length.
+Debezium writes them into schemas (``column.propagate.source.type``), and cuts hashes to the length.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from floodmark.connectors.mysql.structures.table import Column
 from floodmark.connectors.mysql.structures.type_names import CHARACTERS
 
 NONE = -1
-"""A length that was not declared."""
+"""A length or scale that was not declared."""
 
 
 def source_type(column: Column) -> SourceType:
-    """Return what Debezium knows of a column's type."""
+    """Return a column's declared type as Debezium reports it."""
     length, scale = declared_length(column), declared_scale(column)
     return SourceType(
         type_name(column),

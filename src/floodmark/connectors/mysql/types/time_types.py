@@ -1,4 +1,4 @@
-"""``time``, which counts hours up to 838, in the ways of ``time.precision.mode``, and ``year``."""
+"""Codecs of ``time``, whose hours go up to 838, in the representations of ``time.precision.mode``, and ``year``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ZERO, _MINUS = b"0-"
 def time(digits: int, settings: MysqlSettings) -> Codec:
     """Return the codec of ``time`` with so many digits of a second's fraction.
 
-    ``connect`` and ``isostring`` can't say a time below 0 or after 24:00:00, which is null then, as in Debezium.
+    ``connect`` and ``isostring`` can't represent times below 0 or after 24:00:00: they are null, as in Debezium.
     """
     mode = settings.time_precision_mode
     if mode == "isostring":
@@ -55,7 +55,8 @@ def time(digits: int, settings: MysqlSettings) -> Codec:
 
 
 def span_micros(text: pa.StringArray, digits: int) -> NDArray[np.int64]:
-    """Return times as the server prints them in microseconds, shape (rows,); 0 for nulls."""
+    """Convert times as the server prints them to microseconds, shape (rows,); 0 for nulls."""
+    # Digits are read from the end, since the number of hours has two or three, and a sign may precede it.
     tail = 1 + digits if digits else 0
     fraction = np.zeros(len(text), np.int64)
     for place in range(digits):

@@ -1,1 +1,1 @@
-"""Values of row events: from the bytes of the binlog to columns."""
+"""Decodes the values of row events from the bytes of the binlog into columns."""

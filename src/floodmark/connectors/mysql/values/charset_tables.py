@@ -1,6 +1,6 @@
-"""What the bytes of MySQL's one-byte character sets stand for, as the server itself converts them.
+"""Characters of MySQL's one-byte character sets, as the server itself converts them.
 
-Both servers have the same tables; ``?`` stands where a byte has no character, as in what the server prints.
+Both servers have the same tables; ``?`` is used where a byte has no character, as the server prints it.
 """
 
 from __future__ import annotations

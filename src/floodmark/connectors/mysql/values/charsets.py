@@ -1,7 +1,7 @@
-"""From the character sets that a server has to UTF-8, whole columns at once.
+"""Converts the server's character sets to UTF-8, whole columns at once.
 
-Characters are those that the server itself converts to (``character_set_results=utf8mb4``), so that rows look the same
-from the log and from a snapshot.
+Characters are converted as the server itself does (``character_set_results=utf8mb4``), so that rows are the same from
+the log and from a snapshot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHARACTERS: dict[str, dict[int, str]] = {
         zip(map(ord, "\u301c\u2016\u2212\xa2\xa3\xac\xa6"), "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2\uffe4", strict=True),
     ),
 }
-"""Where the server's characters are others than those of Python's codec."""
+"""Characters for which the server's conversion differs from Python's codec."""
 
 _PRIVATE_LEAD, _THREE_BYTES, _ROW, _FIRST_CELL = 0xF5, 0x8F, 94, 0xA1
 _NEC_ROW = 0xAD
@@ -40,7 +40,7 @@ _ETEN = b"\xf9\xd6", b"\xf9\xdc"
 
 
 def _japanese(error: UnicodeError) -> tuple[str, int]:
-    """Return the character of a place where the codec of EUC-JP knows none: private ones, NEC's, IBM's."""
+    """Decode a character that Python's EUC-JP codec doesn't know: private ones, NEC's, IBM's."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     raw, at = error.object, error.start
@@ -60,7 +60,7 @@ def _japanese(error: UnicodeError) -> tuple[str, int]:
 
 
 def _chinese(error: UnicodeError) -> tuple[str, int]:
-    """Return the character of a place where the codec of Big5 knows none: ETEN's extension."""
+    """Decode a character that Python's Big5 codec doesn't know: ETEN's extension."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     pair = error.object[error.start : error.start + 2]
@@ -90,7 +90,7 @@ _CODECS = {
 _UNITS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 
 KNOWN = UTF8 | frozenset(UPPER_HALVES) | frozenset(_CODECS) | {"swe7"}
-"""The character sets whose values can be read."""
+"""The character sets whose values can be decoded."""
 
 
 def to_utf8(values: pa.StringArray, charset: str) -> pa.StringArray:
@@ -98,10 +98,10 @@ def to_utf8(values: pa.StringArray, charset: str) -> pa.StringArray:
 
     Args:
         values: text in the character set.
-        charset: the server's name of it.
+        charset: the server's name of the character set.
 
     Raises:
-        DecodeError: the character set is unknown, or a value is not in it.
+        DecodeError: the character set is unknown, or a value is not valid in it.
     """
     if charset in UTF8:
         return values
@@ -122,6 +122,7 @@ def _one_byte(values: pa.StringArray, charset: str) -> pa.StringArray:
     each = sizes[data]
     ends = np.cumsum(each, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
+    # For each byte of output, its index in ``encoded``: where its character starts there, and the offset in that.
     places = np.repeat(starts[data] - (ends - each), each) + np.arange(total)
     lengths = lengths_of(values)
     offsets = np.concatenate([[0], ends])[np.concatenate([[0], np.cumsum(lengths)])]
@@ -130,7 +131,7 @@ def _one_byte(values: pa.StringArray, charset: str) -> pa.StringArray:
 
 @lru_cache
 def _table(charset: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """Return for each byte the length and the place of its character in a text, and the text."""
+    """Return the sizes and offsets of each byte's character in a UTF-8 text, shapes (bytes,), and the text."""
     if charset == "swe7":
         characters = [SWEDISH.get(byte, chr(byte)) for byte in range(_FIRST_UPPER)] + ["?"] * _FIRST_UPPER
     elif charset in UPPER_HALVES:
@@ -142,9 +143,9 @@ def _table(charset: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
 
 
 def _decoded(values: pa.StringArray, charset: str) -> pa.StringArray:
-    """Decode by Python's codec, all values in one call.
+    """Decode with Python's codec, all values in one call.
 
-    They are joined with a control character that none of them holds: no character set has bytes below 0x30 inside
+    They are joined by a control character that none of them holds: no character set has bytes below 0x30 inside
     characters of several bytes.
     """
     decode = _decoder(charset)
@@ -160,6 +161,7 @@ def _decoded(values: pa.StringArray, charset: str) -> pa.StringArray:
     text = decode(between.join(raw[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)))
     data = np.frombuffer(text, np.uint8)
     marks = np.flatnonzero(data == separator)
+    # The separators are removed, so each offset shrinks by the number of separators before it.
     offsets = np.concatenate([[0], marks - np.arange(len(marks)), [len(data) - len(marks)]])
     if len(offsets) != len(values) + 1:
         raise DecodeError(f"A value is not text of the character set '{charset}'.")

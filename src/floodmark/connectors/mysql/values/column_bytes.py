@@ -1,4 +1,4 @@
-"""Taking the values of a column out of a buffer, all rows at once, and making text of digits."""
+"""Collects the bytes of a column's values from a buffer, all rows at once, and makes text from digits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _digit_table(digits: int) -> NDArray[np.uint8]:
 
 
 TWO_DIGITS = _digit_table(2)
-"""The numbers below 100 as text, shape (100, 2)."""
+"""The numbers below 100 as ASCII digits, shape (100, 2)."""
 
 THREE_DIGITS = _digit_table(3)
 FOUR_DIGITS = _digit_table(4)
 
 
 def numbers_at(buf: Bytes, pieces: Pieces, dtype: str) -> NDArray[Any]:
-    """Return the numbers that begin at the pieces' starts, shape (rows,); anything where there is no value."""
+    """Return the numbers that begin at the pieces' starts, shape (rows,); arbitrary ones where there is no value."""
     starts = safe_starts(pieces)
     if starts is None:
         return np.zeros(len(pieces.starts), dtype)
@@ -36,7 +36,7 @@ def numbers_at(buf: Bytes, pieces: Pieces, dtype: str) -> NDArray[Any]:
 
 
 def bytes_at(buf: Bytes, pieces: Pieces, size: int) -> Bytes:
-    """Return so many bytes from the pieces' starts on, shape (rows, size); anything where there is no value."""
+    """Return ``size`` bytes from each piece's start on, shape (rows, size); arbitrary ones where there is no value."""
     starts = safe_starts(pieces)
     if starts is None:
         return np.zeros((len(pieces.starts), size), np.uint8)
@@ -45,7 +45,7 @@ def bytes_at(buf: Bytes, pieces: Pieces, size: int) -> Bytes:
 
 
 def big_endian(matrix: Bytes) -> NDArray[np.int64]:
-    """Return rows of up to eight bytes as numbers, the highest first, shape (rows,)."""
+    """Return rows of up to eight bytes as big-endian numbers, shape (rows,)."""
     numbers = np.zeros(len(matrix), np.int64)
     for column in range(matrix.shape[1]):
         numbers = numbers << 8 | matrix[:, column]
@@ -53,12 +53,12 @@ def big_endian(matrix: Bytes) -> NDArray[np.int64]:
 
 
 def little_endian(matrix: Bytes) -> NDArray[np.int64]:
-    """Return rows of up to eight bytes as numbers, the lowest first, shape (rows,)."""
+    """Return rows of up to eight bytes as little-endian numbers, shape (rows,)."""
     return big_endian(matrix[:, ::-1])
 
 
 def safe_starts(pieces: Pieces) -> Positions | None:
-    """Return starts at which values can be read, also where there is none; None if no row has a value."""
+    """Return starts that are safe to read in all rows, those without a value included; None if no row has one."""
     if pieces.valid is None:
         return pieces.starts
     present = np.flatnonzero(pieces.valid)
@@ -68,12 +68,12 @@ def safe_starts(pieces: Pieces) -> Positions | None:
 
 
 def nulls(valid: Mask | None) -> NDArray[np.bool_] | None:
-    """Return the mask that Arrow takes: true where a value is null."""
+    """Return a mask as Arrow expects it: true where a value is null."""
     return None if valid is None else ~valid
 
 
 def texts_at(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return the pieces as strings, whatever their bytes are."""
+    """Return the pieces as strings, without checking that they are UTF-8."""
     return slices(buf, pieces.starts, pieces.lengths, pieces.valid)
 
 
@@ -88,7 +88,7 @@ def bitmap(valid: Mask | None) -> pa.Buffer | None:
 
 
 def text_array(offsets: NDArray[np.int32], data: Any, valid: Mask | None) -> pa.StringArray:
-    """Return a string array of buffers.
+    """Build a string array from buffers.
 
     Args:
         offsets: shape (rows + 1,).
@@ -101,7 +101,7 @@ def text_array(offsets: NDArray[np.int32], data: Any, valid: Mask | None) -> pa.
 
 
 def fixed_text(matrix: Bytes, valid: Mask | None) -> pa.StringArray:
-    """Return rows of characters, shape (rows, width > 0), as strings."""
+    """Return a matrix of characters, shape (rows, width > 0), as strings."""
     rows, width = matrix.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return text_array(offsets, np.ascontiguousarray(matrix), valid)

@@ -1,4 +1,4 @@
-"""JSON values that the log holds as diffs to the old row (``binlog_row_value_options=PARTIAL_JSON``).
+"""Applies the diffs that the log holds in place of JSON values (``binlog_row_value_options=PARTIAL_JSON``).
 
 Source: MySQL, ``sql/json_diff.cc``, ``Json_diff_vector::read_binary``; ``sql-common/json_path.cc``.
 """
@@ -24,20 +24,20 @@ _NUMBER_BYTES = {252: 2, 253: 3, 254: 8}
 
 
 class _Number(str):
-    """A number as the document writes it."""
+    """A number with its spelling in the document."""
 
 
 def with_diffs(buf: Bytes, pieces: Pieces, whole: pa.StringArray, before: pa.StringArray) -> pa.StringArray:
-    """Return JSON values, those that are lists of diffs made of the old values.
+    """Return JSON values, with lists of diffs applied to the old values.
 
     Args:
         buf: the buffer.
         pieces: the values, some of them partial.
-        whole: the text of those that are not; null for the others.
+        whole: the text of the values that are not partial; null for the others.
         before: the old rows' text.
 
     Raises:
-        DecodeError: diffs are broken, or don't fit the old value.
+        DecodeError: diffs are malformed, or don't fit the old value.
     """
     assert pieces.partial is not None
     wanted = pieces.partial if pieces.valid is None else pieces.partial & pieces.valid
@@ -56,14 +56,14 @@ def with_diffs(buf: Bytes, pieces: Pieces, whole: pa.StringArray, before: pa.Str
 
 
 def apply_diffs(text: str, diffs: bytes) -> str:
-    """Return a document with changes, as the server prints it.
+    """Return a document with diffs applied, as the server prints it.
 
     Args:
         text: the document as the server prints it.
-        diffs: the binary list of changes.
+        diffs: the binary list of diffs.
 
     Raises:
-        DecodeError: it is broken, or doesn't fit the document.
+        DecodeError: the list is malformed, or doesn't fit the document.
     """
     holder = [_parsed(text)]
     at = 0
@@ -98,7 +98,7 @@ def _document(raw: bytes, size: int) -> str:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return the length that stands at a place, and where it ends."""
+    """Return the length-encoded integer at an offset, and where it ends."""
     size = _NUMBER_BYTES.get(raw[at])
     if size is None:
         return raw[at], at + 1
@@ -106,7 +106,7 @@ def _length(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _legs(path: str) -> list[str | int]:
-    """Return the steps of a path: members' names and elements' numbers, those from the end below zero."""
+    """Return the legs of a path: names of members and indices of elements, negative if counted from the end."""
     legs: list[str | int] = []
     at = 1
     while at < len(path):
@@ -128,7 +128,7 @@ def _apply(holder: list[Any], operation: int, legs: list[str | int], value: Any)
     for leg in legs:
         inner = parent[key]
         if isinstance(leg, int) and not isinstance(inner, list):
-            # As for the server, a value that is no array is the only element of one.
+            # As on the server, a value that is no array counts as an array of one element.
             if leg in (0, -1):
                 continue
             inner = parent[key] = [inner]
@@ -148,7 +148,7 @@ def _apply(holder: list[Any], operation: int, legs: list[str | int], value: Any)
 
 
 def _printed(value: Any) -> str:
-    """Return a document as the server prints it: the members in the order of their names' lengths, then bytes."""
+    """Return a document as the server prints it: members are sorted by their names' length, then bytes."""
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, dict):

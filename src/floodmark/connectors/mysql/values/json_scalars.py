@@ -1,4 +1,4 @@
-"""Scalars of binary JSON as the server prints them: doubles, and the values of SQL types that JSON lacks ("opaque").
+"""Formats scalars of binary JSON as the server does: doubles, and values of SQL types that JSON lacks ("opaque").
 
 Source: MySQL, ``sql-common/json_dom.cc``, ``wrapper_to_string``; ``strings/dtoa.cc``, ``my_gcvt``.
 """
@@ -25,7 +25,7 @@ _PACKED_BYTES = 8
 
 
 def double_texts(numbers: NDArray[np.float64]) -> pa.StringArray:
-    """Return doubles as text: as few digits as tell them apart, with a point or an exponent."""
+    """Return doubles as text: the shortest digits that identify them, with a point or an exponent."""
     text = pa.array(numbers).cast(pa.string())
     magnitude = np.abs(numbers)
     ordinary = ((magnitude >= _SMALLEST_PLAIN) & (magnitude < _LARGEST_PLAIN)) | (magnitude == 0)
@@ -39,7 +39,7 @@ def double_text(number: float) -> str:
     """Return a double as text.
 
     Raises:
-        DecodeError: it is infinite or no number, which JSON cannot say.
+        DecodeError: the number is infinite or NaN, which JSON can't represent.
     """
     if number - number != 0:
         raise DecodeError("A JSON value holds a number that is not finite.")
@@ -65,10 +65,10 @@ def opaque_text(raw: bytes) -> str:
     """Return an opaque value as JSON text.
 
     Args:
-        raw: the number of its type and its bytes.
+        raw: the number of its type, and its bytes.
 
     Raises:
-        DecodeError: it is not a value of its type.
+        DecodeError: the bytes are not a value of the type.
     """
     code, data = raw[0], raw[1:]
     if code == NEWDECIMAL:
@@ -106,7 +106,7 @@ def _decimal(data: bytes) -> str:
 
 
 def _temporal(code: int, data: bytes) -> str:
-    """Return a date or time: a packed number with its microseconds in 24 bits."""
+    """Return a date or time as text; it is a packed number with the microseconds in its lowest 24 bits."""
     if len(data) != _PACKED_BYTES:
         raise DecodeError("A JSON value holds a date or time of the wrong size.")
     packed = int.from_bytes(data, "little", signed=True)

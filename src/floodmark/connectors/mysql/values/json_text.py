@@ -1,8 +1,8 @@
-"""MySQL's binary JSON as text, exactly as the server prints it, many documents at once.
+"""Converts MySQL's binary JSON to text, exactly as the server prints it, many documents at once.
 
-Documents are gone through level by level: each pass looks at all values of one depth in all documents. Every value
-becomes tokens (what stands before it, its text or brackets); the sizes of the parts give each token its place in the
-text; one gathering then makes the text of all documents.
+Documents are processed level by level: each pass reads all values of one depth in all documents. Every value becomes
+tokens (a prefix, and its text or brackets); the numbers of tokens determine where in the output each one goes; a
+single take from the pool of tokens then makes the text of all documents.
 
 Source: MySQL, ``sql-common/json_binary.h`` (the format), ``json_dom.cc`` (the text).
 """
@@ -43,13 +43,13 @@ class _Level:
     """The values of one depth.
 
     Attributes:
-        kind: the values' types, shape (values,).
-        at: where they are.
-        limit: where what holds them ends.
-        parent: the value of the level above that holds each; of the first level the document.
-        prefix: the token before each, to be filled in.
-        body: its token, or that of the opening bracket.
-        size: how many tokens it takes with all that it holds.
+        kind: the values' types, shape (values,), as all arrays.
+        at: where they are in the buffer.
+        limit: where their containers end.
+        parent: index of each one's container in the level above; in the first level, of its document.
+        prefix: the token before each one, to be filled in.
+        body: its token, or that of its opening bracket.
+        size: how many tokens it takes, contents included.
     """
 
     kind: NDArray[np.uint8]
@@ -62,16 +62,16 @@ class _Level:
 
     @classmethod
     def of(cls, kind: NDArray[np.uint8], at: Positions, limit: Positions, parent: Positions) -> _Level:
-        """Return a level whose tokens are still to be found."""
+        """Return a level whose tokens are not filled in yet."""
         empty = np.zeros(len(kind), np.int64)
         return cls(kind, at, limit, parent, empty, empty.copy(), empty.copy())
 
 
 def json_texts(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return JSON documents as text; one of no bytes is ``null``, as for the server.
+    """Return JSON documents as text; one of no bytes is ``null``, as on the server.
 
     Raises:
-        DecodeError: a document is broken.
+        DecodeError: a document is malformed.
     """
     try:
         return _Documents(buf, pieces).text()
@@ -98,11 +98,13 @@ class _Documents:
             children = self._children(levels[-1])
             if children is None:
                 break
+            # Every value takes at least one byte: more values than bytes mean that entries point to the same data.
             room -= len(children.kind)
             if room < 0 or len(levels) == MOST_LEVELS:
                 raise DecodeError("A JSON value holds more than its bytes can, or is nested too deep.")
             levels.append(children)
         self._scalars(levels)
+        # From the deepest level up, add the sizes of the contents to those of the containers.
         for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
             level.size += np.bincount(below.parent, below.size, len(level.size)).astype(np.int64)
         sizes = np.zeros(len(starts), np.int64)
@@ -111,12 +113,13 @@ class _Documents:
         return self._joined(levels, sizes, valid)
 
     def _joined(self, levels: list[_Level], sizes: Positions, valid: Mask | None) -> pa.StringArray:
-        """Put all tokens into their places."""
+        """Order all tokens, and concatenate them."""
         ends = np.cumsum(sizes)
         order = np.full(int(ends[-1]) if len(ends) else 0, _NULL, np.int64)
         before = ends - sizes
         for index, level in enumerate(levels):
             if index:
+                # A value follows its container's prefix and bracket, and the tokens of the siblings before it.
                 upto = np.cumsum(level.size) - level.size
                 first = np.diff(level.parent, prepend=-1) != 0
                 oldest = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
@@ -125,6 +128,7 @@ class _Documents:
                 place = before[level.parent]
             order[place] = level.prefix
             order[place + 1] = level.body
+            # The constant of a closing bracket follows that of the opening one.
             containers = level.kind <= LARGE_ARRAY
             order[(place + level.size - 1)[containers]] = level.body[containers] + 1
             before = place
@@ -134,7 +138,7 @@ class _Documents:
         return text_array(bounds[np.concatenate([[0], ends])] - bounds[0], value_bytes(text), valid)
 
     def _children(self, level: _Level) -> _Level | None:
-        """Return what the containers of a level hold; None if it has none."""
+        """Return the values in the containers of a level; None if it has no containers."""
         which = np.flatnonzero(level.kind <= LARGE_ARRAY)
         level.size += 2
         if not len(which):
@@ -158,6 +162,7 @@ class _Documents:
         number: Positions = np.arange(total) - (np.cumsum(counts) - counts)[owner]
         entries: Positions = (at + 2 * width + counts * keys)[owner] + number * (1 + width)[owner]
         child_kind = self._buf[entries]
+        # Literals and integers that fit into an entry's offset are stored in its place.
         inlined = (child_kind >= LITERAL) & (child_kind <= np.where(large[owner] == 1, UINT32, UINT16))
         places: Positions = at[owner] + self._number(entries + 1, width[owner])
         places = np.where(inlined, entries + 1, places)
@@ -177,21 +182,21 @@ class _Documents:
         return below
 
     def _keys(self, at: Positions, sizes: Positions, later: Mask) -> Positions:
-        """Add the tokens of keys; return their numbers."""
+        """Add the tokens of keys to the pool; return their numbers."""
         order = np.argsort(at, kind="stable")
         text = _escaped(slices(self._buf, at[order], sizes[order], None))
         lead = pc.if_else(pa.array(later[order]), ', "', '"')
         return self._added(pc.binary_join_element_wise(lead, text, '": ', ""), order)
 
     def _scalars(self, levels: list[_Level]) -> None:
-        """Find the tokens of all scalars."""
+        """Fill in the tokens of all scalars."""
         kind = np.concatenate([level.kind for level in levels])
         at = np.concatenate([level.at for level in levels])
         limit = np.concatenate([level.limit for level in levels])
         body = np.zeros(len(kind), np.int64)
         for code in np.unique(kind[kind > LARGE_ARRAY]).tolist():
             chosen = np.flatnonzero(kind == code)
-            # What lies behind another needs not be looked for.
+            # ``slices`` requires ascending starts.
             chosen = chosen[np.argsort(at[chosen], kind="stable")]
             body[chosen] = self._of_kind(code, at[chosen], limit[chosen])
         begin = 0
@@ -201,7 +206,7 @@ class _Documents:
             begin += len(level.kind)
 
     def _of_kind(self, code: int, at: Positions, limit: Positions) -> Positions:
-        """Add the tokens of scalars of a type, in ascending places; return their numbers."""
+        """Add the tokens of scalars of one type, at ascending offsets, to the pool; return their numbers."""
         if code == LITERAL:
             literals = self._buf[at].astype(np.int64)
             if (literals > 2).any() or (at >= limit).any():
@@ -232,7 +237,7 @@ class _Documents:
         return numbers_at(self._buf, Pieces(at, at, None), dtype)
 
     def _sized(self, at: Positions, limit: Positions) -> tuple[Positions, Positions]:
-        """Return where the data behind lengths begin, and the lengths: seven bits a byte, the lowest first."""
+        """Read lengths of seven bits per byte, lowest first; return where their data begin, and the lengths."""
         sizes = np.zeros(len(at), np.int64)
         going = np.arange(len(at))
         at = at.copy()
@@ -248,7 +253,7 @@ class _Documents:
         return at, sizes
 
     def _number(self, at: Positions, width: NDArray[np.int64]) -> Positions:
-        """Return the numbers of two or four bytes at these places."""
+        """Return the numbers of two or four bytes that begin at ``at``."""
         low = numbers_at(self._buf, Pieces(at, at, None), "<u2").astype(np.int64)
         wide = np.flatnonzero(width == 4)
         if len(wide):
@@ -256,7 +261,7 @@ class _Documents:
         return low
 
     def _added(self, texts: pa.StringArray, order: Positions | None = None) -> Positions:
-        """Add tokens to the pool; return their numbers, by the places in ``order`` if there is one."""
+        """Add tokens to the pool; return their numbers, with the i-th one's at ``order[i]`` if that is given."""
         numbers = np.arange(self._tokens, self._tokens + len(texts))
         self._pool.append(texts)
         self._tokens += len(texts)
@@ -268,7 +273,7 @@ class _Documents:
 
 
 def _escaped(text: pa.StringArray) -> pa.StringArray:
-    """Return strings with what JSON must escape escaped.
+    """Escape strings for JSON.
 
     Raises:
         DecodeError: a string is not UTF-8.

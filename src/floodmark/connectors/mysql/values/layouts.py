@@ -1,8 +1,8 @@
-"""How long the values of each column type are in row events.
+"""Determines the sizes of values in row events for each column type.
 
 Source: MySQL, ``libs/mysql/binlog/event/rows_event.h`` (metadata of TABLE_MAP events) and ``sql/log_event.cc``
-(values). MariaDB adds two compressed types and, without ``mysql56_temporal_format``, an older form of times with
-fractions.
+(values). MariaDB adds two compressed types and, without ``mysql56_temporal_format``, an older form of time values
+with fractions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from floodmark.errors import DecodeError
 
 DIGITS_PER_WORD = 9
 DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes that hold so many decimal digits."""
+"""Bytes that a number of decimal digits takes, from 0 to 9."""
 
 _FIXED = {
     TINY: 1,
@@ -72,7 +72,7 @@ _HIRES = {
     TIME: (3, 4, 4, 5, 5, 5, 6),
     DATETIME: (5, 6, 6, 7, 7, 7, 8),
 }
-"""Bytes of MariaDB's older times, by the digits of a second's fraction."""
+"""Bytes of MariaDB's older time values, by the digits of a second's fraction."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class Layout:
     """A column as a TABLE_MAP event describes it.
 
     Attributes:
-        code: the type's number; of a ``STRING`` that is an enum or a set the number of that.
+        code: the type's number; for a ``STRING`` that is an enum or a set, that type's number.
         size: bytes of a value; -1 if they vary.
-        length_bytes: bytes of the length in front of a value of varying size, else 0.
-        precision: digits of a decimal; bits of a bit column; the most bytes of a string.
-        scale: digits behind the point of a decimal or of a second.
-        hires: whether it is one of MariaDB's older times with a fraction.
+        length_bytes: bytes of the length before a value of varying size, else 0.
+        precision: digits of a decimal; bits of a bit column; maximum bytes of a string.
+        scale: digits after the point of a decimal or of a second.
+        hires: whether it is one of MariaDB's older time values with a fraction.
     """
 
     code: int
@@ -104,7 +104,7 @@ def parse_layouts(types: bytes, metadata: bytes) -> tuple[Layout, ...]:
         metadata: the event's metadata block.
 
     Raises:
-        DecodeError: a type is unknown, or the metadata are not as long as the types need.
+        DecodeError: a type is unknown, or the metadata block has the wrong size for the types.
     """
     layouts = []
     at = 0
@@ -120,16 +120,16 @@ def parse_layouts(types: bytes, metadata: bytes) -> tuple[Layout, ...]:
 
 
 def with_structure(layouts: Sequence[Layout], columns: Sequence[Column], hidden: bool) -> tuple[Layout, ...]:
-    """Return layouts completed by what only the table's structure tells: MariaDB's older times with fractions.
+    """Complete layouts from the table's structure, which alone identifies MariaDB's older time values with fractions.
 
     Args:
-        layouts: as the TABLE_MAP event describes the columns.
-        columns: of the structure.
-        hidden: whether there may be more columns in the log: MariaDB hides the times of rows in tables with system
-            versioning, and the hashes of long unique keys, behind all others.
+        layouts: the columns as in the TABLE_MAP event.
+        columns: the columns of the structure.
+        hidden: whether there may be more columns in the log: after all others, MariaDB hides the times of rows in
+            tables with system versioning, and the hashes of long unique keys.
 
     Raises:
-        DecodeError: there is another number of columns.
+        DecodeError: the numbers of columns differ.
     """
     more = layouts[len(columns) :]
     if len(layouts) < len(columns) or (more and not (hidden and all(layout.code in _HIDDEN for layout in more))):
@@ -177,7 +177,7 @@ def _decimal(precision: int, scale: int) -> Layout:
 
 
 def decimal_size(digits: int) -> int:
-    """Return how many bytes so many digits on one side of the point take."""
+    """Return how many bytes a number of digits on one side of the decimal point takes."""
     return digits // DIGITS_PER_WORD * 4 + DIGIT_BYTES[digits % DIGITS_PER_WORD]
 
 

@@ -1,8 +1,8 @@
-"""Numbers of row events: integers, floating point, decimals, bits.
+"""Decodes numbers of row events: integers, floating point, decimals, bits.
 
 Source of the packed decimals: MySQL, ``strings/decimal.cc``, ``decimal2bin``. Words of nine digits take four bytes, big
-endian; what is left over, on the far sides of the point, takes as few bytes as it needs. The first bit is the sign,
-turned round; negative numbers have all bits turned round.
+endian; the digits left over, those furthest from the point, take as few bytes as they need. The first bit is the
+inverted sign; negative numbers have all bits inverted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def floats(buf: Bytes, pieces: Pieces, dtype: str) -> pa.Array:
 
 
 def years(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return years: a byte counts from 1900, 0 is the year 0000."""
+    """Return years: a byte counted from 1900; 0 is the year 0000."""
     values = numbers_at(buf, pieces, "u1").astype(np.int64)
     text = int_text(values + 1900, pieces.valid)
     if not (values == 0).any():
@@ -93,7 +93,7 @@ def decimals(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
         _write(raw, at, groups, text, 2 + places)
     keep = np.ones(text.shape, bool)
     keep[:, 0] = negative
-    # Zeros in front go, but for the last digit before the point.
+    # Remove leading zeros, except for the last digit before the point.
     started = np.zeros(len(text), bool)
     for column in range(1, places):
         started |= text[:, column] != ZERO
@@ -102,7 +102,7 @@ def decimals(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
 
 
 def _write(raw: Bytes, at: int, groups: list[int], text: Bytes, to: int) -> int:
-    """Write the digits of words from a place of the packed form on; return where they end."""
+    """Write the digits of the words from an offset of the packed form on; return where the words end."""
     for digits in groups:
         size = DIGIT_BYTES[digits]
         numbers = big_endian(raw[:, at : at + size])
@@ -115,7 +115,7 @@ def _write(raw: Bytes, at: int, groups: list[int], text: Bytes, to: int) -> int:
 
 
 def _digits(numbers: NDArray[np.int64], digits: int, text: Bytes, to: int) -> None:
-    """Write numbers with so many digits into columns of the text."""
+    """Write numbers of ``digits`` digits into columns of the text, three digits at a time."""
     end = to + digits
     rest = numbers
     while end > to:
@@ -126,7 +126,7 @@ def _digits(numbers: NDArray[np.int64], digits: int, text: Bytes, to: int) -> No
 
 
 def bit_values(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.BinaryArray:
-    """Return bit strings as bytes, the highest first, as many as the column needs."""
+    """Return bit strings as bytes, highest first, as many as the column needs."""
     raw = bytes_at(buf, pieces, layout.size)
     offsets = np.arange(0, (len(raw) + 1) * layout.size, layout.size, dtype=np.int32)
     return text_array(offsets, np.ascontiguousarray(raw), pieces.valid).view(pa.binary())

@@ -1,7 +1,7 @@
-"""From the pieces of a column to its raw column: the form that log and snapshot rows share.
+"""Converts the pieces of a column to its raw column: the form that rows of the log and of snapshots share.
 
-A raw column is an Arrow array: numbers, dates and times as text that the server prints (``float`` and ``double`` as
-numbers), text in UTF-8, and bytes of binary columns, bits, geometries and vectors.
+A raw column is an Arrow array: numbers, dates and times as text as the server prints them (``float`` and ``double`` as
+numbers), text in UTF-8, and the bytes of binary columns, bits, geometries and vectors.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def raw_column(buf: Bytes, pieces: Pieces, layout: Layout, column: Column) -> pa
         buf: the buffer with the rows.
         pieces: where the values are.
         layout: the column in the log.
-        column: the column in the table's structure at that place of the log.
+        column: the column in the table's structure at that position of the log.
 
     Raises:
-        DecodeError: a value is not one of its type, or log and structure don't agree.
+        DecodeError: a value is invalid for its type, or log and structure disagree.
     """
     kind = raw_type(column)
     if pieces.valid is not None and not pieces.valid.any():

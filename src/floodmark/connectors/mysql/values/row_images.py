@@ -1,9 +1,9 @@
-"""Splitting the rows of many row events of one table into pieces, one vectorised pass a column.
+"""Splits the rows of many row events with the same columns into pieces, one vectorised pass per column.
 
-The rows of an event are a chain: where one ends is known only when it has been walked through. So the k-th rows of
-all events are walked in one pass (a wave), then the next ones. When few events are left with many rows (one large
-event beside small ones), those are followed row by row, which then costs less than passes over a few rows each. Waves
-find where rows begin; the pieces of all rows are then found in one pass.
+The rows of an event form a chain: where a row ends is only known once it has been walked. So the k-th rows of all
+events are walked in one pass (a wave), then the next ones. When only a few events have rows left (such as a large one
+among small ones), these are followed row by row, which then costs less than passes over a few rows each. Waves find
+where rows begin; the pieces of all rows are then found in one pass.
 
 Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``; ``sql/log_event.cc``,
 ``print_verbose_one_row``.
@@ -30,13 +30,13 @@ Mask = NDArray[np.bool_]
 WRITE, UPDATE, DELETE, PARTIAL_UPDATE = "write", "update", "delete", "partial"
 
 FEW_EVENTS = 24
-"""So many events are followed row by row: a wave over them would cost more."""
+"""Up to this many events are followed row by row: a wave over them would cost more."""
 
 _PARTIAL_JSON = 1
 
 
 class Pieces(NamedTuple):
-    """Where the values of one column are.
+    """Locations of the values of one column.
 
     Attributes:
         starts: shape (rows,), ascending.
@@ -56,9 +56,9 @@ class Image:
     """The columns of a row image.
 
     Attributes:
-        layouts: of the columns that the image holds.
+        layouts: layouts of the columns that the image holds.
         columns: their indices in the table.
-        json: for each of them, its number among the JSON columns of the table; -1 for others.
+        json: for each of them, its number among the table's JSON columns; -1 for other columns.
         json_columns: how many JSON columns the table has if values may be partial, else -1.
     """
 
@@ -69,7 +69,7 @@ class Image:
 
     @property
     def null_bytes(self) -> int:
-        """The bytes of the bitmap that says which values are NULL."""
+        """Size of the bitmap of NULL values, in bytes."""
         return (len(self.layouts) + 7) // 8
 
 
@@ -78,10 +78,10 @@ class SplitRows:
     """Rows of events that hold the same columns.
 
     Attributes:
-        event: shape (rows,), each row's event, ascending.
-        number: shape (rows,), its number in the event, from 1.
+        event: each row's event, ascending, shape (rows,).
+        number: each row's number in the event, from 1, shape (rows,).
         before: the pieces of the old rows, by the column's index; None if the events have none.
-        after: those of the new rows.
+        after: the pieces of the new rows, likewise.
     """
 
     event: Positions
@@ -94,8 +94,8 @@ def image_of(layouts: Sequence[Layout], present: bytes, partial: bool = False) -
     """Return the image that a bitmap of the present columns describes.
 
     Args:
-        layouts: of all columns of the table.
-        present: the event's bitmap, the lowest bit first.
+        layouts: layouts of all columns of the table.
+        present: the event's bitmap, lowest bit first.
         partial: whether JSON values may be lists of diffs.
 
     Raises:
@@ -115,14 +115,14 @@ def split_events(
     """Split the rows of events that hold the same columns.
 
     Args:
-        buf: shape (bytes,), with the events.
+        buf: holds the events, shape (bytes,).
         begins: where each event's rows begin, ascending, shape (events,).
         ends: where they end, shape (events,).
         before: the image of old rows; None if there is none.
         after: the image of new rows; None if there is none.
 
     Raises:
-        DecodeError: rows go past the end of their event, or it holds none.
+        DecodeError: rows go past the end of their event, or an event holds none.
     """
     walker = _Walker(buf, [image for image in (before, after) if image is not None])
     try:
@@ -146,9 +146,9 @@ def split_events(
 def _rows(
     walker: _Walker, begins: Positions, ends: Positions
 ) -> tuple[Positions, Positions, Positions, list[list[Pieces]] | None]:
-    """Return where rows begin, their events and numbers, and their pieces if they were found on the way."""
+    """Return where rows begin, their events and numbers, and their pieces if these were found already."""
     if walker.empty:
-        # A minimal image of a row that is all defaults.
+        # Minimal images of rows that have only defaults.
         if (begins != ends).any():
             raise DecodeError("A row event holds values of no columns.")
         return begins, np.arange(len(begins)), np.ones(len(begins), np.int64), None
@@ -162,7 +162,7 @@ def _rows(
         starts, owners, ordinals = _waves(walker, begins, stops, ends)
     else:
         starts, owners, ordinals = _followed(walker, np.arange(len(begins)), begins, ends, 1)
-    # Rows of an event are found in their order, and later events lie behind.
+    # Later rows and later events have higher offsets, so sorting by start restores the log's order.
     order = np.argsort(starts, kind="stable")
     return starts[order], owners[order], ordinals[order], None
 
@@ -170,7 +170,7 @@ def _rows(
 def _waves(
     walker: _Walker, begins: Positions, stops: Positions, ends: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Return the rows' begins, events and numbers, in any order; the events' first rows end at ``stops``."""
+    """Return where the rows begin, their events and numbers, unordered; the events' first rows end at ``stops``."""
     live = np.arange(len(begins))
     starts, owners, ordinals = [begins], [live], [np.ones(len(begins), np.int64)]
     wave = 1
@@ -196,7 +196,7 @@ def _waves(
 def _followed(
     walker: _Walker, events: Positions, at: Positions, ends: Positions, number: int
 ) -> tuple[Positions, Positions, Positions]:
-    """Return the rows of a few events, found one after the other."""
+    """Return where the rows of a few events begin, their events and numbers, found row by row."""
     found = [walker.follow(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
     counts = [len(rows) for rows in found]
     starts = np.array([start for rows in found for start in rows], np.int64)
@@ -205,7 +205,7 @@ def _followed(
 
 
 class _Walker:
-    """Finds its way through rows that consist of the same images."""
+    """Walks rows that consist of the same images."""
 
     def __init__(self, buf: Bytes, images: list[Image]) -> None:
         self.images = images
@@ -215,7 +215,7 @@ class _Walker:
 
     @property
     def empty(self) -> bool:
-        """Whether rows hold no byte."""
+        """Whether rows have no bytes."""
         return not any(image.layouts or image.json_columns >= 0 for image in self.images)
 
     def walk(self, at: Positions) -> tuple[Positions, list[list[Pieces]]]:
@@ -234,10 +234,10 @@ class _Walker:
         return at
 
     def follow(self, at: int, end: int) -> list[int]:
-        """Return where the rows between two places begin.
+        """Return where the rows between two offsets begin.
 
         Raises:
-            DecodeError: the last one doesn't end at the end.
+            DecodeError: the last row doesn't end at ``end``.
         """
         starts: list[int] = []
         data = self._bytes
@@ -269,6 +269,7 @@ class _Walker:
             at, partial = self._options(image, at)
         nulls = self._nulls(image, at)
         at = at + image.null_bytes
+        # Sizes of fixed-size columns without NULLs are summed up in one number, and added to ``at`` only when needed.
         fixed = 0
         for index, layout in enumerate(image.layouts):
             null = nulls.get(index)
@@ -303,7 +304,7 @@ class _Walker:
         return at + fixed if fixed else at
 
     def _options(self, image: Image, at: Positions) -> tuple[Positions, Positions | None]:
-        """Return where rows go on behind the options, and which JSON columns are partial, as bits."""
+        """Return where rows continue after the options, and which JSON columns are partial, as bits."""
         options = self._buf[at]
         if (options > _PARTIAL_JSON).any():
             raise DecodeError(f"A row has the unknown option {int(options.max())}.")
@@ -311,14 +312,14 @@ class _Walker:
         size = (image.json_columns + 7) // 8
         if not flagged.any():
             return at + 1, None
-        # Bits of more than 64 JSON columns don't fit into a number that NumPy computes with.
+        # The bits of more than 56 JSON columns may not fit into a signed 64-bit integer: use Python's.
         bits = np.zeros(len(at), object if size > 7 else np.int64)
         for place in range(size):
             bits[flagged] |= self._buf[at[flagged] + 1 + place].astype(bits.dtype) << 8 * place
         return at + 1 + np.where(flagged, size, 0), bits
 
     def _nulls(self, image: Image, at: Positions) -> dict[int, Mask]:
-        """Return where the values of columns are NULL, for those that have any."""
+        """Return where values are NULL, by column, for the columns that have NULLs."""
         nulls: dict[int, Mask] = {}
         for place in range(image.null_bytes):
             bits = self._buf[at + place]
@@ -338,7 +339,7 @@ def _is_partial(options: int) -> bool:
 
 
 def _plan(image: Image, bitmap: bytes) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the way through an image with these NULLs: what to skip before each length and its bytes; what is last."""
+    """Return how to walk an image with these NULLs: bytes before each length and its size, and the bytes at the end."""
     steps = []
     skip = len(bitmap)
     for index, layout in enumerate(image.layouts):

@@ -1,7 +1,7 @@
-"""Dates and times of row events, as the server prints them.
+"""Decodes dates and times of row events to text, as the server prints them.
 
-Source: MySQL, ``mysys/my_time.cc`` (``my_datetime_packed_from_binary`` and its kin) for the forms with fractions,
-``sql/field.cc`` for the old ones; MariaDB, ``sql/field.cc``, ``Field_time_hires`` and its kin.
+Source: MySQL, ``mysys/my_time.cc`` (``my_datetime_packed_from_binary`` and similar functions) for the forms with
+fractions, ``sql/field.cc`` for the old ones; MariaDB, ``sql/field.cc``, ``Field_time_hires`` and similar classes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ for _at, _part in ((0, 3600), (3, 60), (6, 1)):
 
 
 def dates(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return dates: three bytes with 5 bits of the day, 4 of the month, the rest the year."""
+    """Return dates: three bytes with 5 bits of the day, 4 of the month, and the year in the others."""
     packed = little_endian(bytes_at(buf, pieces, 3))
     text = np.empty((len(packed), _DATE_WIDTH), np.uint8)
     _put_date(text, packed >> 9, packed >> 5 & 15, packed & 31)
@@ -70,7 +70,7 @@ def hires_timestamps(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArr
 
 
 def datetimes(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
-    """Return datetimes with fractions: 1 bit sign, 17 bits of year * 13 + month, 5, 5, 6, 6 bits."""
+    """Return datetimes with fractions: 1 sign bit, 17 bits of year * 13 + month, 5 day, 5 hour, 6 minute, 6 second."""
     raw = bytes_at(buf, pieces, layout.size)
     packed = big_endian(raw[:, :5]) - (1 << 39)
     micros = _micros(raw[:, 5:])
@@ -81,7 +81,7 @@ def datetimes(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
 
 
 def old_datetimes(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return datetimes without fractions, whose digits are those of a number."""
+    """Return datetimes without fractions: one number with the decimal digits ``YYYYMMDDhhmmss``."""
     number = numbers_of(buf, pieces)
     date, clock = number // _MILLION, number % _MILLION
     parts = date // 10_000, date // 100 % 100, date % 100, clock // 10_000, clock // 100 % 100, clock % 100
@@ -111,8 +111,9 @@ def times(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
 
 
 def old_times(buf: Bytes, pieces: Pieces) -> pa.StringArray:
-    """Return times without fractions, whose digits are those of a number with a sign."""
+    """Return times without fractions: one signed number with the decimal digits ``hhmmss``."""
     number = little_endian(bytes_at(buf, pieces, 3))
+    # Extend the sign of the 24-bit number.
     number -= number >> 23 << 24
     clock = np.abs(number)
     seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
@@ -120,7 +121,7 @@ def old_times(buf: Bytes, pieces: Pieces) -> pa.StringArray:
 
 
 def hires_times(buf: Bytes, pieces: Pieces, layout: Layout) -> pa.StringArray:
-    """Return MariaDB's older times with fractions: one number in units of the last digit, from the earliest time on."""
+    """Return MariaDB's older times with fractions: one number in units of the last digit, offset to be positive."""
     number = big_endian(bytes_at(buf, pieces, layout.size)) - (_LATEST_TIME + 1) * 10**layout.scale
     seconds, micros = _split_fraction(np.abs(number), layout.scale)
     return _times(number < 0, seconds, micros, layout.scale, pieces.valid)
@@ -136,6 +137,7 @@ def _epochs(seconds: Numbers, micros: Numbers, digits: int, valid: Mask | None) 
     text = _frame(len(seconds), _SECONDS_WIDTH, digits)
     day = seconds // DAY_SECONDS
     first, last = (int(day.min()), int(day.max())) if len(day) else (0, 0)
+    # Format each day of the range once, and look the rows' days up.
     days = np.arange(first, last + 1).astype("datetime64[D]").astype("S10")
     text[:, :_DATE_WIDTH] = days.view(np.uint8).reshape(-1, _DATE_WIDTH)[day - first]
     text[:, _DATE_WIDTH] = SPACE
@@ -160,7 +162,7 @@ def _datetimes(parts: tuple[Numbers, ...], micros: Numbers, digits: int, valid: 
 
 
 def _times(negative: Mask, seconds: Numbers, micros: Numbers, digits: int, valid: Mask | None) -> pa.StringArray:
-    """Return times: a sign where they are negative, two digits of hours, three where needed."""
+    """Return times as text: a sign if they are negative, two digits of hours or three if needed."""
     hours = _checked(seconds // 3600, 1000)
     text = _frame(len(seconds), 10, digits)
     text[:, 0] = MINUS
@@ -174,7 +176,7 @@ def _times(negative: Mask, seconds: Numbers, micros: Numbers, digits: int, valid
 
 
 def _frame(rows: int, width: int, digits: int) -> Bytes:
-    """Return room for text of a width and a fraction."""
+    """Return an uninitialized matrix for text of a width, and a fraction."""
     return np.empty((rows, width + (1 + digits if digits else 0)), np.uint8)
 
 
@@ -196,7 +198,7 @@ def _put_fraction(text: Bytes, at: int, micros: Numbers, digits: int) -> None:
 
 
 def _micros(raw: Bytes) -> Numbers:
-    """Return the microseconds of fractions in as many bytes as pairs of digits."""
+    """Return the microseconds of fractions that take a byte per pair of digits."""
     size = raw.shape[1]
     return _checked(big_endian(raw) * 10 ** (6 - 2 * size), _MILLION)
 
@@ -208,10 +210,10 @@ def _split_fraction(number: Numbers, digits: int) -> tuple[Numbers, Numbers]:
 
 
 def _checked(numbers: Numbers, limit: int) -> Numbers:
-    """Return numbers that must be below a limit.
+    """Verify that numbers are not negative and below a limit; return them.
 
     Raises:
-        DecodeError: a value isn't.
+        DecodeError: a number is out of range.
     """
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) >= limit):
         raise DecodeError("A date or time holds a part that is out of its range.")

@@ -1,4 +1,4 @@
-"""Text and bytes of row events: strings, enums, sets, MariaDB's addresses, UUIDs and compressed columns."""
+"""Decodes text and bytes of row events: strings, enums, sets, MariaDB's addresses, UUIDs and compressed columns."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def strings(buf: Bytes, pieces: Pieces, charset: str) -> pa.StringArray:
 
 
 def padded(buf: Bytes, pieces: Pieces, width: int) -> pa.BinaryArray:
-    """Return ``BINARY(width)``, whose zeros at the end the log leaves out.
+    """Return ``BINARY(width)`` values, padded with the trailing zeros that the log omits.
 
     Raises:
-        DecodeError: a value is longer.
+        DecodeError: a value is longer than ``width``.
     """
     lengths = pieces.lengths
     if (lengths > width).any():
@@ -48,7 +48,7 @@ def padded(buf: Bytes, pieces: Pieces, width: int) -> pa.BinaryArray:
 
 
 def enums(buf: Bytes, pieces: Pieces, size: int, labels: Sequence[str]) -> pa.StringArray:
-    """Return the labels of an enum, whose values count from 1; 0 is the empty text of a wrong value.
+    """Return the labels of enum values, which count from 1; 0 is the empty text of an invalid value.
 
     Raises:
         DecodeError: a value is beyond the labels.
@@ -60,7 +60,7 @@ def enums(buf: Bytes, pieces: Pieces, size: int, labels: Sequence[str]) -> pa.St
 
 
 def sets(buf: Bytes, pieces: Pieces, size: int, labels: Sequence[str]) -> pa.StringArray:
-    """Return the labels of sets, with commas: each bit is a label.
+    """Return the labels of set values, one per bit, separated by commas.
 
     Raises:
         DecodeError: a value has bits beyond the labels.
@@ -76,7 +76,7 @@ def sets(buf: Bytes, pieces: Pieces, size: int, labels: Sequence[str]) -> pa.Str
 
 
 def fixed_names(buf: Bytes, pieces: Pieces, kind: str) -> pa.StringArray:
-    """Return MariaDB's ``uuid``, ``inet4`` or ``inet6`` as text, once for each distinct value.
+    """Return MariaDB's ``uuid``, ``inet4`` or ``inet6`` as text, formatting each distinct value once.
 
     Raises:
         DecodeError: a value is longer than the type's.
@@ -87,7 +87,7 @@ def fixed_names(buf: Bytes, pieces: Pieces, kind: str) -> pa.StringArray:
 
 
 def _inet6(raw: bytes) -> str:
-    """Return an address as MariaDB prints it: the first of the longest runs of zero groups left out, even one alone."""
+    """Return an address as MariaDB prints it: the first longest run of zero groups is omitted, even a single group."""
     groups = [int.from_bytes(raw[at : at + 2], "big") for at in range(0, 16, 2)]
     embedded = groups[:5] == [0] * 5 and (groups[5] == 0xFFFF or (groups[5] == 0 and groups[6] != 0))
     shown = [f"{group:x}" for group in groups]
@@ -100,7 +100,7 @@ def _inet6(raw: bytes) -> str:
 
 
 def _zeros(groups: Sequence[str], at: int) -> int:
-    """Return how many groups from a place on are zero."""
+    """Return how many consecutive groups are zero from an index on."""
     return next((size for size, group in enumerate(groups[at:]) if group != "0"), len(groups) - at)
 
 
@@ -109,14 +109,14 @@ NAMES: dict[str, tuple[int, Callable[[bytes], str]]] = {
     "inet4": (4, lambda raw: str(ipaddress.IPv4Address(raw))),
     "inet6": (16, _inet6),
 }
-"""How many bytes values of MariaDB's types of names have, and what makes them text."""
+"""Size in bytes, and conversion to text, of the values of each of these MariaDB types."""
 
 
 def decompressed(buf: Bytes, pieces: Pieces) -> tuple[Bytes, Pieces]:
-    """Return the values of one of MariaDB's compressed columns in a buffer of their own.
+    """Decompress the values of one of MariaDB's compressed columns into a new buffer.
 
-    Each begins with a byte that names the method in its upper half; of zlib the lower half says how many bytes
-    the length takes, and whether zlib's own frame is missing.
+    Each begins with a byte whose upper half is the method; for zlib, the lower half holds how many bytes the length
+    takes, and whether zlib's header is missing.
 
     Raises:
         DecodeError: a value cannot be decompressed.

@@ -1,10 +1,11 @@
-"""Conditions as SQL, where the server decides exactly as Spark would decide on the values that it is given.
+"""Translates conditions to SQL where the server decides exactly as Spark would on the values that it receives.
 
-A family of types says how. Where values exist that rows don't hold (infinite times, NaN decimals: null in rows), the
-server may let through more rows than are wanted; then the condition only narrows what is read, and Spark checks again.
+Each family of types defines how. Where values exist that rows don't hold (infinite times, NaN decimals: null in rows),
+the server may let through more rows than are wanted; then the condition only narrows what is read, and Spark checks
+again.
 
-Text is compared as bytes, under the collation C, as Spark does. ``char(n)`` is left alone: its comparison ignores
-blanks at the end, which rows hold.
+Text is compared as bytes, under the collation C, as in Spark. Conditions on ``char(n)`` are not translated: its
+comparison ignores trailing blanks, which rows hold.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class _Family:
     """How values of some types are compared.
 
     Attributes:
-        operand: the column's place in SQL, with ``{}`` for its name.
-        literal: a value in SQL; None if it has no place there.
+        operand: the column as an SQL expression, with ``{}`` for its name.
+        literal: returns a value as SQL; None if the server can't compare with it.
         exact: whether rows hold every value of the type.
-        text: whether there are substrings to compare.
-        lists: whether ``in`` means the same for Spark, which compares -0.0 and 0.0 differently in long lists.
+        text: whether substrings can be compared.
+        lists: whether ``in`` means the same in Spark, which compares -0.0 and 0.0 differently in long lists.
     """
 
     operand: str
@@ -48,10 +49,10 @@ class _Family:
 
 
 def to_sql(condition: Condition, relation: Relation, options: PostgresOptions, utf8: bool) -> SqlCondition | None:
-    """Return a condition for the server, or None if it can't decide that.
+    """Return a condition as SQL; None if the server can't decide it.
 
     Args:
-        condition: on a column of the table.
+        condition: a condition on a column of the table.
         relation: the table.
         options: they decide what rows hold of a column's values.
         utf8: whether the server's encoding is UTF-8, in which bytes sort as Spark's do.
@@ -103,7 +104,7 @@ def _comparison(condition: Condition, family: _Family, operand: str) -> str | No
 
 
 def _family(column: Column, relation: Relation, options: PostgresOptions, utf8: bool) -> _Family | None:
-    """Return how a column is compared; None if rows hold something else than its values."""
+    """Return how a column is compared; None if rows hold something other than its values."""
     oid, _ = below_domains(column.type_oid, column.modifier, relation.types)
     info = relation.types.get(oid)
     family = _TEXT if info is not None and info.kind == "e" else _FAMILIES.get(oid)
@@ -179,4 +180,4 @@ _FAMILIES = {
     1700: _DECIMAL,
     2950: _TEXT,
 }
-"""By the type's OID, below domains."""
+"""The families by the type's OID, below domains."""

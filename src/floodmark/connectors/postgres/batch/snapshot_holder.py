@@ -1,13 +1,13 @@
-"""Holding a snapshot for a batch read, in a process of its own.
+"""Holds a snapshot for a batch read, in a process of its own.
 
-Spark plans a batch read in a Python process that it may end at any time, reads in others, and tells nobody when it
+Spark plans a batch read in a Python process that it may end at any time, reads in others, and doesn't report when it
 is done. So planning starts this process. It keeps the transaction open whose exported snapshot the tasks import,
-and ends by itself when no task has read for a while, or when the process that Spark's planning came from is gone:
-Spark's Python daemon, which ends with the application.
+and ends by itself when no task has read for a while, or when the parent of the planning process is gone: Spark's Python
+daemon, which ends with the application.
 
-A task that reads holds a shared advisory lock, by which it is seen here, wherever it runs. Looking now and then
-would miss short tasks. So this process holds a lock too, the next one, for half of the idle time after it saw a
-reader; a task that doesn't find it waits until it is seen.
+A task that reads holds a shared advisory lock, which this process polls for, wherever the task runs. Polling alone
+would miss short tasks. So this process also holds a lock, with the next number, for half of the idle time after it saw
+a reader; a task that doesn't find that lock waits until this process has seen the task.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _HELD = (
 
 @dataclass(frozen=True)
 class _Order:
-    """What the process is told: the source, the readers' lock, and whose end is its own.
+    """The process's input: the source, the readers' lock, and the parent with which it ends.
 
-    ``born`` tells the process from a later one with the same number.
+    ``born``, when the parent started, distinguishes it from a later process with the same number.
     """
 
     options: PostgresBatchOptions
@@ -57,7 +57,7 @@ class _Order:
 
 
 class HeldSnapshot:
-    """A snapshot that outlives the process which asked for it.
+    """A snapshot that outlives the process that requested it.
 
     Attributes:
         token: what a chunk needs to read from it: the read point's token, and ``lock``, the readers' lock.
@@ -81,11 +81,11 @@ class HeldSnapshot:
 
         Args:
             options: the source's options.
-            load: tells the DataFrame from others, for ``known``.
+            load: identifies the DataFrame, for ``known``.
 
         Raises:
             ConnectError: the source can't be reached.
-            SourceStateError: it refuses, or the process did not come up.
+            SourceStateError: the source refuses, or the process did not start.
         """
         parent = os.getppid()
         lock = secrets.randbits(62)
@@ -102,7 +102,7 @@ class HeldSnapshot:
         assert process.stdout is not None
         assert process.stderr is not None
         with process.stdin, process.stdout, process.stderr:
-            # By pickle and not as arguments: the options hold a password.
+            # On standard input and not as arguments: the options hold a password.
             process.stdin.write(pickle.dumps(order))
             process.stdin.close()
             answer = process.stdout.read()
@@ -123,7 +123,7 @@ class HeldSnapshot:
 
 
 _opened: dict[str, HeldSnapshot] = {}
-"""By loaded DataFrame. With filter push-down Spark plans each filtered query of one anew, mostly in one process."""
+"""By loaded DataFrame. With filter push-down Spark plans each filtered query of one again, mostly in one process."""
 
 
 def announce_reader(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> None:
@@ -132,13 +132,13 @@ def announce_reader(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -
     deadline = time.monotonic() + SEEN_TIMEOUT_S
     while not run(conn, _HELD.format(lock=token["lock"] + 1), "looking for the snapshot's holder")[0][0]:
         if time.monotonic() > deadline:
-            # This task has its snapshot; if the holder is gone, the next one says so.
+            # This task has its snapshot; if the holder is gone, the next task fails.
             return
         time.sleep(SEEN_POLL_S)
 
 
 def _hold(order: _Order, point: PostgresReadPoint) -> None:
-    """Return when the snapshot is needed no more, or lost."""
+    """Hold the snapshot until it is no longer needed, or lost."""
     idle_s = order.options.batch_snapshot_idle_ms / 1000
     last_read = time.monotonic()
     noted = False
@@ -167,7 +167,7 @@ def _lives(pid: int, born: float) -> bool:
 
 
 def main() -> None:
-    """Hold one snapshot: the order comes by standard input, the token or the error goes to standard output."""
+    """Hold one snapshot: read the order from standard input, write the token or the error to standard output."""
     order: _Order = pickle.load(sys.stdin.buffer)
     answer: dict[str, Any] | FloodmarkError
     point: PostgresReadPoint | None = None
@@ -179,7 +179,7 @@ def main() -> None:
         answer = exc
     sys.stdout.buffer.write(pickle.dumps(answer))
     sys.stdout.buffer.flush()
-    # The other side reads to the end, and closes what it reads from.
+    # The other side reads to the end of the output, and then closes its ends of the pipes.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())

@@ -1,7 +1,7 @@
-"""Reading one table in batch: which one, its columns, its chunks, and reading a chunk.
+"""Plans and reads a batch read of one table.
 
-All chunks are read from one held snapshot (``holder``). If that is lost, or the table has been rewritten meanwhile,
-the read fails: rows of another snapshot would not fit.
+All chunks are read from one held snapshot (``snapshot_holder``). If that is lost, or the table has been rewritten
+meanwhile, the read fails: rows of another snapshot would not be consistent with the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def table_schema(options: PostgresBatchOptions) -> pa.Schema:
 
 
 def sql_conditions(options: PostgresBatchOptions, conditions: Sequence[Condition | None]) -> list[SqlCondition | None]:
-    """Return what the server can decide of conditions, in their order; None for what it can't."""
+    """Return conditions as SQL, in order; None for those that the server can't decide."""
     with connection(options) as conn:
         relation = keyless_relations(conn, [_table(conn, options)], options)[0]
         utf8 = conn.info.parameter_status("server_encoding") == "UTF8"
@@ -62,9 +62,9 @@ def plan(
 
     Args:
         options: the source's options.
-        load: tells the loaded DataFrame from others; what is planned for it again sees the same snapshot.
+        load: identifies the loaded DataFrame; when it is planned again, it sees the same snapshot.
         schema: the columns to read, some or all of the table's.
-        conditions: in SQL, on the rows to read.
+        conditions: SQL conditions on the rows to read.
 
     Raises:
         ConfigError: the options or the schema don't fit the table.
@@ -81,7 +81,7 @@ def plan(
 
 
 def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a chunk.
+    """Yield the rows of a chunk.
 
     Raises:
         SourceStateError: the snapshot is gone, or the table has been rewritten.
@@ -112,7 +112,7 @@ def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: dict[str, Any]
 
 
 def _table(conn: psycopg.Connection[TupleRow], options: PostgresBatchOptions) -> Table:
-    """Return the table to read; partitions that are matched beside their partitioned table are part of it."""
+    """Return the table to read; partitions that are matched along with their partitioned table are part of it."""
     if server_version(conn) < MIN_VERSION:
         raise SourceStateError(
             f"The server is PostgreSQL {server_version(conn)}; {MIN_VERSION} or later is needed.", "Upgrade the server."
@@ -137,7 +137,7 @@ def _chunks(
     conditions: Sequence[str],
     token: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    # The catalogs are seen as of the snapshot too, so partitions and columns are those of its rows.
+    # The catalogs are read in the snapshot too, so partitions and columns are those of its rows.
     if not chunks.import_snapshot(conn, token):
         raise SourceStateError("The snapshot of a batch read was lost while its tasks were planned.", AGAIN)
     table = _table(conn, options)
@@ -166,7 +166,11 @@ def _chunks(
 
 
 def _selected(relation: Relation, schema: pa.Schema, options: PostgresBatchOptions) -> Relation:
-    """Return the relation with the schema's columns alone, which it must have."""
+    """Return the relation with only the schema's columns.
+
+    Raises:
+        ConfigError: the relation lacks a column or has it with another type, or the schema has no columns.
+    """
     held = dict(row_fields(relation, options))
     for field in schema:
         if field.name not in held:
@@ -191,7 +195,7 @@ def _selected(relation: Relation, schema: pa.Schema, options: PostgresBatchOptio
 
 
 def _check_where(conn: psycopg.Connection[TupleRow], table: Table, where: str) -> None:
-    """Let the server parse the condition: as it is, so that no parenthesis in it ends the one around it."""
+    """Make the server parse the condition, also without parentheses, so that none in it can close the outer ones."""
     for condition in (where, f"({where}\n)"):
         statement = f"SELECT FROM {table.quoted} WHERE {condition}\nLIMIT 0"
         run(conn, statement, f"the option 'batch.where' ({where})", "Correct the condition.", one=True)

@@ -1,1 +1,1 @@
-"""Capturing the log: the replication stream, cut into segments."""
+"""Captures the log: reads the replication stream and cuts it into segments."""

@@ -1,7 +1,7 @@
-"""The replication stream: pgoutput messages as they come, cut into segments.
+"""Reads the replication stream and cuts its pgoutput messages into segments.
 
-Capture moves bytes and looks only at what it must: where messages begin, where transactions end, and
-Relation messages. All of it works on whole bursts at once.
+Capture moves bytes and examines only what it must: where messages begin, where transactions end, and
+Relation messages. It processes whole bursts at once.
 
 Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Primary keepalive message,
 Standby status update) and "Logical Replication Message Formats" (Begin, Commit).
@@ -72,7 +72,7 @@ BURST_PAUSE_S = 0.004
 
 _ENDS = (b"c", b"C", b"Z")
 _MESSAGES = (*_ENDS, b"E", b"N", b"S", b"A")
-"""What can come beside CopyData: ends, an error, a notice, a parameter's status, a notification."""
+"""The messages that can come besides CopyData: ends, an error, a notice, a parameter's status, a notification."""
 
 _STATUS = struct.Struct(">cQQQqB")
 
@@ -82,11 +82,11 @@ class OpenTransaction:
     """A transaction whose commit hasn't been received yet.
 
     Attributes:
-        lsn: of its commit record.
+        lsn: the LSN of its commit record.
         commit_us: commit time, microseconds since the Unix epoch.
         changes: how many of its changes were received.
         origin: name and commit LSN of its replication origin; None if it began here.
-        events: how many events of each table its changes make; None if nobody counts.
+        events: how many events of each table its changes make; None if they aren't counted.
     """
 
     lsn: int
@@ -112,14 +112,14 @@ class PostgresStream:
         continuity: Continuity,
         gaps: AcceptedGaps,
     ) -> None:
-        """Remember the options; nothing is opened.
+        """Initialize the stream without opening a connection.
 
         Args:
             options: the source's options.
-            catalog: returns an ordinary connection for catalog look-ups by the capture thread.
-            commits: is told which transactions come.
-            continuity: proves that a connection leads to the log that is read.
-            gaps: gets the changes that are left out.
+            catalog: returns an ordinary connection for catalog queries by the capture thread.
+            commits: records the transactions that are received.
+            continuity: verifies that a connection leads to the log that is read.
+            gaps: collects the changes that are left out.
         """
         self._options = options
         self._commits = commits
@@ -151,7 +151,7 @@ class PostgresStream:
         self._last_status = 0.0
 
     def open(self, position: str) -> None:
-        """Connect, prove that this is still the log that the position belongs to, and start replication after it."""
+        """Connect, verify that this is still the log that the position belongs to, and start replication after it."""
         lsn, _ = parse_position(position)
         conn = connect(self._options, replication=True)
         try:
@@ -164,12 +164,12 @@ class PostgresStream:
         channel = open_channel(conn, RECEIVE_BUFFER)
         try:
             self._start(channel, lsn, settings)
-            # Only now that this connection holds the slot nothing else can drop or advance it.
+            # The slot is checked only now, since nothing else can drop or advance it while this connection holds it.
             self._prove_slot(lsn, walsender)
         except BaseException:
             channel.close()
             raise
-        # What a micro-batch confirms moves the slot, so it is sent only from here on.
+        # Confirmations of micro-batches advance the slot, so they are sent only from here on, after all checks.
         self._channel = channel
         self._after = f"{lsn:016X}-00000000"
         self._received = lsn
@@ -183,12 +183,12 @@ class PostgresStream:
         except SlotBusyError:
             raise
         except SourceStateError:
-            # The slot may have been lost since the query was started: then that is what is to be said.
+            # The slot may have been lost since the query was started: then raise the error for that.
             self._prove_slot(lsn)
             raise
 
     def _prove_slot(self, lsn: int, walsender: int | None = None) -> None:
-        """Prove that the slot still holds the log from ``lsn`` on, and that a walsender is the one that has it."""
+        """Verify that the slot still holds the log from ``lsn`` on and, if given, that ``walsender`` reads it."""
         slot = find_slot(self._catalog(), self._options.slot_name)
         if slot is not None:
             check_slot(slot, self._options)
@@ -197,7 +197,7 @@ class PostgresStream:
         check_position(slot, self._options, max(lsn, self._continuity.delivered), self._gaps)
 
     def read(self, timeout: float) -> int:
-        """Take what has arrived and find the messages in it; return its bytes."""
+        """Read what has arrived and find the messages in it; return the number of bytes."""
         assert self._channel is not None
         self.tend()
         if self._filled == len(self._buffer):
@@ -208,13 +208,13 @@ class PostgresStream:
             self._scan()
             if not self._records:
                 self._forget_framed()
-            # The server sends each message by itself while the socket takes it at once. Leaving it a
-            # moment lets the small receive window fill, and the server batches: cheaper for both.
+            # While the socket accepts every message at once, the server sends each one separately. A short
+            # pause lets the small receive window fill, and the server batches: cheaper for both.
             time.sleep(BURST_PAUSE_S)
         return count
 
     def tend(self) -> None:
-        """Send a status update if it is time to."""
+        """Send a status update if one is due."""
         if time.monotonic() - self._last_status > min(self._options.status_update_interval_ms / 1000, 10.0):
             self._send_status()
 
@@ -225,17 +225,17 @@ class PostgresStream:
 
     @property
     def spooled_bytes(self) -> int:
-        """0: the server sends transactions when they are committed."""
+        """Always 0: the server sends transactions when they are committed."""
         return 0
 
     @property
     def received(self) -> str:
-        """Position of the last commit that has come."""
+        """Position of the last commit that was received."""
         return position(self._cut_lsn) if self._cut_records else self._after
 
     @property
     def idle_position(self) -> str | None:
-        """Up to where the server has nothing for this source beyond what was cut; None if messages wait."""
+        """Position up to which the server has nothing for this source beyond what was cut; None if messages wait."""
         if self._records or self._in_transaction:
             return None
         return position(self._received)
@@ -247,10 +247,11 @@ class PostgresStream:
         if confirmed > self._confirmed and self._options.flushes:
             self._confirmed = confirmed
             self._send_status(flushed=confirmed)
+        # Withdraws the flush position, which must not stay in effect: see `_send_status`.
         self._send_status()
 
     def ping(self) -> None:
-        """Ask the server for a keepalive."""
+        """Request a keepalive from the server."""
         self._send_status(reply=True)
 
     def close(self) -> None:
@@ -261,7 +262,7 @@ class PostgresStream:
                 self._channel = None
 
     def cut(self, force: bool) -> Cut | None:
-        """Close what was received up to the last commit, or all of it if ``force`` and there is none."""
+        """Return the messages up to the last commit as a segment; without a commit, with ``force``, all of them."""
         inside = False
         if self._cut_records:
             records, size, upto = self._cut_records, self._cut_bytes, position(self._cut_lsn)
@@ -285,7 +286,7 @@ class PostgresStream:
         if inside:
             opened = self._open_transaction(payload, kept, kinds)
             if not opened.changes:
-                return None  # a position inside a transaction is that of a change
+                return None  # a position inside a transaction needs a change
             if self._event_counter is not None:
                 opened = replace(opened, events=self._event_counter(data))
             self._transaction = opened
@@ -371,7 +372,7 @@ class PostgresStream:
         return True
 
     def _note_missing_publication(self, kind: bytes) -> None:
-        """Stop, unless it is a notice and gaps are accepted: then the server goes on without those changes."""
+        """Raise an error, unless it is a notice and gaps are accepted: the server goes on without those changes."""
         missing = publication_was_missing(self._options, self.received)
         strategy = self._options.offset_mismatch_strategy
         if kind == b"E" or strategy not in TRUSTING:
@@ -409,6 +410,7 @@ class PostgresStream:
             at = int(records[last])
             self._cut_records = self._records + last + 1
             self._cut_bytes = at + 1 + _be32(buffer, at + 1)
+            # The end of the record: a message's LSN, or the end LSN of a Commit.
             self._cut_lsn = _be64(buffer, at + PAYLOAD + (2 if alone[last] else 10))
             self._received = max(self._received, self._cut_lsn)
         if len(begins):
@@ -458,7 +460,7 @@ class PostgresStream:
         return entries + self._read_relations(payload, starts, inside) if len(inside) else entries
 
     def _follow_types(self, used: set[int]) -> None:
-        """Ask the catalog again for tables of types that can be altered without a new Relation message."""
+        """Query the catalog again for tables of types that can be altered without a new Relation message."""
         known = {oid: raw_of(self._relations[oid]) for oid in used & self._altering}
         if not known:
             return
@@ -492,11 +494,11 @@ class PostgresStream:
         return entries
 
     def _send_status(self, reply: bool = False, flushed: int = 0) -> None:
-        """Tell the server what was received and, if ``flushed`` isn't 0, what it may discard.
+        """Report to the server what was received and, if ``flushed`` isn't 0, what it may discard.
 
         A server that shuts down waits for a walsender whose last known flush position lies behind; without
-        one it waits for the received position only. So a flush position is never left standing: it
-        would keep the server from stopping until a micro-batch confirms the end of the log.
+        one it waits for the received position only. So a flush position never stays in effect: it would keep the
+        server from stopping until a micro-batch confirms the end of the log.
         """
         with self._lock:
             if self._channel is None:

@@ -1,4 +1,4 @@
-"""The options of START_REPLICATION.
+"""Formats the options of START_REPLICATION.
 
 Source: PostgreSQL documentation, "Logical Streaming Replication Parameters".
 """

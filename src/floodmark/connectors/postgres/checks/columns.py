@@ -1,4 +1,4 @@
-"""What options of columns and keys would not do as their user may think."""
+"""Checks that options of columns and keys do what the user may expect of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Described = dict[str, Column]
 
 
 def check_columns(conn: Conn, options: PostgresOptions) -> list[Finding]:
-    """Check that options of columns match some, that masks hide them, and that deletes can have the keys."""
+    """Check that options of columns match some, that masks hide them, and that deletes contain the keys."""
     if not options.shapes_columns:
         return []
     tables = captured_tables(conn, options)
@@ -68,7 +68,7 @@ def _unmatched(options: PostgresOptions, described: dict[str, Described]) -> Ite
 def _unhidden(
     options: PostgresOptions, tables: Sequence[Table], described: dict[str, Described], known: dict[int, dict[str, Any]]
 ) -> Iterator[Finding]:
-    """Tell of columns that a mask matches but does not hide."""
+    """Report columns that a mask matches but does not hide."""
     rules = [rule.columns for rule in options.column_mask]
     rules += [rule.columns for rule in (*options.column_hash, *options.column_hash_v2)]
     clear = []
@@ -87,7 +87,7 @@ def _unhidden(
 def _unknown_keys(
     options: PostgresOptions, table: Table, described: dict[str, Described], structure: dict[str, Any]
 ) -> Iterator[Finding]:
-    """Tell of keys that the old row of a delete lacks."""
+    """Report columns of ``message.key.columns`` that the old row of a delete lacks."""
     rule = rule_of(table, options)
     identity = table.replica_identity if rule is None else rule.identity
     if identity == FULL:

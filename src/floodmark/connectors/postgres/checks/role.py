@@ -1,4 +1,4 @@
-"""What the role of a connection may do: the facts that several preflight checks need."""
+"""Reads the privileges of a connection's role, which several preflight checks need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLE = """
 
 @dataclass(frozen=True)
 class Role:
-    """What the role may do, and where.
+    """The role's privileges, and the server that it is logged in to.
 
     Attributes:
         admin: whether it is the administrator of a managed service.

@@ -1,6 +1,7 @@
-"""What would make capturing a PostgreSQL database fail: the server, the role and the slot.
+"""Checks the server, the role, the slot and the checkpoint for what would make capture fail.
 
-Tables and the publication are in ``preflight_tables``. Everything here only reads.
+Tables and the publication are checked in ``checks.tables``, options of columns in ``checks.columns``. All checks only
+read.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def _free_slots(conn: Conn, purpose: str) -> Finding:
 def _checkpoint(
     conn: Conn, options: PostgresOptions, slot: Slot | None, offset: Mapping[str, Any] | None
 ) -> list[Finding]:
-    """Compare what the checkpoint says about its source with this one."""
+    """Check that the checkpoint is of this source, and that the log continues from its position."""
     if offset is None:
         return []
     source = offset.get("source") or {}
@@ -204,7 +205,7 @@ def _checkpoint(
 
 
 def _snapshot(conn: Conn, options: PostgresOptions) -> list[Finding]:
-    """Check what the snapshot's own options name: tables, statements, installed packages."""
+    """Check what the snapshot's options name: tables, statements, installed packages."""
     make_lock(options)
     readings = SnapshotTables(options, make_query(options)).readings(conn)
     if not readings and options.snapshot_include_collection_list:
@@ -224,7 +225,7 @@ def _converters(options: PostgresOptions) -> list[Finding]:
 
 
 def _signals(conn: Conn, options: PostgresOptions) -> list[Finding]:
-    """Check the signal tables: that signals can come by them, and marks of windows can be written, if they are."""
+    """Check that the signal tables have the columns of signals and, if it is needed, that watermarks can be written."""
     names = options.signal_data_collection if "source" in options.signal_enabled_channels else ()
     findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):

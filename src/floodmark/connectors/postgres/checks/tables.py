@@ -1,4 +1,4 @@
-"""What would make capturing a PostgreSQL database fail: its tables and the publication."""
+"""Checks the tables and the publication for what would make capture fail."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _captured(conn: Conn, options: PostgresOptions) -> list[_Captured]:
 
 
 def _emitting(captured: Sequence[_Captured], via_root: bool) -> list[_Captured]:
-    """Return those whose names changes come under: partitions, or the tables that they belong to."""
+    """Return the tables under whose names changes come: partitions, or the tables that they belong to."""
     return [item for item in captured if (not item.is_partition if via_root else item.table.kind == "r")]
 
 
@@ -113,7 +113,7 @@ def check_tables(conn: Conn, options: PostgresOptions, snapshot: bool) -> list[F
 
 
 def too_many_tables(count: int, options: PostgresOptions) -> str:
-    """Return what is wrong if more tables are captured than ``guardrail.collections.max``; nothing otherwise."""
+    """Return the problem if more tables are captured than ``guardrail.collections.max``, else an empty string."""
     most = options.guardrail_collections_max
     if most == 0 or count <= most:
         return ""
@@ -121,7 +121,7 @@ def too_many_tables(count: int, options: PostgresOptions) -> str:
 
 
 def silent_tables_text(names: Sequence[str], via_root: bool) -> tuple[str, str]:
-    """Return what is wrong with captured tables under whose names no changes come, and the cure."""
+    """Return the problem with captured tables under whose names no changes come, and the cure."""
     if via_root:
         text = f"Changes of {name_list(names)} come as those of their root tables, which the filters leave out."
         return text, "Let table.include.list match the root tables."
@@ -269,7 +269,7 @@ def _creatable(options: PostgresOptions, captured: Sequence[_Captured], role: Ro
 
 
 def _harmful(conn: Conn, captured: Sequence[_Captured]) -> list[Finding]:
-    """Tell what publishing all tables would break outside the captured ones."""
+    """Report the tables, outside the captured ones, that publishing all tables would break."""
     known = {item.name for item in captured}
     rows = run(conn, _UNIDENTIFIED, "the replica identities")
     others = [str(name) for (name,) in rows if name not in known]
@@ -286,7 +286,7 @@ def _content(conn: Conn, options: PostgresOptions, emitting: Sequence[_Captured]
     missing = [item for item in emitting if item.name not in published]
     names = name_list([item.name for item in missing])
     if mode == "filtered":
-        # Its tables are set anew at each start, whether or not they change.
+        # Each start sets its tables to the captured ones where they differ.
         foreign = [item.name for item in emitting if not item.owned]
         if owned and not foreign:
             return Finding("publication", "ok", f"{name} will be set to the captured tables")

@@ -1,1 +1,1 @@
-"""Whether the log still continues from the stored position, and whether the publication lets everything through."""
+"""Verifies that the log continues from the stored position, and that the publication lets everything through."""

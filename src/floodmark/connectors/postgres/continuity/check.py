@@ -1,9 +1,9 @@
-"""Is this still the log that our position belongs to?
+"""Verifies that the log still continues from the stored position.
 
-Asked on every connection that log or rows are read from, before anything is taken from it: the same server (system
+This is checked on every connection that log or rows are read from, before anything is read: the same server (system
 identifier), the same database (its OID), the same history (timeline, and where timelines ended), a log that is not
-shorter than what has been received, and in it, at its place, the last commit that was received. The last one recognises
-a server that was set back to an older copy of its files and has written on since: that changes neither its identifier
+shorter than what has been received, and in it, at its LSN, the last commit that was received. The last check detects
+a server that was set back to an older copy of its files and has written on since, which changes neither its identifier
 nor its timeline.
 
 Source: PostgreSQL documentation, "Streaming Replication Protocol" (IDENTIFY_SYSTEM, TIMELINE_HISTORY); the format of a
@@ -30,9 +30,9 @@ from floodmark.logger import get_logger
 log = get_logger(__name__)
 
 BYTES_S = 10.0
-"""How often the log's bytes are read while the position moves on without a transaction."""
+"""How often the log's bytes are read while the position advances without a transaction."""
 REFUSED_S = 600.0
-"""When to try again after the server refused to let them be read."""
+"""How long to wait after the server refused to let them be read."""
 CONNECT_MS = 2000
 NEW_TARGET = "Start with a new checkpoint and write to a new target."
 ANOTHER_CURE = (
@@ -55,7 +55,7 @@ PLACE = (
     "(SELECT system_identifier::text FROM pg_control_system()) || '/' || "
     "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int4"
 )
-"""SQL: the system identifier and the timeline of a server that is no standby."""
+"""SQL: the system identifier and the timeline of a server that is not a standby."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Commit:
     Attributes:
         lsn: where its commit record begins.
         micros: its time, microseconds since the Unix epoch.
-        upto: up to here nothing follows it in the log that the source gets.
+        upto: up to here, the log that the source receives holds nothing after it.
     """
 
     lsn: int
@@ -95,9 +95,9 @@ class ServerLog:
     Attributes:
         system: the cluster's identifier.
         database: OID of the database.
-        timeline: that is written now.
-        ended: the timelines before, the oldest first, and where each ended.
-        end: up to where the log is on the server's disk.
+        timeline: the current timeline.
+        ended: the earlier timelines, the oldest first, and where each ended.
+        end: the log is on the server's disk up to here.
     """
 
     system: str
@@ -115,7 +115,7 @@ class ServerLog:
         return self.ended[at - 1][1] if at else 0
 
     def ended_at(self, timeline: int) -> int:
-        """Return where a timeline ended; of the present one, the end of the log."""
+        """Return where a timeline ended; for the current one, the end of the log."""
         return dict(self.ended).get(timeline, self.end)
 
     def timeline_at(self, lsn: int) -> int:
@@ -124,10 +124,10 @@ class ServerLog:
 
 
 def read_log(conn: Conn) -> ServerLog:
-    """Ask a replication connection which log its server writes.
+    """Return the log that the server of a replication connection writes.
 
     Raises:
-        ConnectError: the server is a standby, or one that isn't promoted yet.
+        ConnectError: the server is a standby, which may not be promoted yet.
     """
     system, timeline, end, _ = run(conn, "IDENTIFY_SYSTEM", "the server's identity")[0]
     database, standby = run(
@@ -159,9 +159,9 @@ def _refuse_standby(standby: bool) -> None:
 
 
 class Continuity:
-    """Knows which log the query reads and how far, and proves on each connection that it is still that one.
+    """Records which log the query reads and how far, and verifies on each connection that it is still that log.
 
-    Capture tells what it receives, the planner asks; each from its own thread.
+    Capture reports what it receives and the planner queries it, each from its own thread.
 
     Args:
         options: the source's options.
@@ -180,11 +180,11 @@ class Continuity:
         self._ended: tuple[tuple[int, int], ...] = ()
 
     def identified(self, system: str) -> None:
-        """Remember the cluster that the checkpoint is, or will be, of."""
+        """Remember the cluster that the checkpoint belongs to, or will belong to."""
         self._system = self._system or system
 
     def resume(self, position: str, bookmark: dict[str, Any] | None) -> None:
-        """Remember what a checkpoint says.
+        """Restore the state from a checkpoint.
 
         Args:
             position: up to which the log is delivered, or was planned.
@@ -202,11 +202,12 @@ class Continuity:
                 self._piece = Piece(parse_lsn(bookmark["bytes"][0]), *bookmark["bytes"][1:])
 
     def bookmark(self, position: str) -> dict[str, Any]:
-        """Return what a checkpoint must say besides a position, so that its log is known again."""
+        """Return what a checkpoint must store besides a position, so that its log can be recognized."""
         needed = _needed(position)
         self._remember_bytes(needed)
         with self._lock:
             self._reached = max(self._reached, needed)
+            # The last commit before the position stays: later logs are compared with it.
             while len(self._commits) > 1 and self._commits[1].lsn < needed:
                 self._commits.popleft()
             last = self._commits[0] if self._commits and self._commits[0].lsn < needed else None
@@ -220,7 +221,7 @@ class Continuity:
             }
 
     def _remember_bytes(self, needed: int) -> None:
-        """Remember what the log holds before a position that has moved on without a transaction, now and then."""
+        """Periodically remember the log's bytes before a position that has advanced without a transaction."""
         with self._lock:
             known = max((commit.upto for commit in self._commits if commit.lsn < needed), default=0)
             if self._piece is not None:
@@ -240,30 +241,30 @@ class Continuity:
             self._piece = Piece(needed, *found)
 
     def deliver(self, lsn: int) -> None:
-        """Remember that all before an LSN was delivered."""
+        """Remember that everything before an LSN was delivered."""
         with self._lock:
             self._delivered = max(self._delivered, lsn)
 
     @property
     def delivered(self) -> int:
-        """The LSN before which all was delivered.
+        """The LSN before which everything was delivered.
 
-        The slot may stand there, beyond the last piece of the log that was received: in between there was nothing.
+        The slot may be there, beyond the last piece of the log that was received: in between there was nothing.
         """
         return self._delivered
 
     def received(self, commit: Commit) -> None:
-        """Remember the last commit of a piece of the log that was received."""
+        """Remember the last commit in a piece of the log that was received."""
         with self._lock:
             if not self._commits or commit.lsn > self._commits[-1].lsn:
                 self._commits.append(commit)
 
     def prove(self, conn: Conn, position: str | None = None) -> ServerLog:
-        """Prove that a replication connection leads to the log that is read.
+        """Verify that a replication connection leads to the log that is read.
 
         Args:
             conn: the connection.
-            position: up to here the log has been received; None: only what is known already counts.
+            position: up to here the log has been received; None to check only what is known already.
 
         Raises:
             CheckpointError: it is another server or database.
@@ -282,13 +283,14 @@ class Continuity:
             self._check_commit(found, witness)
         if piece is not None:
             self._check_bytes(found, piece)
+        # Only a log that passed all checks becomes the one that later connections are compared with.
         with self._lock:
             self._system, self._database, self._ended = found.system, found.database, found.ended
             self._timeline, self._began = found.timeline, found.began(found.timeline) or 0
         return found
 
     def leads_here(self, conn: Conn) -> bool:
-        """Return whether an ordinary connection leads to the log that was proven last; False: it is to be proven again.
+        """Return whether an ordinary connection leads to the log that was verified last; if not, verify it again.
 
         Raises:
             CheckpointError: it is another server or database.
@@ -306,7 +308,7 @@ class Continuity:
         """Return whether a read point was opened at the server whose log is read.
 
         Args:
-            place: system identifier and timeline, as ``PLACE`` gives them.
+            place: system identifier and timeline, as ``PLACE`` returns them.
         """
         with self._lock:
             return place == f"{self._system}/{self._timeline}"

@@ -1,4 +1,4 @@
-"""Reading the log's own bytes, to prove that they are still what they were.
+"""Reads the log's own bytes, to verify that they have not changed.
 
 Source: PostgreSQL documentation, "Streaming Replication Protocol" (START_REPLICATION PHYSICAL, XLogData), and the
 server's ``access/xlogrecord.h`` (a record's header), ``access/xact.h`` (``xl_xact_commit`` begins with the commit's
@@ -38,7 +38,7 @@ def commit_is_at(options: PostgresOptions, timeline: int, lsn: int, commit_us: i
 
     Args:
         options: the source's options.
-        timeline: on which the LSN lies.
+        timeline: the timeline of the LSN.
         lsn: where the commit record begins.
         commit_us: microseconds since the Unix epoch.
 
@@ -56,14 +56,15 @@ def commit_is_at(options: PostgresOptions, timeline: int, lsn: int, commit_us: i
 def bytes_before(options: PostgresOptions, timeline: int, lsn: int) -> tuple[int, int]:
     """Return how many bytes of the log before an LSN were read, and their checksum.
 
-    They are of the LSN's segment, since the one before may be gone: a page, which holds at least one record's header,
-    whose checksum covers the transaction's number and the place of the record before. Where a segment begins it is the
-    one before after all, from its beginning up to the zeros that fill it when the server changes to the next one early.
+    The bytes are of the LSN's segment, since the one before may be gone: a page, which holds at least one record's
+    header, whose checksum covers the transaction's number and the position of the record before. At the beginning of a
+    segment, the one before is read after all, from its beginning up to the zeros that fill it when the server changes
+    to the next one early.
 
     Args:
         options: the source's options.
-        timeline: on which they lie.
-        lsn: where they end.
+        timeline: the timeline of the bytes.
+        lsn: where the bytes end.
 
     Raises:
         SourceStateError: the server doesn't hold that part of the log any more, or doesn't let the role read it.
@@ -90,7 +91,7 @@ def _without_page_header(data: bytes, lsn: int) -> bytes:
 
 
 def _read(conn: psycopg.Connection[TupleRow], timeline: int, lsn: int, size: int) -> bytes:
-    """Return the log from an LSN on, up to ``size`` bytes, its end or an empty page; the connection is closed then."""
+    """Return the log from an LSN on, up to ``size`` bytes, its end or an empty page, and close the connection."""
     channel = open_channel(conn)
     try:
         channel.start(f"START_REPLICATION PHYSICAL {format_lsn(lsn)} TIMELINE {timeline}")

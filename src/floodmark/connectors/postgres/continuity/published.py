@@ -1,9 +1,9 @@
-"""What the publication lets through: that it is what the options ask for, and was so all the time.
+"""Verifies that the publication lets through what the options require, and has always done so.
 
 The server filters each change by the publication as it was when the change was made. So it isn't enough that the
-publication is right now: one that lacked something for a moment has left changes out, without a word. The catalogs say
-whether anything was altered since an earlier look: their rows can't be changed in place, so that whatever was altered,
-even there and back, leaves rows of later transactions (``xmin``). A look remembers which had ended by then.
+publication is correct now: one that lacked something for a moment has left changes out silently. The catalogs show
+whether anything was altered since an earlier check: their rows can't be changed in place, so any alteration, even one
+that was undone, leaves rows of later transactions (``xmin``). A check remembers which transactions had ended by then.
 
 Source: PostgreSQL documentation, "System Catalogs" (pg_publication, pg_publication_rel, pg_publication_namespace).
 """
@@ -31,21 +31,22 @@ log = get_logger(__name__)
 
 FILTERS_VERSION = 15
 LOOK_SHARE = 20
-"""Looks take at most one part of so many of the time, however many tables a publication lists."""
+"""Checks may use one part in this many of the time, however many tables a publication lists."""
 MOST_BETWEEN_LOOKS_S = 5.0
 WHOLE_LOOK_S = 10.0
-"""How often it is looked whether all captured tables are published, if nothing about the publication was altered."""
+"""How often to check that all captured tables are published, if nothing about the publication was altered."""
 XIDS = 1 << 32
 LOADING = ("LoadPublications", "get_publication_oid")
-"""The server's functions that miss a publication while they decode."""
+"""The server's functions that report, during decoding, that a publication doesn't exist."""
 
 _PUBLICATION = """
     SELECT p.oid::int8, p.xmin::text::int8, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, puballtables
     FROM pg_publication p WHERE pubname = {name}
 """
 
-# Its tables, each with what makes it one: entries for it, a table that it is a partition of, or a schema. A table of a
-# publication for all tables has no entry. pg_get_publication_tables() says the same, but waits for who locks a table.
+# The publication's tables, each with its entries: for the table, for one that it is a partition of, or for a schema.
+# A table of a publication for all tables has no entry. pg_get_publication_tables() returns the same, but waits for
+# locks on the tables.
 _TABLES = """
     SELECT t.oid::int8, m.xid, coalesce(m.rows_filtered, false), m.columns
     FROM pg_class t
@@ -59,7 +60,7 @@ _TABLES = """
       AND ({all_tables} OR m.xid IS NOT NULL)
 """
 FIRST_OWN_OID = 16384
-"""The server's own objects have lower ones (FirstNormalObjectId)."""
+"""The server's own objects have lower OIDs (FirstNormalObjectId)."""
 _LISTED = """
     SELECT r.xmin::text::int8 AS xid, {filtered} FROM pg_publication_rel r
     WHERE r.prpubid = {oid} AND r.prrelid = c.oid
@@ -102,13 +103,13 @@ _TRACED_SCHEMAS = """ || ' ' || coalesce((
 
 @dataclass(frozen=True)
 class Seen:
-    """Which transactions had ended when the catalogs were looked at.
+    """The transactions that had ended when the catalogs were checked.
 
     Attributes:
-        oldest: all below had; 64 bits.
-        later: those of the publication's entries that are not below and had, too; 32 bits.
-        created: those that are not below, had ended and had created a table of a ``filtered`` publication; None: that
-            was not looked at.
+        oldest: all transactions below it had ended; 64 bits.
+        later: transactions not below it that had ended too, of those that made the publication's entries; 32 bits.
+        created: transactions not below it that had ended and had created a table of a ``filtered`` publication; None if
+            these were not checked.
     """
 
     oldest: int
@@ -131,9 +132,9 @@ class Seen:
         """Return those transactions that had not ended.
 
         Args:
-            xids: of catalog rows, 32 bits.
-            following: the next transaction's number, 64 bits. Among more than four billion transactions the numbers say
-                nothing, and rows of any count as made since.
+            xids: transactions of catalog rows, 32 bits.
+            following: the next transaction's number, 64 bits. After more than four billion transactions, 32-bit numbers
+                are ambiguous, and all of them count as made since.
         """
         return [xid for xid in xids if (xid - self.oldest) % XIDS < following - self.oldest and xid not in self.later]
 
@@ -143,9 +144,9 @@ class _Member:
     """A table of the publication.
 
     Attributes:
-        entries: the transactions that made it one; none if the publication is for all tables.
+        entries: the transactions that made its entries; none if the publication is for all tables.
         rows_filtered: whether the publication leaves out rows of it.
-        columns: lists of the columns that it has, as numbers; none if it has all.
+        columns: its lists of published columns, as numbers; none if all columns are published.
     """
 
     entries: tuple[int, ...]
@@ -162,11 +163,11 @@ class _Publication:
 
 
 class PublicationProof:
-    """Proves that the log holds what the options ask for.
+    """Verifies that the log holds what the options require.
 
     Args:
         options: the source's options.
-        gaps: gets what is left out with the user's consent.
+        gaps: collects the changes that are left out with the user's consent.
     """
 
     def __init__(self, options: PostgresOptions, gaps: AcceptedGaps) -> None:
@@ -182,7 +183,7 @@ class PublicationProof:
 
     @property
     def seen(self) -> Seen | None:
-        """What the last look remembered, for the checkpoint."""
+        """What the last check remembered, for the checkpoint."""
         return self._seen
 
     def begin(
@@ -193,13 +194,13 @@ class PublicationProof:
         seen: Seen | None = None,
         known: Collection[str] = (),
     ) -> None:
-        """Prove it at the start of a query.
+        """Verify it at the start of a query.
 
         Args:
             conn: an ordinary connection.
-            tables: the captured ones.
+            tables: the captured tables.
             after: up to here the log has been delivered; None for a new query.
-            seen: what the last look before the checkpoint remembered; None if that isn't known.
+            seen: what the last check before the checkpoint remembered; None if that isn't known.
             known: the names of the tables that were captured by then.
 
         Raises:
@@ -210,32 +211,32 @@ class PublicationProof:
         self._look(conn, tables, starting=True)
 
     def follow(self, conn: Conn, tables: Sequence[Table], known: Collection[str] | None = None) -> None:
-        """Prove it again, of the tables that are captured now.
+        """Verify it again, for the tables that are captured now.
 
         A table that wasn't captured before and isn't published is left out until it is. So is one that was dropped and
         created again, until it isn't known any more: then it is a new table.
 
         Args:
             conn: an ordinary connection.
-            tables: the captured ones.
-            known: the names of those that are no new tables; None: the same as before.
+            tables: the captured tables.
+            known: the names of those that aren't new; None: the same as before.
         """
         if known is not None:
-            # A table that is new to the query is read, whatever it missed before.
+            # A table that is new to the query is read in full, so changes that the log lacks don't matter.
             self._known &= set(known)
         self._look(conn, tables, starting=False)
 
     @property
     def due(self) -> bool:
-        """Whether the last look for alterations was long enough ago, for what it takes."""
+        """Whether the last check for alterations was long enough ago, for the time that it takes."""
         return time.monotonic() >= self._next
 
     def outdated(self, conn: Conn, position: str) -> bool:
-        """Return whether it must be proven again: something about the publication was altered, or it was long ago.
+        """Return whether it must be verified again: the publication was altered, or the last full check is long ago.
 
         Args:
             conn: an ordinary connection.
-            position: up to where the log is delivered if nothing was.
+            position: up to here the log is delivered; if nothing was altered, a later gap begins here.
         """
         now = time.monotonic()
         trace = self._read_trace(conn)
@@ -246,7 +247,7 @@ class PublicationProof:
         return now >= self._next_whole
 
     def published(self, name: str) -> bool:
-        """Return whether a captured table is in the log, as far as the last look says."""
+        """Return whether a captured table is in the log, by the last check."""
         return name not in self._unpublished
 
     def _read_trace(self, conn: Conn) -> str:
@@ -257,7 +258,8 @@ class PublicationProof:
 
     def _look(self, conn: Conn, tables: Sequence[Table], starting: bool) -> None:
         begun = time.monotonic()
-        # The trace comes first: what is altered after it differs from it next time.
+        # The trace and the running transactions are read before the publication, so that the next check finds an
+        # alteration that is made in between.
         trace = self._read_trace(conn)
         oldest, following = running_transactions(conn)
         found = self._read(conn)
@@ -281,7 +283,7 @@ class PublicationProof:
         self._next_whole = begun + max(WHOLE_LOOK_S, LOOK_SHARE * took)
 
     def _prove_logged(self, conn: Conn, tables: Sequence[Table]) -> None:
-        """Prove that no table that was captured has become one whose changes are not logged."""
+        """Verify that no captured table was made one whose changes are not logged."""
         gone = self._known - {table.full_name for table in tables}
         if not gone:
             return
@@ -304,7 +306,7 @@ class PublicationProof:
         self._unpublished = names
 
     def _given_since(self, found: _Publication, tables: Sequence[Table], following: int) -> list[Table]:
-        """Return the known tables that the publication was given since the last look."""
+        """Return the known tables that the publication was given since the last check: all their entries are new."""
         seen = self._seen
         if seen is None:
             return []
@@ -317,10 +319,11 @@ class PublicationProof:
         ]
 
     def _created_again(self, conn: Conn, tables: Sequence[Table], following: int) -> frozenset[str]:
-        """Return the known tables that were dropped and created again since the last look, and can be read as new ones.
+        """Return the known tables that were dropped and created again since the last check and can be read as new ones.
 
         What was written to such a table before a ``filtered`` publication held it is not in the log. As long as the
-        query knows the table, neither is remembered what this look saw, so that a start from any checkpoint finds it.
+        query knows the table, the result of this check isn't remembered, so that a start from any checkpoint finds the
+        table.
         """
         seen = self._seen
         known = [table for table in tables if table.full_name in self._known]
@@ -346,12 +349,12 @@ class PublicationProof:
         return options.publication_autocreate_mode == "filtered" and options.snapshot_new_tables != "off"
 
     def _remember(self, conn: Conn, found: _Publication, oldest: int, following: int) -> Seen:
-        """Return what this look saw."""
+        """Return what later checks need to know of this one."""
         seen = Seen(oldest)
         entries = {xid for member in found.members.values() for xid in member.entries} | {found.xid}
         created = None
         if self._reads_new_tables:
-            # A table is created before it is listed.
+            # A table is created before it is listed, so only tables with new entries can be new.
             later = [oid for oid, member in found.members.items() if seen.made_since(member.entries, following)]
             created = tuple(sorted(set(seen.made_since(_created(conn, later).values(), following))))
         return Seen(oldest, tuple(sorted(seen.made_since(entries, following))), created)
@@ -395,7 +398,7 @@ class PublicationProof:
         )
 
     def _check(self, conn: Conn, found: _Publication, missing: Sequence[Table], published: Sequence[Table]) -> None:
-        """Prove that the publication has now what the options ask for."""
+        """Verify that the publication now has what the options require."""
         options = self._options
         name = options.publication_name
         alter = f"ALTER PUBLICATION {quote(name)}"
@@ -440,7 +443,7 @@ class PublicationProof:
         }
         name = self._options.publication_name
         for table in tables:
-            # An entry of a partitioned table numbers the columns of that one, which its partitions may have elsewhere.
+            # An entry of a partitioned table has that table's column numbers, which may differ in its partitions.
             if table.root != table.oid and not self._options.publish_via_partition_root:
                 continue
             published = set.intersection(*(set(columns) for columns in found.members[table.oid].columns))
@@ -457,12 +460,12 @@ class PublicationProof:
                 )
 
     def _prove_unaltered(self, conn: Conn, found: _Publication, given: Sequence[Table], following: int) -> None:
-        """Prove that the publication let through all the time what it does now, of tables that were captured before.
+        """Verify that the publication has always let through what it does now, for tables that were captured before.
 
         Args:
             conn: an ordinary connection.
             found: the publication.
-            given: the tables that it was given since the last look.
+            given: the tables that it was given since the last check.
             following: the next transaction's number.
         """
         assert self._seen is not None
@@ -500,7 +503,7 @@ def _created(conn: Conn, oids: Sequence[int]) -> dict[int, int]:
 
 
 def _publishing(tables: Sequence[Table], via_root: bool) -> list[Table]:
-    """Return those whose names changes come under: partitions, or the tables that they belong to."""
+    """Return the tables under whose names changes come: partitions, or the tables that they belong to."""
     return [table for table in tables if (table.root == table.oid if via_root else table.kind == "r")]
 
 
@@ -514,22 +517,23 @@ def _still_there(conn: Conn, tables: Sequence[Table]) -> list[Table]:
 
 
 def lacks_publication(fields: Mapping[str, str]) -> bool:
-    """Return whether an error or a notice of the stream says that there was no publication when a change was made.
+    """Return whether an error or a notice of the stream reports that there was no publication when a change was made.
 
-    Version 18 and later only notice it, and leave the changes out. The function's name is no translated text.
+    Version 18 and later only send a notice, and leave the changes out. The function's name is compared, as it is not
+    translated.
 
     Args:
-        fields: of the message, by their type letter.
+        fields: the message's fields by their type letter.
     """
     return fields.get("R") in LOADING
 
 
 def publication_was_missing(options: PostgresOptions, position: str) -> LogGoneError:
-    """Return the error for that.
+    """Return the error for a publication that was missing when changes were made.
 
     Args:
         options: the source's options.
-        position: up to which the log was received.
+        position: up to here the log was received.
     """
     lsn, _ = parse_position(position)
     return LogGoneError(

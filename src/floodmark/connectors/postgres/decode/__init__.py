@@ -1,1 +1,1 @@
-"""From segments of the log to change events."""
+"""Decodes segments of the log into change events."""

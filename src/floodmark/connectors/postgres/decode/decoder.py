@@ -1,7 +1,7 @@
-"""From segments to events: the ``LogDecoder`` of PostgreSQL.
+"""Decodes segments into events: the ``LogDecoder`` of PostgreSQL.
 
-All changes of tables that look alike and of one kind are made into events together; at the end they are put
-back into the log's order.
+All changes of one kind, of tables in the same layout group, are made into events together; at the end the events are
+put back into the log's order.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, TRUNCATE
 from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup, assemble
 
-# Small slices keep the working set in the allocator's and the processor's caches; with many shapes of tables a slice
-# must still hold enough rows of each to be worth a vectorised pass.
+# Small slices keep the working set in the allocator's and the processor's caches; with many layout groups a slice must
+# still hold enough rows of each to be worth a vectorised pass.
 SLICE_CHANGES = 16_384
 SLICE_CHANGES_MANY_SHAPES = 131_072
 FEW_SHAPES = 4
@@ -60,10 +60,10 @@ class PostgresDecoder:
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the changes in ``(after, upto]``, as ``connectors.base.LogDecoder`` says.
+        """Yield the events of the changes in ``(after, upto]``; see ``connectors.contract.base.LogDecoder``.
 
         Raises:
-            DecodeError: a record isn't what the protocol says.
+            DecodeError: a record violates the protocol.
         """
         whole = all_changes(data)
         changes = within(whole, after, upto)
@@ -106,7 +106,7 @@ class PostgresDecoder:
         blocks: Blocks | None,
         isolation: Isolation,
     ) -> Iterator[EventGroup]:
-        # Truncates have no relation, which the last place stands for.
+        # Truncates have no relation: their index is -1, the appended element.
         shape = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[changes.relation]
         order = np.argsort(shape, kind="stable")
         bounds = np.flatnonzero(np.diff(shape[order])) + 1
@@ -116,7 +116,7 @@ class PostgresDecoder:
             version = versions[int(shape[index[0]])]
             if version is None:
                 continue
-            # An update may be a delete and a create, so it is not left out before it has been looked at.
+            # An update may become a delete and a create, so it is left out here only if all three are skipped.
             for kind, operations, make in (
                 (INSERT, "c", self._inserts),
                 (UPDATE, "udc", self._updates),
@@ -144,7 +144,7 @@ class PostgresDecoder:
                 yield from self._events.new_rows(part, _only_tuples(part))
                 continue
             old, new = _both_tuples(part)
-            # The new row lacks a large value, also of a key, that stayed as it was.
+            # The new row lacks large values, also those of a key, that didn't change.
             yield from self._events.updates(part, old, with_old_values(new, old), kind == OLD_ROW)
         if not np.isin(kinds, (NEW_ROW, OLD_ROW, OLD_KEY_ROW)).all():
             raise DecodeError("An Update message holds an unknown kind of tuple.")

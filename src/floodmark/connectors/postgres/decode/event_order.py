@@ -1,6 +1,6 @@
-"""How many events each change makes, and so each event's place in its transaction (``provide.transaction.metadata``).
+"""Counts the events of each change, for their order in the transaction (``provide.transaction.metadata``).
 
-All of a segment's changes are counted together. Those of a transaction that began before the segment are in the
+All of a segment's changes are counted together. The counts of a transaction that began before the segment are in the
 segment's header, where capture has put them.
 """
 
@@ -25,18 +25,18 @@ from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
-"""The data collection that logical decoding messages count for."""
+"""The data collection under which logical decoding messages are counted."""
 
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class RecordOrders:
-    """The places of a segment's events.
+    """The order of a segment's events in their transactions.
 
     Attributes:
         first: the first entry of each record that is a change, shape (records,).
-        entries: what they say.
+        entries: an entry for each change; for a truncate, one for each of its tables.
     """
 
     first: Numbers
@@ -50,13 +50,13 @@ def event_orders(
     versions: Sequence[TableVersion | None],
     options: PostgresOptions,
 ) -> RecordOrders:
-    """Return the places of a segment's events.
+    """Return the order of a segment's events in their transactions.
 
     Args:
         data: the segment.
         changes: all of its changes.
-        shapes: of its relations.
-        versions: how rows of each shape are made into events; None if that is not known.
+        shapes: the layout groups of its relations.
+        versions: the table version of each layout group; None if it is not known.
         options: the source's options.
     """
     opened = data.header["transaction"]
@@ -71,10 +71,11 @@ def event_orders(
 
     emptied = np.flatnonzero(changes.kind == TRUNCATE)
     listed = [truncated(changes.payload, int(changes.at[i])) for i in emptied.tolist()]
+    # The number of entries of each change.
     times = np.ones(len(changes.at), np.int64)
     times[emptied] = [len(oids) for oids in listed]
     first = np.cumsum(times) - times
-    # Truncates and messages have no relation, which the last place stands for.
+    # Truncates and messages have no relation: their index is -1, the last element. Those of truncates are set below.
     table = np.repeat(number[changes.relation], times)
     count = np.repeat(counts, times)
     for i, oids in zip(emptied.tolist(), listed, strict=True):
@@ -112,7 +113,7 @@ def _row_events(
 def _update_events(
     changes: Changes, index: Numbers, version: TableVersion, complete: bool, options: PostgresOptions
 ) -> Numbers:
-    """Return how many events updates make of which the log holds the old row, or its key, shape (index,)."""
+    """Return how many events updates make if the log holds their old rows, or the keys of these, shape (index,)."""
     part = changes.select(index)
     old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
     new = with_old_values(new, old)
@@ -120,7 +121,7 @@ def _update_events(
 
 
 def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str, int]] | None:
-    """Return what counts, for capture, the events of the transaction that a segment leaves open; None if none does."""
+    """Return a function that counts the events of the transaction that a segment leaves open; None without metadata."""
     if not options.provide_transaction_metadata:
         return None
     make = EventVersions(options)

@@ -1,4 +1,4 @@
-"""Logical decoding messages (``pg_logical_emit_message``) and their events.
+"""Decodes logical decoding messages (``pg_logical_emit_message``) and makes their events.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats", Message.
 """
@@ -47,10 +47,10 @@ class LogicalMessages:
 
     @classmethod
     def of(cls, changes: Changes) -> LogicalMessages:
-        """Return the messages that changes are, all of which must be.
+        """Return the messages of changes, all of which must be messages.
 
         Raises:
-            DecodeError: one is cut off.
+            DecodeError: a message is cut off.
         """
         payload = changes.payload
         prefix, end = terminated(payload, changes.at + 10)
@@ -63,11 +63,11 @@ class LogicalMessages:
         return cls(prefix, slices(payload, end + 5, length, None).view(pa.binary()))
 
     def own(self) -> NDArray[np.bool_]:
-        """Tell which are Floodmark's own, shape (messages,)."""
+        """Return which are Floodmark's own, shape (messages,)."""
         return np.asarray(pc.equal(self.prefix, OWN_PREFIX))
 
     def wanted(self, options: PostgresOptions) -> NDArray[np.bool_]:
-        """Tell which become events, shape (messages,)."""
+        """Return which become events, shape (messages,)."""
         coded = self.prefix.dictionary_encode()
         known = np.array([_included(options, prefix) for prefix in coded.dictionary.to_pylist()], bool)
         wanted: NDArray[np.bool_] = known[np.asarray(coded.indices)]
@@ -112,9 +112,9 @@ class MessageEvents:
         """Return the columns ``key`` and ``value``.
 
         Args:
-            messages: what the events tell.
+            messages: the events' messages.
             source: pieces of the source block's text.
-            transaction: pieces of the transaction block's; None: there is none.
+            transaction: pieces of the transaction block's text; None if there is none.
         """
         rows = len(messages.prefix)
         prefix = string(messages.prefix)

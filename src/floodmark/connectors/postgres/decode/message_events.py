@@ -1,4 +1,4 @@
-"""Giving events their place in the log; and those that belong to no table."""
+"""Makes the events that belong to no table: those of logical decoding messages, and of the transaction topic."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def placed(
     columns: Mapping[str, str | pa.Array],
     options: PostgresOptions,
 ) -> EventGroup:
-    """Return events with the columns that tell their place in the log.
+    """Return events with the columns of their position in the log.
 
     Args:
-        order: what a batch is sorted by, shape (events,).
-        changes: of the segment.
+        order: the batch's sort key, shape (events,).
+        changes: changes of the segment.
         transaction: index of each event's transaction, shape (events,).
-        ordinal: each event's place in its transaction, shape (events,).
-        sub: their place among the events of one change.
+        ordinal: each event's position in its transaction, shape (events,).
+        sub: their order among the events of one change.
         columns: the other columns.
         options: the source's options.
     """
@@ -49,12 +49,12 @@ def told_group(told: Told, changes: Changes, options: PostgresOptions) -> EventG
 def message_groups(
     changes: Changes, source: StreamedSource, blocks: Blocks | None, options: PostgresOptions
 ) -> Iterator[EventGroup]:
-    """Return the events of the logical decoding messages among changes.
+    """Yield the events of the logical decoding messages among changes.
 
     Args:
-        changes: of any kind.
+        changes: changes of any kind.
         source: makes the source blocks.
-        blocks: makes their transaction blocks; None: they have none.
+        blocks: makes their transaction blocks; None if they have none.
         options: the source's options.
     """
     index = np.flatnonzero(changes.kind == MESSAGE)

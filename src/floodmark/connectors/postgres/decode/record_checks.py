@@ -1,4 +1,4 @@
-"""Proving that a segment's records are whole: their frames, their kinds, and their order; all vectorised."""
+"""Verifies that a segment's records are whole: their frames, their kinds, and their order; all vectorised."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def frame_ends(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray
 
 
 def record_kinds(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the records' type bytes, shape (records,), and prove that nothing but keepalives lies between records.
+    """Return the records' type bytes, shape (records,); verify that only keepalives lie between records.
 
     Args:
         payload: shape (bytes,).
         starts: where the records' frames start, shape (records,).
 
     Raises:
-        DecodeError: a record has another size than it says, or is of an unknown kind.
+        DecodeError: a record has a wrong size or an unknown kind, or something else lies between records.
     """
     if len(starts) and int(starts.max()) + PAYLOAD >= len(payload):
         raise DecodeError("A log record goes past its segment.")
@@ -62,6 +62,7 @@ def _check_keepalives(payload: NDArray[np.uint8], starts: NDArray[np.int64], siz
     counts, rest = np.divmod(sizes, KEEPALIVE_BYTES)
     if (sizes < 0).any() or rest.any():
         raise DecodeError("A segment holds more than its log records.")
+    # The number of each keepalive within its area.
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     frames = np.repeat(starts, counts) + number * KEEPALIVE_BYTES
     alive = (payload[frames] == COPY_DATA) & (payload[frames + FRAME_KIND] == KEEPALIVE)
@@ -76,20 +77,21 @@ def check_order(
     alone: NDArray[np.bool_],
     carried: int | None,
 ) -> None:
-    """Prove that each record stands where it may, and that transactions end with their own commit.
+    """Verify that each record is where it may be, and that transactions end with their own commit.
 
     Args:
         payload: shape (bytes,).
         starts: where the records' frames start, shape (records,).
         kinds: the records' type bytes.
-        alone: which of them stand outside of transactions.
+        alone: which of them are outside of transactions.
         carried: the commit LSN of the transaction that began before the segment; None if there is none.
 
     Raises:
-        DecodeError: they don't.
+        DecodeError: a record is in the wrong place, or a transaction ends with another one's commit.
     """
     begin, commit = kinds == BEGIN, kinds == COMMIT
     opened = np.cumsum(begin) + int(carried is not None)
+    # 1 within a transaction, including its begin and its commit; 0 outside.
     inside = opened - np.cumsum(commit) + commit
     if (inside != ~alone).any():
         raise DecodeError("A log record stands outside of its transaction.")

@@ -1,4 +1,4 @@
-"""Finding the changes in a segment: kinds, transactions, ordinals; all vectorised.
+"""Finds the changes in a segment, with their kinds, transactions and ordinals; all vectorised.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats".
 """
@@ -48,12 +48,12 @@ class Changes:
 
     Attributes:
         payload: the segment's bytes.
-        at: where each message's type byte stands, ascending, shape (changes,).
+        at: the offset of each message's type byte, ascending, shape (changes,).
         kind: the type bytes, shape (changes,).
         lsn: shape (changes,).
         transaction: index into ``transactions``, shape (changes,).
         ordinal: number within the transaction, from 1, shape (changes,).
-        relation: index into ``relations``, -1 for truncates, shape (changes,).
+        relation: index into ``relations``, -1 for truncates and logical decoding messages, shape (changes,).
         relations: the relation versions.
         record: each change's record number in the segment, shape (changes,).
     """
@@ -104,7 +104,7 @@ class Changes:
         return position(int(self.transactions.lsn[self.transaction[index]]), int(self.ordinal[index]))
 
     def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
-        """Return the columns of the changes' events that tell their place in the log, and their table."""
+        """Return the columns of the changes' events for their position in the log, and their table."""
         placed = self.transactions.columns(self.transaction, self.ordinal, sub)
         return {**placed, "topic": names.topic, "schema": names.schema, "table": names.table}
 
@@ -129,7 +129,7 @@ def find_changes(data: SegmentData, after: str, upto: str) -> Changes:
     """Return the changes of a segment in ``(after, upto]``.
 
     Raises:
-        DecodeError: a record isn't what the protocol says.
+        DecodeError: a record violates the protocol.
     """
     return within(all_changes(data), after, upto)
 
@@ -141,7 +141,7 @@ def within(changes: Changes, after: str, upto: str) -> Changes:
 
 
 def in_range(lsn: NDArray[np.int64], ordinal: NDArray[np.int64], after: str, upto: str) -> NDArray[np.bool_]:
-    """Tell which positions lie in ``(after, upto]``, shape (positions,)."""
+    """Return which positions lie in ``(after, upto]``, shape (positions,)."""
     low, low_n = parse_position(after)
     high, high_n = parse_position(upto)
     inside: NDArray[np.bool_] = ((lsn > low) | ((lsn == low) & (ordinal > low_n))) & (
@@ -154,7 +154,7 @@ def all_changes(data: SegmentData) -> Changes:
     """Return the changes of a segment.
 
     Raises:
-        DecodeError: a record isn't what the protocol says.
+        DecodeError: a record violates the protocol.
     """
     payload = data.payload
     starts = data.starts.astype(np.int64)
@@ -163,10 +163,11 @@ def all_changes(data: SegmentData) -> Changes:
         transactions, begun = _transactions(data, starts, kinds)
     except _UNREADABLE as exc:
         raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
+    # The index of each record's transaction; a transaction that began before the segment is the first.
     owner = np.cumsum(begun) - (0 if data.header["transaction"] is not None else 1)
     counted = _COUNTED[kinds]
     running = np.cumsum(counted)
-    # Of a message outside of a transaction itself is the first change.
+    # Counted messages before each transaction; a message outside of a transaction is the first change of its own.
     begins = np.flatnonzero(begun)
     before = np.zeros(len(transactions.lsn), np.int64)
     before[len(before) - len(begins) :] = running[begins] - counted[begins]
@@ -198,7 +199,7 @@ def _relations(
     """Return the relation versions of a segment and the records from which they are in force.
 
     Raises:
-        DecodeError: the header's are not those of the records.
+        DecodeError: the header's relations are not those of the records.
     """
     relations, from_record = [], []
     try:
@@ -220,7 +221,7 @@ def _relations(
 
 
 def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Tell which records are logical decoding messages outside of a transaction.
+    """Return which records are logical decoding messages outside of a transaction.
 
     Args:
         payload: shape (bytes,).
@@ -229,6 +230,7 @@ def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArra
     """
     result: NDArray[np.bool_] = kinds == MESSAGE
     if result.any():
+        # Bit 0 of a message's flags: whether it is part of a transaction.
         result[result] = payload[starts[result] + PAYLOAD + 1] & 1 == 0
     return result
 
@@ -245,8 +247,9 @@ def _transactions(
     begins = starts[begun] + PAYLOAD
     single = alone[begun]
     int64, uint32 = be_view(payload, ">i8"), be_view(payload, ">u4")
-    # A message's LSN is the end of its record: what comes next lies there or after it.
+    # A message's LSN is the end of its record. What comes next lies there or after it, so the message gets one less.
     lsn = np.where(single, int64[begins + 2] - 1, int64[begins + 1]).astype(np.int64)
+    # Messages have no time and no transaction number: these offsets only lie within them, and the values are replaced.
     commit_us = int64[np.where(single, begins, begins + 9)].astype(np.int64) + PG_EPOCH_US
     xid = np.where(single, NO_XID, uint32[np.where(single, begins, begins + 17)].astype(np.int64))
     first = np.zeros(len(begins), np.int64)
@@ -260,6 +263,7 @@ def _transactions(
     finished = (kinds == COMMIT) | alone
     last = starts[finished] + PAYLOAD
     ends = int64[np.where(alone[finished], last + 2, last + 10)].astype(np.int64)
+    # With the last commit before the segment in front, element i is the end of what precedes transaction i.
     ends = np.concatenate([[-1 if ended is None else ended], ends])
     last_commit = ends[: len(lsn)].copy()
     own = np.flatnonzero(single) + (opened is not None)
@@ -271,14 +275,15 @@ def _transactions(
 def _times_before(
     commit_us: NDArray[np.int64], single: NDArray[np.bool_], known: int | None, sent: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Give messages outside of a transaction the time of the transaction before; as in Debezium, they have none.
+    """Give messages outside of a transaction, which have no time, that of the transaction before, as in Debezium.
 
     Args:
-        commit_us: of the transactions, shape (transactions,).
+        commit_us: commit times of the transactions, shape (transactions,).
         single: which of them are such messages.
         known: the time of the last transaction before the segment, if there was one.
         sent: when the server sent the records, for messages before all transactions.
     """
+    # The index of the last real transaction so far; -1 if there is none.
     latest = np.maximum.accumulate(np.where(single, -1, np.arange(len(single))))
     before = sent if known is None else np.full(len(single), known, np.int64)
     return np.where(latest >= 0, commit_us[latest], before)
@@ -323,6 +328,7 @@ def _versions(
     result = np.full(len(at), -1, np.int64)
     oids = np.zeros(len(at), np.int64)
     oids[row_changes] = be_view(payload, ">u4")[at[row_changes] + 1]
+    # The versions of a table are in order, so a later one overwrites an earlier one.
     for i, (relation, first) in enumerate(zip(relations, from_record, strict=True)):
         result[(oids == relation.oid) & (records > first) & row_changes] = i
     unknown = row_changes & (result < 0)

@@ -1,4 +1,4 @@
-"""Relation messages: what a table looked like when a change was made.
+"""Decodes Relation messages, which hold a table's structure as of a change.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats", Relation; ``pg_class.relreplident``.
 """
@@ -63,8 +63,8 @@ class Relation:
         columns: the published columns, in the order of tuples.
         replica_identity: d(efault), n(othing), f(ull), i(ndex).
         key: names of the columns that make an event's key; empty if there is none.
-        types: what the catalog says of the columns' types, and of those that they are made of, by OID; without
-            those that need no asking.
+        types: the catalog's descriptions of the columns' types, and of those that they are made of, by OID; without
+            those that need no query.
     """
 
     oid: int
@@ -77,7 +77,7 @@ class Relation:
 
     @property
     def number(self) -> int:
-        """The table, as the log numbers it."""
+        """The table's number in the log."""
         return self.oid
 
     @property
@@ -91,7 +91,7 @@ class Relation:
         return (table_piece(self.schema, self.table),)
 
     def look(self) -> Hashable:
-        """Return what is equal for tables whose rows are made into events in the same way, names aside."""
+        """Return a value that is equal for tables whose rows become events in the same way, except for names."""
         return self.columns, self.key, tuple(sorted(self.types.items()))
 
     def codec(self, column: int, options: CommonOptions) -> Codec:
@@ -101,12 +101,12 @@ class Relation:
         return codec_for(one.type_oid, one.modifier, self.types, options)
 
     def source_type(self, column: int) -> SourceType:
-        """Return what JDBC says of a column's type."""
+        """Return a column's type as JDBC reports it."""
         one = self.columns[column]
         return source_type(one.type_oid, one.modifier, self.types)
 
     def comment(self, column: int, options: CommonOptions) -> str:
-        """Return an empty text: Debezium has no comments of PostgreSQL's columns."""
+        """Return an empty text: Debezium has no comments on PostgreSQL's columns."""
         del column, options
         return ""
 
@@ -122,11 +122,11 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
 
     Args:
         raw: the message from its type byte on.
-        structure: what the catalog said when the message was received, by the message's names: ``key``,
+        structure: the catalog's structure when the message was received, by the message's names: ``key``,
             ``unmarked_key``, ``required``, ``defaults``, ``types``.
 
     Raises:
-        DecodeError: the message is cut off, or is something else.
+        DecodeError: the message is cut off, or is another kind of message.
     """
     try:
         (oid,) = _UINT32.unpack_from(raw, 1)
@@ -162,9 +162,9 @@ def key_columns(
     """Return the names of the key's columns.
 
     With the default identity the message itself marks the primary key as it was at the time of the
-    change; the catalog gives its order. If it marks none there was none: one that the catalog knows was added later.
-    With an index as identity a key that the index doesn't cover would be unknown in deletes, so then the
-    index's columns are the key. Otherwise only the catalog knows the key.
+    change; the catalog has its order. If the message marks none, there was none: one that the catalog has was added
+    later, unless it is a key that messages don't mark. With an index as identity, a key that the index doesn't cover
+    would be unknown in deletes, so then the index's columns are the key. Otherwise only the catalog has the key.
 
     Args:
         identity: the replica identity.
@@ -185,7 +185,7 @@ def key_columns(
 
 
 def follows_catalog(relation: Relation, schemas: bool) -> bool:
-    """Tell whether the events of a table depend on types that ``ALTER`` changes without a new Relation message.
+    """Return whether the events of a table depend on types that ``ALTER`` changes without a new Relation message.
 
     Those are domains, which can become NOT NULL, and in schemas enums, whose labels they list.
     """

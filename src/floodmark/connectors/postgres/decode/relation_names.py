@@ -1,7 +1,7 @@
-"""What the catalog says, by the names that a table's columns had when a Relation message was written.
+"""Translates the catalog's structure of a table to the names that its columns had in a Relation message.
 
-The catalog is asked when the message arrives, which may be long after: a query that starts again finds changes of
-before an ``ALTER TABLE`` in the log and the names of after it in the catalog.
+The catalog is read when the message arrives, which may be long after it was written: a query that starts again finds
+changes from before an ``ALTER TABLE`` in the log, and the names from after it in the catalog.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from floodmark.connectors.postgres.decode.relation import parse_relation
 
 
 def as_of(raw: bytes, structure: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the catalog says of a table in the terms of a Relation message.
+    """Return the catalog's structure of a table in the terms of a Relation message.
 
     Args:
         raw: the message.
-        structure: as ``catalog.structures`` returned it.
+        structure: as ``server.catalog.structures`` returned it.
 
     Returns:
         The structure by the message's names, without ``columns``, and without defaults of columns that have had
@@ -39,10 +39,10 @@ def as_of(raw: bytes, structure: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def past_names(then: Sequence[tuple[str, int]], now: Sequence[tuple[str | None, int, bool]]) -> dict[str, str]:
-    """Return the past names of the columns that exist now, as far as they can be told.
+    """Return the past names of the columns that exist now, as far as they can be determined.
 
-    Columns keep their order for ever, dropped ones keep their places, and new ones come last. So where as many columns
-    lie between two that have kept their names as then, they are the same ones.
+    Columns never change their order, dropped ones keep their positions, and new ones come last. So if between two
+    columns that have kept their names there are as many others as at that time, they are the same columns.
 
     Args:
         then: name and type of the columns at that time.
@@ -60,7 +60,7 @@ def past_names(then: Sequence[tuple[str, int]], now: Sequence[tuple[str | None, 
     if ordered and len(kept) == len(old):
         return result
     if all(name is not None for name, _, _ in now) and [kind for _, kind, _ in now[: len(old)]] == [k for _, k in then]:
-        # None was dropped, so each has the place that it had.
+        # None was dropped, so each has the position that it had.
         return {str(name): past for (name, _, _), past in zip(now, old, strict=False)}
     if not ordered:
         return result

@@ -1,4 +1,4 @@
-"""Signals in the log: rows inserted into the signal table."""
+"""Reads signals from the log: rows inserted into the signal tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
 
     Args:
         data: the segment.
-        after: position just before it.
-        upto: position of its end.
+        after: position just before the segment.
+        upto: position of the segment's end.
         tables: OIDs of the signal tables.
     """
     starts = data.starts.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Transaction metadata: the ``transaction`` block of events, and the events of the transaction topic."""
+"""Makes transaction metadata: the ``transaction`` block of events, and the events of the transaction topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Told:
     Attributes:
         record: number of each event's record in the segment, shape (events,).
         transaction: index of each event's transaction, shape (events,).
-        ordinal: each event's place in its transaction, shape (events,).
+        ordinal: each event's position in its transaction, shape (events,).
         columns: topic, keys and values.
     """
 
@@ -42,7 +42,7 @@ class Told:
     columns: dict[str, str | pa.Array]
 
     def select(self, low: int, high: int) -> Told:
-        """Return those whose records lie in ``[low, high)``."""
+        """Return the events whose records lie in ``[low, high)``."""
         part = slice(*np.searchsorted(self.record, [low, high]).tolist())
         columns = {name: one if isinstance(one, str) else one[part] for name, one in self.columns.items()}
         return Told(self.record[part], self.transaction[part], self.ordinal[part], columns)
@@ -52,8 +52,8 @@ class Blocks:
     """Makes the transaction blocks of a segment's events.
 
     Args:
-        changes: all of the segment's.
-        orders: of its events.
+        changes: all changes of the segment.
+        orders: the order of its events.
     """
 
     def __init__(self, changes: Changes, orders: RecordOrders) -> None:
@@ -65,7 +65,7 @@ class Blocks:
 
         Args:
             order: record numbers of the changes that the events are made of, shape (events,).
-            table: which one of the change's tables.
+            table: the index among the change's tables.
             later: how many events of the same change come before.
         """
         changes, orders, tx = self._changes, self._orders.entries, self._changes.transactions
@@ -90,13 +90,13 @@ class Blocks:
 
 
 class TransactionEvents:
-    """Makes the events that tell where the transactions of a segment begin and end.
+    """Makes the events for the beginnings and ends of a segment's transactions.
 
     Args:
         options: the source's options.
         data: the segment.
         changes: all of its changes.
-        orders: of its events.
+        orders: the order of its events.
     """
 
     def __init__(self, options: PostgresOptions, data: SegmentData, changes: Changes, orders: RecordOrders) -> None:
@@ -112,6 +112,7 @@ class TransactionEvents:
         count = np.bincount(changes.transaction, minlength=len(tx.lsn)) + tx.first_change
         told = ~self._only_own(count)
         begins, commits = np.flatnonzero(kinds == BEGIN), np.flatnonzero(kinds == COMMIT)
+        # The first transaction may have begun before the segment, and the last may end after it.
         began, ended = real[opened:], real[: len(commits)]
         self._begin = (begins[told[began]], began[told[began]])
         self._end = (commits[told[ended]], ended[told[ended]])
@@ -119,7 +120,7 @@ class TransactionEvents:
         self._lsn = lsns[starts + WAL_LSN].astype(np.int64)
 
     def _only_own(self, count: Numbers) -> NDArray[np.bool_]:
-        """Tell which transactions hold nothing but Floodmark's own message."""
+        """Return which transactions hold nothing but Floodmark's own messages."""
         said = self._changes.select(np.flatnonzero(self._changes.kind == MESSAGE))
         own = said.select(np.flatnonzero(LogicalMessages.of(said).own()))
         only: NDArray[np.bool_] = (count > 0) & (np.bincount(own.transaction, minlength=len(count)) == count)

@@ -1,4 +1,4 @@
-"""Splitting tuples of many rows into columns, one vectorised pass a column.
+"""Splits the tuples of many rows into columns, with one vectorised pass per column.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats", TupleData.
 """
@@ -26,7 +26,7 @@ def split_tuples(
 
     Args:
         buf: shape (bytes,).
-        at: where each tuple's column count stands, ascending, shape (rows,).
+        at: the offset of each tuple's column count, ascending, shape (rows,).
         columns: how many columns the relation has.
         ends: where each message ends, shape (rows,).
 
@@ -71,7 +71,7 @@ def split_tuples(
 def last_tuples(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> list[RawColumn]:
-    """Split tuples with which their messages end; arguments and errors are those of ``split_tuples``."""
+    """Split tuples that end their messages; arguments and errors are those of ``split_tuples``."""
     result, position = split_tuples(buf, at, columns, ends)
     if (position != ends).any():
         raise DecodeError("A message goes on after its last tuple.")
@@ -81,7 +81,7 @@ def last_tuples(
 def tuple_pairs(
     buf: NDArray[np.uint8], at: NDArray[np.int64], columns: int, ends: NDArray[np.int64]
 ) -> tuple[list[RawColumn], list[RawColumn]]:
-    """Split the old and the new tuples of updates that hold both; arguments and errors are as above."""
+    """Split the old and the new tuples of updates that hold both; arguments and errors are as in ``split_tuples``."""
     old, after = split_tuples(buf, at, columns, ends)
     if (after == ends).any() or (buf[after] != NEW_ROW).any():
         raise DecodeError("An Update message lacks its new tuple.")
@@ -89,14 +89,14 @@ def tuple_pairs(
 
 
 def terminated(buf: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[pa.StringArray, NDArray[np.int64]]:
-    """Return the texts that begin at ``at`` and end before a zero byte, and where each one's zero byte stands.
+    """Return the texts that begin at ``at`` and end before a zero byte, and the offset of each zero byte.
 
     Raises:
         DecodeError: a text goes past the buffer, or is not UTF-8.
     """
     ends = at.copy()
     try:
-        # Names are short: a few passes over what is still open cost less than one over the whole buffer.
+        # Names are short: a few passes over the unfinished ones cost less than one over the whole buffer.
         running = np.flatnonzero(buf[ends] != 0)
         for _ in range(LONGEST_NAME):
             if not len(running):

@@ -1,1 +1,1 @@
-"""The server around the tables: connections, catalogs, slots, publications, and whether all is as it must be."""
+"""Ordinary connections to the server: catalogs, slots, publications, and the settings of tables."""

@@ -1,7 +1,8 @@
-"""Partitions that came with rows: the log has none of these, and under the root's name nothing else tells of them.
+"""Warns of partitions that were attached with rows, which the log doesn't have.
 
-The catalog's row of a partition names the transaction that attached it (``xmin``), and rows name the one that wrote
-them: those of earlier transactions, and of earlier commands of the same one, were there before.
+Where changes come under the root's name, nothing else shows that such rows were added. The catalog's row of a partition
+names the transaction that attached it (``xmin``), and rows name the one that wrote them: rows of earlier transactions,
+and of earlier commands of the same transaction, were there before.
 
 Source: PostgreSQL documentation, "System Columns", "pg_inherits".
 """
@@ -21,7 +22,7 @@ log = get_logger(__name__)
 
 _REFUSED = (psycopg.errors.InsufficientPrivilege,)
 MOST_AGE = (1 << 31) - 1
-"""The largest that the server tells of a transaction's number."""
+"""The largest age of a transaction that the server's ``age()`` returns."""
 
 _ATTACHED = """
     SELECT i.inhrelid::int8, i.xmin::text::int8, i.cmin::text::int8, n.nspname, c.relname,
@@ -49,7 +50,7 @@ class AttachedPartitions:
         self._known: set[tuple[int, int]] = set()
 
     def begin(self, oldest: int | None) -> None:
-        """Begin with what was attached since an earlier process looked.
+        """Begin with the partitions attached since an earlier process last checked.
 
         Args:
             oldest: all transactions below it had ended by then, 64 bits; None for a new query.
@@ -57,20 +58,21 @@ class AttachedPartitions:
         self._oldest = oldest
 
     def look(self, conn: Conn, tables: Sequence[Table]) -> None:
-        """Warn of what was attached since the last look.
+        """Warn of partitions attached since the last call.
 
         Args:
             conn: an ordinary connection.
-            tables: the captured ones.
+            tables: the captured tables.
 
         Raises:
-            StatementTimeoutError: a partition is locked, or reading it takes too long: it is looked at again.
+            StatementTimeoutError: a partition is locked, or reading it takes too long; the next call checks it again.
         """
         if not self._wanted:
             return
         oldest, following = running_transactions(conn)
         if self._oldest is not None:
             self._look(conn, {table.oid: table for table in tables}, min(following - self._oldest, MOST_AGE))
+        # Only after all partitions have been checked, so that after an error the next call checks the rest.
         self._oldest = oldest
 
     def _look(self, conn: Conn, tables: dict[int, Table], age: int) -> None:

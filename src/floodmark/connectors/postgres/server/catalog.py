@@ -1,4 +1,4 @@
-"""What is asked of the system catalogs: tables, keys, types."""
+"""Reads tables, keys, columns and types from the system catalogs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ _COLUMNS = """
     WHERE a.attnum > 0 AND a.attrelid = ANY(ARRAY[{oids}]::oid[]) GROUP BY 1
 """
 
-# A default names no columns, so the table needn't be told; with it, the function would wait for the table's lock.
+# pg_get_expr is given 0 for the table, as a default refers to no columns; with the table's OID, the function would wait
+# for its lock.
 _DEFAULTS = """
     SELECT d.adrelid::int8, jsonb_object_agg(a.attname::text, pg_get_expr(d.adbin, 0))
     FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
@@ -177,7 +178,7 @@ def _all_keys(conn: Conn, oids: Collection[int]) -> dict[int, list[tuple[list[st
 
 
 def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str, Any]]:
-    """Return what a Relation message doesn't say.
+    """Return the structure of tables that Relation messages don't contain.
 
     Args:
         conn: an ordinary connection.

@@ -1,7 +1,7 @@
-"""Opening connections: ordinary ones, and replication ones.
+"""Opens ordinary and replication connections, and runs statements.
 
-psycopg's libpq does host lookup, authentication and TLS. Errors come back as ``ConnectError`` with
-what to do; passwords never appear in them.
+psycopg's libpq does host lookup, authentication and TLS. Its errors are raised as ``ConnectError`` with advice;
+passwords never appear in them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from floodmark.redact import shown_reason, shown_statement
 APPLICATION_NAME = "floodmark"
 MIN_VERSION = 13
 LOCK_WAIT_MS = 1000
-"""How long a change at the server waits for a lock while the stream waits for it."""
+"""How long a change on the server waits for a lock; the stream waits with it."""
 LOCK_CURE = (
     "Another transaction holds the table, or waits for it (an ALTER TABLE, say): end it, raise "
     "snapshot.lock.timeout.ms, or set snapshot.locking.mode=none."
 )
 POLICY_CHECK = "check_enable_rls"
-"""The server's function that refuses to leave out rows, as ``row_security=off`` asks for."""
+"""The server's function that raises an error, with ``row_security=off``, where a policy would hide rows."""
 POLICY_CURE = "Let the role read all rows (ALTER ROLE … BYPASSRLS), or read the table as its owner."
 
 _NOT_READY = re.compile(r"the database system is |too many (clients|connections)|remaining connection slots")
@@ -48,7 +48,7 @@ _REFUSED = re.compile(
 )
 
 _NOT_NOW = ("08", "25", "40", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE that say nothing of the statement: connection, transaction, resources, locks, the operator."""
+"""Classes of SQLSTATE that don't concern the statement: connection, transaction, resources, locks, the operator."""
 
 # The server's text output must not depend on how the server, the database or the role is configured.
 SESSION_SETTINGS = " ".join(
@@ -64,7 +64,7 @@ SESSION_SETTINGS = " ".join(
         "xmlbinary": "base64",
         "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
-        # A row that a policy hides would be missing without a word: the server is to refuse instead.
+        # Rows that a policy hides would be missing silently; with this the server raises an error instead.
         "row_security": "off",
         # Notices of the replication stream are read.
         "client_min_messages": "notice",
@@ -110,7 +110,8 @@ def connect(options: PostgresOptions, replication: bool = False) -> psycopg.Conn
     try:
         conn = psycopg.connect(conninfo(options, extra), autocommit=True)
     except psycopg.Error as exc:
-        # libpq has no code for what fails before the session begins. In a language that isn't known it is waited out.
+        # libpq has no error code for what fails before the session begins. A message in a language that the patterns
+        # don't match is a ConnectError, which is retried.
         text = str(exc)
         made = NotReadyError if _NOT_READY.search(text) else LoginError if _REFUSED.search(text) else ConnectError
         cause, cure = cause_of(text)
@@ -138,12 +139,12 @@ def connect_for_queries(options: PostgresOptions) -> psycopg.Connection[TupleRow
 
 
 def limit_statements(conn: psycopg.Connection[TupleRow], millis: int, local: bool = False) -> None:
-    """End statements that take longer than the stream may wait, and sooner those that wait for a lock.
+    """Limit how long statements run, and to half of that how long they wait for a lock.
 
     Args:
         conn: an ordinary connection.
-        millis: for one statement.
-        local: whether only for the transaction that is open.
+        millis: the limit for one statement.
+        local: whether to limit only the open transaction.
     """
     scope = "LOCAL" if local else "SESSION"
     setting = f"SET {scope} statement_timeout = {millis}; SET {scope} lock_timeout = {max(millis // 2, 1)}"
@@ -173,15 +174,18 @@ def run(
     expected: tuple[type[psycopg.Error], ...] = (),
     one: bool = False,
 ) -> list[TupleRow]:
-    """Run a statement, with an error that says what was being done.
+    """Run a statement and return its rows; errors state what was being done.
 
     Args:
-        expected: refusals that the caller handles; they are passed on as they are.
-        one: whether to prove, by the extended protocol, that it is no more than one statement.
+        doing: the action, for error messages.
+        cure: what the user can do if the server refuses it.
+        expected: errors that the caller handles; they are raised unchanged.
+        one: whether to use the extended protocol, which rejects more than one statement.
 
     Raises:
         SourceStateError: the server refused the statement.
         StatementTimeoutError: it took longer than the session allows.
+        LockTimeoutError: it waited for a lock for longer than the session allows.
         ConnectError: the connection was lost.
     """
     try:
@@ -204,9 +208,9 @@ def run(
 
 
 def run_own(conn: psycopg.Connection[TupleRow], statement: str, doing: str, cure: str) -> None:
-    """Run a statement of the user's options, which may hold passwords: neither it nor what is quoted of it is shown.
+    """Run a statement from the user's options, which may hold passwords: errors quote neither it nor parts of it.
 
-    By the extended protocol, which takes no more than one.
+    It uses the extended protocol, which rejects more than one statement.
 
     Raises:
         SourceStateError: the server refused the statement.
@@ -222,11 +226,11 @@ def run_own(conn: psycopg.Connection[TupleRow], statement: str, doing: str, cure
 
 
 def parse_only(conn: psycopg.Connection[TupleRow], statement: str) -> None:
-    """Let the server parse one statement, without running it: by the extended protocol, which takes no more than one.
+    """Make the server parse one statement without running it; the extended protocol rejects more than one.
 
     Raises:
-        ConditionError: the server refuses it.
-        SourceStateError: it can't be parsed now, since a lock is held, say.
+        ConditionError: the server rejects the statement.
+        SourceStateError: it can't be parsed now, for example because a lock is held.
         ConnectError: the connection was lost.
     """
     with conn.lock:
@@ -243,7 +247,7 @@ def parse_only(conn: psycopg.Connection[TupleRow], statement: str) -> None:
 
 
 def limit_waits(conn: psycopg.Connection[TupleRow], options: PostgresOptions) -> None:
-    """Let no statement of a session wait longer than ``snapshot.lock.timeout.ms``, if tables are locked."""
+    """Limit a session's waits for locks to ``snapshot.lock.timeout.ms``, unless ``snapshot.locking.mode`` is none."""
     if options.snapshot_locking_mode != "none":
         run(conn, f"SET lock_timeout = {options.snapshot_lock_timeout_ms}", "setting the lock timeout")
 

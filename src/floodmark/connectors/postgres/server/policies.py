@@ -1,4 +1,7 @@
-"""Row-level security: a session with ``row_security=off`` is refused rows rather than given some of them."""
+"""Checks that no row-level security policy hides rows from a snapshot.
+
+With ``row_security=off`` the server would refuse to read such a table instead of returning some of its rows.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ _ACTIVE = "SELECT oid::int8 FROM pg_class WHERE oid = ANY(ARRAY[{oids}]::oid[]) 
 
 
 def check_policies(conn: Conn, tables: Sequence[Table]) -> None:
-    """Prove that no policy hides rows of tables that are to be read.
+    """Verify that no policy hides rows of the tables that are to be read.
 
     Raises:
-        SourceStateError: one does.
+        SourceStateError: a policy does.
     """
     if not tables:
         return

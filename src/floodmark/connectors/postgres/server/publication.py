@@ -1,4 +1,4 @@
-"""Creating the publication and keeping its tables, as ``publication.autocreate.mode`` says."""
+"""Creates the publication and maintains its list of tables, by ``publication.autocreate.mode``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Listed:
 
 
 def for_all_tables(name: str) -> str:
-    """Return what is said of a publication for all tables that is to list the captured ones."""
+    """Return the error message for a publication for all tables that should list the captured ones."""
     return (
         f"The publication '{name}' is for all tables, so that it can't list those that are captured, as "
         "'publication.autocreate.mode' = 'filtered' asks for."
@@ -58,7 +58,7 @@ def for_all_tables(name: str) -> str:
 
 
 def ensure_publication(conn: Conn, options: PostgresOptions, tables: Sequence[Table]) -> frozenset[int]:
-    """Create the publication if it is missing; with mode ``filtered``, let it list exactly the captured tables.
+    """Create the publication if it is missing; with mode ``filtered``, make it list exactly the captured tables.
 
     An existing publication is altered only where it differs, so that no other table is locked. A table whose lock
     isn't free within ``LOCK_WAIT_MS`` is left for the next call.
@@ -72,7 +72,7 @@ def ensure_publication(conn: Conn, options: PostgresOptions, tables: Sequence[Ta
         The OIDs of the captured tables that the publication doesn't hold yet.
 
     Raises:
-        SourceStateError: it is missing, or lacks a table, and must not or cannot be changed.
+        SourceStateError: the publication is missing, or lacks a table, and must not or cannot be changed.
     """
     name = options.publication_name
     mode = options.publication_autocreate_mode
@@ -102,12 +102,12 @@ def ensure_publication(conn: Conn, options: PostgresOptions, tables: Sequence[Ta
 
 
 def _follow(conn: Conn, name: str, tables: Sequence[Table]) -> frozenset[int]:
-    """Add and drop the tables in which a publication differs from what is wanted."""
+    """Add and drop tables until a publication lists exactly the given ones; return those that it lacks for now."""
     listed = _listed(conn, name)
     wanted = {table.oid: table.quoted for table in tables}
     lacking = {oid: table for oid, table in wanted.items() if oid not in listed or not listed[oid].whole}
     late = _alter_each(conn, name, {oid: _Change(oid in listed, True, table) for oid, table in lacking.items()})
-    # What stays published for the moment is left out when it is decoded.
+    # Their result doesn't matter: decoding leaves out tables that stay published for now.
     unwanted = {oid: _Change(True, False, table.name) for oid, table in listed.items() if oid not in wanted}
     _alter_each(conn, name, unwanted)
     return late
@@ -121,7 +121,7 @@ def _listed(conn: Conn, name: str) -> dict[int, _Listed]:
 
 @dataclass(frozen=True)
 class _Change:
-    """What is changed of a table in a publication."""
+    """How a publication's entry of a table is changed."""
 
     drop: bool
     add: bool
@@ -129,9 +129,10 @@ class _Change:
 
 
 def _alter_each(conn: Conn, name: str, changes: Mapping[int, _Change]) -> frozenset[int]:
-    """Change tables of a publication; return those whose lock isn't free.
+    """Change tables of a publication; return those that could not be changed yet.
 
-    They are changed together if possible. Else so one by one, until several had to be waited for.
+    They are changed in one transaction if all locks are free, else one by one. After ``MOST_WAITS`` tables whose lock
+    isn't free, the others aren't tried any more.
     """
     if not changes or _alter(conn, name, changes.values()):
         return frozenset()
@@ -159,22 +160,22 @@ def _alter(conn: Conn, name: str, changes: Iterable[_Change]) -> bool:
 
 
 class NewTables:
-    """Knows which new tables of a ``filtered`` publication may be taken over.
+    """Decides which new tables of a ``filtered`` publication may be taken over.
 
     A transaction that changed a table before it was published and commits afterwards is neither in the log nor in a
-    snapshot that is taken meanwhile. So a table counts only when those that were changing it at first sight, at which
-    it is published, have ended.
+    snapshot that is taken meanwhile. So a table must wait until the transactions that were changing it when it was
+    first seen as published have ended.
     """
 
     def __init__(self) -> None:
         self._writers: dict[int, frozenset[str]] = {}
 
     def unsettled(self, conn: Conn, oids: Iterable[int]) -> frozenset[int]:
-        """Return those of the new, published tables for which a transaction must still be waited for.
+        """Return the new, published tables that must still wait for a transaction.
 
         Args:
             conn: an ordinary connection.
-            oids: of the tables; those that aren't among them any more are forgotten.
+            oids: the new, published tables; others are forgotten.
         """
         wanted = sorted(set(oids))
         if not wanted:
@@ -182,6 +183,7 @@ class NewTables:
             return frozenset()
         rows = run(conn, _WRITERS.format(oids=",".join(map(str, wanted))), "the transactions that change new tables")
         now = {oid: frozenset(transactions) for oid, transactions in rows}
+        # Transactions that begin to change a table later are in the log, so only the first ones are waited for.
         first = {oid: now.get(oid, frozenset()) for oid in wanted if oid not in self._writers}
         self._writers = {oid: self._writers[oid] & now.get(oid, frozenset()) for oid in wanted if oid not in first}
         self._writers |= first

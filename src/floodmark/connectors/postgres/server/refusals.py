@@ -1,7 +1,7 @@
-"""Why a connection could not be opened: the one cause in what libpq says, and what to do about it.
+"""Finds the cause of a refused connection in libpq's message, and what to do about it.
 
-libpq tries each address of a host, and with ``sslmode=prefer`` each one with TLS and without, and tells all of that. A
-wrong password then looks like a missing line of ``pg_hba.conf``, since that is what the last attempt met.
+libpq tries each address of a host, and with ``sslmode=prefer`` each one with TLS and without, and reports all attempts.
+A wrong password then looks like a missing line of ``pg_hba.conf``, since that is what the last attempt failed with.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ANY = (
 _LOGIN = "Correct database.user or database.password."
 _TLS = "Correct database.sslmode and the files beside it (database.sslrootcert, database.sslcert, database.sslkey)."
 
-# The first that any attempt met counts: it lies nearest to the goal.
+# The first one that matches any attempt is the cause: that attempt came nearest to a session.
 _CAUSES = [
     (re.compile(pattern), cure)
     for pattern, cure in (
@@ -42,9 +42,9 @@ _ATTEMPT = re.compile(
     r"(connection to server (at|on socket) \"[^\"]*\"( \([^)]*\))?(, port \d+)? failed: )?(FATAL: +)?"
 )
 _CONTINUED = re.compile(r"\s|DETAIL:|HINT:")
-"""Lines that go on with the one before."""
+"""Lines that continue the one before."""
 _QUESTION = "Is the server running"
-"""The cure asks for that."""
+"""The beginning of libpq's hint, which is dropped: the cure covers it."""
 
 
 def cause_of(text: str) -> tuple[str, str]:

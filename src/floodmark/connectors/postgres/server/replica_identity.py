@@ -1,4 +1,4 @@
-"""Giving tables the replica identity that ``replica.identity.autoset.values`` names."""
+"""Gives tables the replica identity that ``replica.identity.autoset.values`` names."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = get_logger(__name__)
 
 
 def set_identities(conn: Conn, options: PostgresOptions, tables: Sequence[Table]) -> None:
-    """Alter the captured tables whose replica identity is another one than the options say.
+    """Alter the captured tables whose replica identity differs from the one in the options.
 
-    As in Debezium, a table that can't be altered stays as it is; the log tells why. So does one whose lock isn't free
-    soon, for which the stream would wait.
+    As in Debezium, a table that can't be altered stays as it is, and a warning with the reason is logged. The same
+    applies to a table whose lock isn't free within ``LOCK_WAIT_MS``, since the stream waits meanwhile.
 
     Raises:
         ConfigError: several rules match a table.

@@ -1,4 +1,4 @@
-"""What is done at the server beside the stream: statements that nobody waits for, and the slot's oldest transaction."""
+"""Runs statements beside the stream, and reads the slot's oldest transaction."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PostgresSideSession:
 
     def __init__(self, options: PostgresOptions) -> None:
         self._conn = connect_for_queries(options)
-        # Only what reads tables must not be given some rows; a heartbeat may write to a table with policies.
+        # Only reads of tables need row_security=off; a heartbeat may write to a table with policies.
         run(self._conn, "SET row_security = on", "the session's row security")
 
     def usable(self) -> bool:
-        """Tell whether statements can still be run on it."""
+        """Return whether statements can still be run on it."""
         return not self._conn.closed and not self._conn.broken
 
     def run(self, statement: str) -> None:
@@ -44,7 +44,7 @@ class PostgresSideSession:
 
 
 class OldestTransaction:
-    """Knows the slot's oldest transaction, asking for it at most every ``xmin.fetch.interval.ms``.
+    """Reads the slot's oldest transaction, at most every ``xmin.fetch.interval.ms``.
 
     Args:
         options: the source's options.
@@ -58,11 +58,11 @@ class OldestTransaction:
 
     @property
     def wanted(self) -> bool:
-        """Whether it is time to ask."""
+        """Whether it is time to read it again."""
         return bool(self._interval_s) and time.monotonic() >= self._next
 
     def fetch(self, conn: psycopg.Connection[TupleRow]) -> None:
-        """Ask for it."""
+        """Read it from the server."""
         self._next = time.monotonic() + self._interval_s
         rows = run(
             conn,
@@ -73,5 +73,5 @@ class OldestTransaction:
 
     @property
     def known(self) -> int | None:
-        """What was last heard."""
+        """The transaction that was last read; None if there is none."""
         return self._known

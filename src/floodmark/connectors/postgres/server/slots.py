@@ -1,4 +1,4 @@
-"""The replication slot: creating it, proving that it still holds the log, dropping it."""
+"""Creates, checks and drops the replication slot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Slot:
 
     Attributes:
         two_phase: whether prepared transactions are sent before they are committed.
-        invalidation: why the server has invalidated it; empty if it hasn't, or doesn't say.
+        invalidation: why the server has invalidated it; empty if it hasn't, or gives no reason.
     """
 
     name: str
@@ -93,10 +93,10 @@ def end_of_log(conn: Conn) -> int:
 
 
 def check_slot(slot: Slot, options: PostgresOptions) -> None:
-    """Prove that the slot is one that this source can read.
+    """Verify that this source can read the slot.
 
     Raises:
-        SourceStateError: it belongs to another plug-in or database.
+        SourceStateError: the slot belongs to another plug-in or database, or is a two-phase slot.
         LogGoneError: the server has invalidated it.
     """
     if slot.plugin != "pgoutput":
@@ -125,15 +125,15 @@ def check_slot(slot: Slot, options: PostgresOptions) -> None:
 
 
 def check_position(slot: Slot | None, options: PostgresOptions, lsn: int, gaps: AcceptedGaps | None = None) -> None:
-    """Prove that the log from ``lsn`` on can still be read, unless ``offset.mismatch.strategy`` trusts the slot.
+    """Verify that the log from ``lsn`` on can still be read, unless ``offset.mismatch.strategy`` trusts the slot.
 
-    A slot that was made again while the log went on begins beyond ``lsn``; where it doesn't, nothing is missing.
+    A slot that was recreated while the log went on begins beyond ``lsn``; if it doesn't, nothing is missing.
 
     Args:
         slot: as the server shows it; None if there is none.
         options: the source's options.
-        lsn: up to here the log has been received.
-        gaps: gets what is left out.
+        lsn: the log has been received up to here.
+        gaps: collects the changes that are left out.
 
     Raises:
         LogGoneError: the slot is gone, or has moved beyond the checkpoint.
@@ -168,15 +168,16 @@ def check_position(slot: Slot | None, options: PostgresOptions, lsn: int, gaps: 
 
 
 def wait_until_free(conn: Conn, options: PostgresOptions, half_made: Collection[int] = ()) -> Slot | None:
-    """Return the slot once nobody reads it.
+    """Return the slot once no connection reads it.
 
     After a crash the server needs a moment to notice that the old connection is gone.
 
     Args:
-        half_made: server processes of this source that were lost while they created the slot; they are ended.
+        half_made: server processes of this source, still creating the slot after their connection was lost; they are
+            terminated.
 
     Raises:
-        SlotBusyError: it is still in use after ``slot.max.retries`` waits.
+        SlotBusyError: the slot is still in use after ``slot.max.retries`` waits.
     """
     deadline = time.monotonic() + options.slot_max_retries * options.slot_retry_delay_ms / 1000
     while True:

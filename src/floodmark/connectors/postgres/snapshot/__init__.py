@@ -1,1 +1,1 @@
-"""Reading tables: read points, chunks, and which changes a read contains."""
+"""Reads tables: read points, chunks, and the changes that a read contains."""

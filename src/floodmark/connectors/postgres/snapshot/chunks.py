@@ -1,8 +1,8 @@
-"""Chunks of tables: page ranges, and reading one.
+"""Reads chunks of tables.
 
-A table is cut by ranges of its pages (ctid). While the read point is held that is exact. After it is lost,
-a row may have moved to another page; then a chunk can be asked for the rows that have not changed since
-an earlier snapshot, or for those that have, by the visibility of their ``xmin``.
+A table is cut by ranges of its pages (ctid), or of its key. While the read point is held, page ranges are exact. After
+it is lost, a row may have moved to another page; then a chunk can be limited to the rows that have not changed since an
+earlier snapshot, or to those that have, by the visibility of their ``xmin``.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def relation_from_json(data: dict[str, Any]) -> Relation:
 def changed_since(visible: str) -> str:
     """Return the SQL condition that a row version may have been made after a snapshot.
 
-    It holds for all versions of transactions from the oldest on that ran at the time. That is more than
-    the snapshot doesn't see, but a subtransaction's number stands in no snapshot, and it is larger than
-    its transaction's: only below the oldest one there is certainty. ``xmin`` has 32 bits; the epoch is taken
-    from the snapshot. A row of an unclear epoch counts as changed, which is safe: it is read once more.
+    It holds for all row versions of the oldest transaction that was running at the time, and of later ones. That
+    includes versions that the snapshot sees, but a snapshot doesn't list subtransactions, whose numbers are larger than
+    their transactions': only numbers below the oldest one are certain to be visible. ``xmin`` has 32 bits; the epoch is
+    taken from the snapshot. A row of an unclear epoch counts as changed, which is safe: it is read once more.
 
     Args:
         visible: the snapshot as ``pg_current_snapshot()`` prints it.
@@ -79,6 +79,7 @@ def changed_since(visible: str) -> str:
     oldest = int(visible.split(":")[0])
     epoch, low = oldest >> 32 << 32, oldest & 0xFFFFFFFF
     xid = "xmin::text::int8"
+    # Numbers below 3 (FirstNormalTransactionId) mark rows that are older than every snapshot.
     full = (
         f"CASE WHEN {xid} < 3 THEN 3 WHEN {xid} - {low} > 2147483648 THEN greatest({epoch} + {xid} - 4294967296, 3) "
         f"WHEN {low} - {xid} > 2147483648 THEN {epoch} + {xid} + 4294967296 ELSE {epoch} + {xid} END"
@@ -118,24 +119,24 @@ class PostgresChunkReader:
         self._conn: psycopg.Connection[TupleRow] | None = None
 
     def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
-        """Return the chunk's rows as read events, and at the end what became of it.
+        """Yield the chunk's rows as read events, and return the outcome.
 
         Args:
             chunk: ``relation`` (structure and name of the events), ``stored`` (``oid`` and ``name`` of the
                 table that is read, and the ``statement`` that reads it, if any), ``file`` (its fingerprint),
                 ``since`` (read only rows changed since that snapshot), ``token`` and ``position`` of the read
                 point, ``lost`` (whether the read point is gone); and either ``first`` and ``last`` page, or
-                ``key``, ``after`` and ``upto`` (a range of keys), ``condition`` and ``marker`` (what the source
-                block says of the snapshot). ``streams`` says that the log is streamed meanwhile.
+                ``key``, ``after`` and ``upto`` (a range of keys), ``condition`` and ``marker`` (the source block's
+                ``snapshot``). ``streams``: whether the log is streamed meanwhile.
         """
         conn = self._conn or connect(self._options)
-        # After an error, or if the rows are not all taken, it is of no more use.
+        # After an error, or if the rows are not all taken, the connection can't be used again.
         self._conn = None
         try:
             outcome = yield from self._read(conn, chunk)
             # If the connection is lost only now, the next chunk opens another.
             with contextlib.suppress(ConnectError):
-                # Lets go of the table's lock.
+                # Releases the table's lock.
                 run(conn, "ROLLBACK", "ending a chunk")
                 self._conn = conn
         finally:
@@ -159,7 +160,7 @@ class PostgresChunkReader:
             self._limit(conn, chunk)
         held = _begin(conn, chunk)
         if not held and not _same_server(conn, chunk["token"]):
-            # Which rows have changed since says only the server that the read point was opened at.
+            # Transactions' numbers show which rows have changed only on the server that the read point was opened at.
             return "nothing"
         command = _command(conn, relation, chunk, held)
         if command is None:
@@ -171,7 +172,7 @@ class PostgresChunkReader:
         return "complete" if held else "unchanged"
 
     def _limit(self, conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> None:
-        """End what takes longer than the stream may wait: of ranges of pages, which are read whole, only locks."""
+        """Limit statements and locks to what the stream may wait; for page ranges, which are read whole, only locks."""
         limit_statements(conn, self._options.snapshot_statement_timeout_ms)
         if "key" not in chunk:
             run(conn, "SET statement_timeout = 0", "setting the statement timeout")
@@ -182,10 +183,10 @@ class PostgresChunkReader:
         """Return read events.
 
         Args:
-            version: of the table.
-            rows: how many.
+            version: the table's version.
+            rows: the number of rows.
             columns: the rows' values.
-            chunk: what they belong to, as ``read`` takes it.
+            chunk: the chunk that they belong to, as for ``read``.
         """
         token, marker = chunk["token"], chunk.get("marker", "true")
         relation = version.structure
@@ -223,7 +224,7 @@ def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict
     """Return the COPY command; None if there is nothing to read any more."""
     stored = chunk["stored"]
     if stored["statement"] is not None:
-        # Which of its rows have changed since the read point can't be told, so without it nothing is read:
+        # Which of its rows have changed since the read point can't be determined, so without it nothing is read:
         # the planner has the table read again at the next read point.
         return statement_query(relation, stored["statement"]) if held and _lock(conn, stored) else None
     conditions = [f"({chunk['condition']})"] if chunk.get("condition") else []
@@ -237,7 +238,7 @@ def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict
 
 
 def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, stored: dict[str, Any]) -> bool:
-    """Tell whether a locked table has the columns of now: the fingerprint is that of the transaction's snapshot."""
+    """Return whether a locked table has the columns now; its fingerprint is only that of the transaction's snapshot."""
     columns = ", ".join(quote(column.name) for column in relation.columns)
     try:
         looking = f"SELECT {columns} FROM ONLY {stored['name']} LIMIT 0"
@@ -260,12 +261,12 @@ def _begin(conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> bool:
 def _same_server(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
     """Return whether a connection leads to the server, and its timeline, of a read point."""
     if "place" not in token:
-        return True  # of a checkpoint that an earlier version wrote
+        return True  # the token is from a checkpoint that an earlier version wrote
     return bool(run(conn, f"SELECT {PLACE}", "the server's identity")[0][0] == token["place"])
 
 
 def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
-    """Open a transaction that sees a read point's snapshot; return False if that is gone."""
+    """Open a transaction that sees a read point's snapshot; return False if the snapshot is gone."""
     run(conn, BEGIN, "opening a chunk")
     try:
         importing = f"SET TRANSACTION SNAPSHOT '{token['snapshot']}'"
@@ -289,13 +290,13 @@ def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: 
 def copy_rows(
     conn: psycopg.Connection[TupleRow], command: str, width: int, keep: bool = False
 ) -> Iterator[tuple[int, Sequence[RawColumn]]]:
-    """Yield what a COPY command returns, as numbers of rows and their columns.
+    """Yield the rows that a COPY command returns, as row counts and columns.
 
     Args:
-        conn: taken over; it is of no more use afterwards.
+        conn: the connection, closed afterwards unless ``keep``.
         command: a COPY … TO STDOUT.
         width: how many columns it returns.
-        keep: whether the connection is to be of use again, unless the rows are not all taken.
+        keep: whether the connection stays open; it is closed all the same if not all rows are taken.
     """
     for buf, starts in copy_pieces(conn, command, keep):
         yield len(starts), split_rows(buf, starts, width)
@@ -304,12 +305,12 @@ def copy_rows(
 def copy_pieces(
     conn: psycopg.Connection[TupleRow], command: str, keep: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """Yield what a COPY command returns, as buffers and where the rows start in them, as ``split_rows`` takes them.
+    """Yield the rows that a COPY command returns, as buffers and the rows' starts, for ``split_rows``.
 
     Args:
-        conn: taken over; it is of no more use afterwards.
+        conn: the connection, closed afterwards unless ``keep``.
         command: a COPY … TO STDOUT.
-        keep: whether the connection is to be of use again, unless the rows are not all taken.
+        keep: whether the connection stays open; it is closed all the same if not all rows are taken.
     """
     channel = open_channel(conn)
     finished = False
@@ -334,7 +335,7 @@ def _lock(conn: psycopg.Connection[TupleRow], stored: dict[str, Any]) -> bool:
         run(conn, locking, "locking the table", LOCK_CURE, expected=(psycopg.errors.UndefinedTable,))
     except psycopg.errors.UndefinedTable:
         return False
-    # This function knows the catalogs of now, whatever the transaction's snapshot sees.
+    # to_regclass reads the current catalogs, whatever the transaction's snapshot sees.
     named = run(conn, f"SELECT to_regclass({literal(stored['name'])})::oid::int8", "the table of a name")
     return bool(named[0][0] == stored["oid"])
 
@@ -360,6 +361,7 @@ def _copied(channel: CopyChannel) -> Iterator[tuple[NDArray[np.uint8], NDArray[n
             area = buf[:end]
             area[starts[:, None] + np.arange(HEADER_BYTES)] = 0
             yield area, starts + HEADER_BYTES
+            # What was yielded still uses `buf`, so reading continues in another buffer.
             fresh = np.empty(READ_BYTES, np.uint8)
             tail = buf[end:filled]
             if len(tail) > len(fresh):
@@ -386,7 +388,7 @@ def table_pages(conn: psycopg.Connection[TupleRow], oids: Sequence[int]) -> dict
 
 
 def fingerprints(conn: psycopg.Connection[TupleRow], oids: Sequence[int]) -> dict[int, str]:
-    """Return what changes when tables are rewritten or get other columns, by OID."""
+    """Return texts that change when a table is rewritten or its columns are altered, by OID."""
     rows = run(
         conn,
         "SELECT c.oid::int8, pg_relation_filenode(c.oid)::text || ':' || md5(string_agg(concat_ws(' ', a.attnum, "
@@ -407,7 +409,7 @@ def describe_tables(
 ) -> dict[int, list[tuple[Any, ...]]]:
     """Return the columns that changes of the tables hold: name, type, modifier and whether NOT NULL.
 
-    Stored generated columns are left out, since the log doesn't hold them, unless the publication says that it does
+    Stored generated columns are left out, since the log doesn't hold them, unless the publication includes them
     (PostgreSQL 18 and later).
     """
     rows = run(

@@ -1,4 +1,4 @@
-"""Which transactions the log holds, in the order of their commits."""
+"""Records which transactions the log holds, and where they were committed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPACTED_AT = 64
 class CommitLog:
     """Transactions and where they were committed, as capture has received them.
 
-    Capture adds, the planner asks; each from its own thread.
+    Capture adds them and the planner queries them, each from its own thread.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class CommitLog:
         """Add transactions.
 
         Args:
-            lsn: of their commit records, shape (transactions,).
+            lsn: the LSNs of their commit records, shape (transactions,).
             xid: their numbers, 32 bits, shape (transactions,).
         """
         with self._lock:
@@ -35,9 +35,9 @@ class CommitLog:
     def cut(self, visible: Visibility, doubtful: frozenset[int], after: int, upto: int) -> int | None:
         """Return the LSN that separates the transactions that a snapshot sees from those that it doesn't.
 
-        Everything committed before it is visible, nothing committed at or after it. A snapshot has no such LSN
-        if a transaction became visible before another whose commit record lies earlier: commits wait for
-        disks and standbys, and stop waiting in any order.
+        Everything committed before it is visible, nothing committed at or after it. A snapshot has no such LSN, and
+        None is returned, if a transaction became visible before another whose commit record lies earlier: commits wait
+        for disks and standbys, and stop waiting in any order.
 
         Args:
             visible: what the snapshot sees.
@@ -62,11 +62,11 @@ class CommitLog:
         Args:
             visible: what the snapshot sees.
             doubtful: transactions that it doesn't see and that may have been committed before capture began.
-            after: nothing below is asked for any more, except what isn't visible yet.
+            after: transactions committed below are forgotten, except those that aren't visible yet.
             upto: the result, if nothing that was committed before is hidden; up to here everything has been received.
 
         Returns:
-            None if it can't be told.
+            The LSN; None if it can't be determined, because the log doesn't hold a doubtful transaction.
         """
         found = self._received(visible, doubtful, after, upto)
         return None if found is None else _first(found[0][~found[1]], upto)
@@ -84,7 +84,7 @@ class CommitLog:
         return lsn[received], visible.sees(xid[received])
 
     def compact(self, visible: Visibility, delivered: int) -> None:
-        """Forget what was delivered and what every later snapshot sees.
+        """Forget transactions that have been delivered and that every later snapshot sees.
 
         Args:
             visible: what a snapshot of this moment sees.

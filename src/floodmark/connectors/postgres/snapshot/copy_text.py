@@ -1,4 +1,4 @@
-"""Splitting COPY's text format into columns.
+"""Splits COPY's text format into columns.
 
 Tabs and newlines inside values are escaped, so the delimiters found in the raw bytes are all real, and
 every row has the same number of them.
@@ -66,6 +66,7 @@ def _column(
     affected = pc.match_substring(text, "\\").fill_null(False)
     if not pc.any(affected).as_py():
         return text
+    # Each distinct value with an escape is unescaped once; for all other rows `found` is null, so `text` is kept.
     values = pc.unique(text.filter(affected))
     plain = pa.array([_ESCAPE.sub(_unescape, value) for value in values.to_pylist()], pa.string())
     found = pc.index_in(text, values)

@@ -1,4 +1,7 @@
-"""Cutting a table by ranges of its key. Only the server compares keys: collations and types are its own."""
+"""Cuts a table into ranges of its key.
+
+Only the server compares keys, since they have its collations and types.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _COLUMNS = """
 
 
 def key_of(conn: Conn, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-    """Return what a table is cut by: ``columns`` and whether there are ``nulls``; None if nothing.
+    """Return the key that a table is cut by: ``columns``, and whether they can have ``nulls``; None without a key.
 
     Args:
         conn: an ordinary connection.
@@ -43,7 +46,7 @@ def key_of(conn: Conn, oid: int, surrogate: str | None) -> dict[str, Any] | None
 
 
 def message_key_of(conn: Conn, oid: int, options: PostgresOptions) -> dict[str, Any] | None:
-    """Return what a table without a key is cut by: the key of its events; None if that can't be."""
+    """Return what a table without a key is cut by: the key of its events; None if that isn't possible."""
     rows = run(conn, _COLUMNS.format(oid=oid), "the columns of a table")
     if not rows:
         return None
@@ -56,7 +59,7 @@ def message_key_of(conn: Conn, oid: int, options: PostgresOptions) -> dict[str, 
 
 
 def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
-    """Return the SQL condition of the keys in ``(after, upto]``; ``upto`` None: of null keys."""
+    """Return the SQL condition for keys in ``(after, upto]``; if ``upto`` is None, for null keys."""
     if upto is None:
         return f"{quote(key['columns'][0])} IS NULL"
     parts = [f"{_columns(key)} <= {_values(upto)}"]
@@ -66,11 +69,11 @@ def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequ
 
 
 class PostgresKeyRanges:
-    """A ``KeyRanges``.
+    """``KeyRanges`` of a table at a read point.
 
     Args:
         point: the read point.
-        table: its name for SQL.
+        table: the table's name for SQL.
         key: as ``key_of`` returned it.
         condition: on the rows; empty: all.
     """
@@ -122,19 +125,19 @@ def _columns(key: dict[str, Any]) -> str:
 
 
 def _values(values: Sequence[str]) -> str:
-    # A literal without a type takes the column's, without its length and with its collation.
+    # An untyped literal takes the column's type, without its length, and the column's collation.
     texts = [literal(value) for value in values]
     return f"({', '.join(texts)})" if len(texts) > 1 else texts[0]
 
 
 def _named(key: dict[str, Any]) -> str:
-    """Return the key's columns with names of their own, whatever they are called in the table.
+    """Return the key's columns under the names ``k0``, ``k1`` and so on.
 
-    Beside them ORDER BY must say places: a name means what the query calls so, before a column of the table.
+    ORDER BY in the same query must use positions: it resolves a name to an output column before a column of the table.
     """
     return ", ".join(f"{quote(name)} AS k{number}" for number, name in enumerate(key["columns"]))
 
 
 def _texts(key: dict[str, Any]) -> str:
-    """Return these as texts."""
+    """Return the columns that ``_named`` named, as text."""
     return ", ".join(f"k{number}::text" for number, _ in enumerate(key["columns"]))

@@ -1,8 +1,8 @@
-"""Locking the tables of a snapshot, as ``snapshot.locking.mode`` says.
+"""Locks the tables of a snapshot, by ``snapshot.locking.mode``.
 
 The locks belong to the transaction that holds the read point, so they end with it. A statement that waits for
-such a lock keeps later readers of the table waiting too, and among them the snapshot's own tasks: so with locks
-nothing in a snapshot waits longer than ``snapshot.lock.timeout.ms`` (``connection.limit_waits``).
+such a lock blocks later readers of the table too, including the snapshot's own tasks: so with locks, nothing in a
+snapshot waits longer than ``snapshot.lock.timeout.ms`` (``server.connection.limit_waits``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class SharedLock(SnapshotLock):
         """Do nothing."""
 
     def table_locking_statement(self, lock_timeout: timedelta, table: str) -> str:  # noqa: ARG002
-        """Return the lock that reading takes."""
+        """Return the statement for the same lock that reading takes."""
         return f"LOCK TABLE {table} IN ACCESS SHARE MODE"
 
 
 def make_lock(options: PostgresOptions) -> SnapshotLock | None:
-    """Return what ``snapshot.locking.mode`` names; None for no lock."""
+    """Return the lock that ``snapshot.locking.mode`` names; None for no lock."""
     if options.snapshot_locking_mode == "none":
         return None
     return SharedLock() if options.snapshot_locking_mode == "shared" else make_custom_lock(options)

@@ -1,11 +1,10 @@
-"""Read points: an exported snapshot whose position in the log is exact.
+"""Opens read points: exported snapshots whose position in the log is exact.
 
 There are two ways to one. Creating a logical slot exports the snapshot that belongs to its consistent point:
 all transactions whose commit record lies before it are visible, none after. The server decides by the log, so
-that holds under synchronous replication too; but it waits for all transactions that are writing. A plain
-transaction's snapshot waits for nobody; where it lies is found afterwards, by the numbers of the
-transactions that the log holds. If it lies nowhere, as the order of commits in the log and the order in which
-they became visible differ, another one is taken.
+that holds under synchronous replication too; but it waits for all transactions that are writing. The snapshot of an
+ordinary transaction waits for none; its position is found afterwards, by the numbers of the transactions that the log
+holds. If it has none, because commits became visible in another order than that of the log, another snapshot is taken.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ class PostgresReadPoint:
     """
 
     def __init__(self, options: PostgresOptions, snapshot: str | None = None, lsn: int | None = None) -> None:
-        """Open it.
+        """Open the snapshot.
 
         Args:
             options: the source's options.
             snapshot: an exported snapshot to import; a new one if not given.
-            lsn: the snapshot's exact place in the log, if it is known.
+            lsn: the snapshot's exact position in the log, if it is known.
         """
         self._limit_ms = options.snapshot_statement_timeout_ms
         self._conn: psycopg.Connection[TupleRow] = connect(options)
-        # A commit that begins to wait after this question is received by capture, before the point is settled.
+        # A commit that begins to wait after this query is received by capture, before the point is settled.
         self.waiting = None if snapshot is not None else _waiting_commits(self._conn)
         run(self._conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "opening the snapshot")
         if snapshot is not None:
@@ -92,7 +91,7 @@ class PostgresReadPoint:
         return Visibility.parse(self.token["visible"])
 
     def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
-        """Find the exact position, now that the log has been received up to the present one.
+        """Find the exact position, once the log has been received up to the preliminary one.
 
         Args:
             commits: the transactions that the log holds.
@@ -102,7 +101,7 @@ class PostgresReadPoint:
         Returns:
             False if there is none: take another read point.
         """
-        # The log may have been delivered up to behind the page's header, before which the point lies.
+        # The log may have been delivered up to the end of a page's header, while the point lies before the header.
         lsn = commits.cut(self.visible, doubtful, _reachable(first_lsn(after)), self.token["lsn"])
         if lsn is None:
             return False
@@ -110,13 +109,14 @@ class PostgresReadPoint:
         return True
 
     def query(self, statement: str, doing: str, cure: str = "") -> list[TupleRow]:
-        """Run a statement that sees the snapshot; if it fails, the snapshot stays."""
+        """Run a statement that sees the snapshot; an error doesn't end the snapshot."""
         return self._inside(statement, doing, cure, undo=False)
 
     def look(self, statement: str, doing: str) -> list[TupleRow]:
         """Run a statement that sees the snapshot, and keep no lock on what it reads; the stream waits for it.
 
-        Whoever waits to alter the table would wait for the snapshot's end, and the tasks that read it for him.
+        With a lock, a session that alters the table would wait until the snapshot ends, and the tasks that read the
+        table would wait for that session.
         """
         return self._inside(statement, doing, "", undo=True)
 
@@ -131,7 +131,7 @@ class PostgresReadPoint:
             raise ConnectError(f"Lost the connection to PostgreSQL while {doing}: {exc}.") from None
 
     def alive(self) -> bool:
-        """Tell whether other connections can still import the snapshot."""
+        """Return whether other connections can still import the snapshot."""
         try:
             run(self._conn, "SELECT 1", "checking the snapshot")
         except FloodmarkError:
@@ -144,15 +144,15 @@ class PostgresReadPoint:
 
 
 def _reachable(lsn: int) -> int:
-    """Return the place that the log reaches when all before an insert position is written.
+    """Return the LSN that the log reaches when everything before an insert position is written.
 
-    At the start of a page that position lies behind the page's header, which no record needs.
+    At the start of a page, the insert position lies behind the page's header, which no record needs yet.
     """
     return lsn - lsn % PAGE if lsn % PAGE in HEADERS else lsn
 
 
 def log_end(conn: psycopg.Connection[TupleRow]) -> tuple[int, bool]:
-    """Return a place that the log will have reached when all that is in it now is received; whether it is on disk."""
+    """Return the LSN that the log reaches when all of it is received, and whether all of it is on disk."""
     statement = "SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()"
     lsn, flushed = run(conn, statement, "the end of the log")[0]
     return _reachable(parse_lsn(lsn)), bool(flushed)
@@ -165,7 +165,7 @@ def first_lsn(after: str) -> int:
 
 
 def _waiting_commits(conn: psycopg.Connection[TupleRow]) -> frozenset[int] | None:
-    """Return the transactions whose commit waits for a standby; None if the role may not know."""
+    """Return the transactions whose commit waits for a standby; None if the role may not see them."""
     none_waits, informed, waiting = run(
         conn,
         "SELECT current_setting('synchronous_standby_names') = '', "
@@ -188,10 +188,10 @@ def create_slot(
 
     Args:
         options: the source's options.
-        continuity: proves first that the connection leads to the log that is read.
-        temporary: whether the slot ends with this function.
+        continuity: verifies first that the connection leads to the log that is read.
+        temporary: whether the slot is dropped when this function returns.
         half_made: gets the server process that may still be creating the slot if the connection to it is lost. The
-            server doesn't notice before those transactions have ended.
+            server doesn't notice the loss before those transactions have ended.
 
     Raises:
         SourceStateError: the server refuses.

@@ -1,8 +1,8 @@
-"""Signals' conditions as SQL for PostgreSQL.
+"""Renders signals' conditions as SQL for PostgreSQL.
 
-Operators and functions are named with their schema, since whoever may create some in a schema of the search path could
-have them run with this role's rights. A column's comparisons are those of its type: ``pg_catalog``'s, or, for a base
-type of an extension such as ``citext``, which only a superuser can create, those beside the type.
+Operators and functions are qualified with their schema: otherwise, anyone who may create them in a schema of the search
+path could have them run with this role's rights. A column is compared by the operators of its type: ``pg_catalog``'s,
+or, for a base type of an extension such as ``citext``, which only a superuser can create, those in the type's schema.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _SYNTAX = frozenset(("coalesce", "greatest", "least"))
 """Functions that are part of the grammar and have no schema."""
 _CLOCKS = frozenset(("current_date", "current_timestamp", "localtimestamp"))
 _NAMES = {"trim": "btrim", "substring": "substr"}
-"""Functions under the name that they have in the catalog; ``substring`` of a text would be a regular expression."""
+"""The names of functions in the catalog, where they differ; ``substring`` with a text is a regular expression there."""
 
 POSTGRES = Dialect(
     name="PostgreSQL",
@@ -105,7 +105,7 @@ _NAME = """
     SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {oid}
 """
-# What is compared below domains. Base types are made by superusers alone.
+# The schema of the operators of each column's type, below domains. Only superusers can create base types.
 _OPERATORS = """
     WITH RECURSIVE below AS (
         SELECT attname, attnum, atttypid AS type FROM pg_catalog.pg_attribute
@@ -129,23 +129,23 @@ def row_filter(conn: Conn, described: Mapping[str, Any], text: str, options: Pos
 
     Args:
         conn: an ordinary connection.
-        described: the table, as chunks have it.
+        described: the table, as chunks describe it.
         text: the condition.
         options: the source's options.
 
     Raises:
-        ConditionError: it is not one condition, or has what is not allowed.
+        ConditionError: the text is not one condition, or contains something that is not allowed.
     """
     with locating(described["stored"]["name"], text):
         found = parse_condition(text, _columns(conn, described, options), POSTGRES)
         sql = PostgresRenderer(operator_schemas(conn, described["stored"]["oid"])).sql(found)
-        # The server reads it, too, and finds what doesn't fit the columns' types, but runs nothing.
+        # The server parses it, too, and finds what doesn't fit the columns' types, but runs nothing.
         parse_only(conn, f"SELECT FROM ONLY {described['stored']['name']} WHERE {sql}")
     return sql
 
 
 def row_query(conn: Conn, described: Mapping[str, Any], text: str, options: PostgresOptions) -> str:
-    """Return a blocking signal's statement as SQL that reads the rows of a table; as ``row_filter``."""
+    """Return a blocking signal's statement as SQL that reads the rows of a table; see ``row_filter``."""
     with locating(described["stored"]["name"], text):
         found = parse_query(text, _columns(conn, described, options), POSTGRES)
         schemas = operator_schemas(conn, described["stored"]["oid"])
@@ -181,8 +181,8 @@ class PostgresRenderer:
         """Return the statement that reads a table's rows.
 
         Args:
-            query: which ones.
-            table: its name for SQL.
+            query: selects the rows.
+            table: the table's name for SQL.
         """
         where = f" WHERE {self.sql(query.condition)}" if query.condition is not None else ""
         order = ", ".join(f"{self.sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
@@ -257,7 +257,7 @@ class PostgresRenderer:
         return f"OPERATOR({quote(next(iter(schemas), CATALOG))}.{operator})"
 
     def _in(self, operand: Expression, items: Sequence[Expression]) -> str:
-        """Return whether a value is one of several; ``IN`` takes its operator from the search path."""
+        """Return the test whether a value is one of several, without ``IN``: its operator is of the search path."""
         left, equals = self.sql(operand), self._operator("=", operand)
         if len(items) > 1 and all(isinstance(item, Text) for item in items):
             listed = ",".join(_array_item(item.value) for item in items if isinstance(item, Text))

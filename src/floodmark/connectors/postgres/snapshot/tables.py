@@ -1,8 +1,8 @@
-"""Which tables a snapshot reads, in which order, and those that it reads with a statement of their own.
+"""Lists the tables that a snapshot reads, in order, and the statements with which it reads some of them.
 
-A statement can be any SELECT, so it can't be cut by pages, nor be asked for the rows that changed since. Its table is
-read as one chunk, at the read point. If that is lost meanwhile, the chunk gives nothing and the table is read
-again, whole, at the next one.
+A statement can be any SELECT, so it can't be cut by pages, nor limited to the rows that changed since. Its table is
+read as one chunk, at the read point. If that is lost meanwhile, the chunk returns nothing and the whole table is read
+again at the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reading:
     Attributes:
         stored: the table that is read.
         published: the table under whose name the events come.
-        statement: what its rows come from; None for its pages.
+        statement: the SELECT that returns its rows; None if its pages are read.
     """
 
     stored: Table
@@ -45,11 +45,11 @@ class SnapshotTables:
 
     Args:
         options: the source's options.
-        query: what ``snapshot.query.mode=custom`` names.
+        query: the query that ``snapshot.query.mode=custom`` names.
 
     Attributes:
-        begun: whether the names of the options have been proven right, so that one of a table that isn't there any more
-            is no mistake.
+        begun: whether the tables' names in the options have been verified; from then on, the name of a dropped table
+            is no error.
     """
 
     def __init__(self, options: PostgresOptions, query: SnapshotQuery | None) -> None:
@@ -57,12 +57,12 @@ class SnapshotTables:
         self._query = query
         self._overrides = options.select_statements()
         self.begun = False
-        # What the query said, so that it says the same as long as the snapshot runs.
+        # The query's statements, kept so that they stay the same as long as the snapshot runs.
         self._asked: dict[tuple[int, tuple[str, ...]], str | None] = {}
         self._checked: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
 
     def readings(self, conn: Conn) -> list[Reading]:
-        """Return what a snapshot reads, in its order.
+        """Return what a snapshot reads, in order.
 
         Raises:
             ConfigError: a statement is for a table that isn't captured, or doesn't return its columns.
@@ -73,7 +73,7 @@ class SnapshotTables:
         return [Reading(*pair) for pair in pairs] if readings is None else readings
 
     def with_statements(self, conn: Conn) -> dict[int, Reading]:
-        """Return those that are read with a statement of their own, by the OID of the table that is read."""
+        """Return the readings that have a statement, by the OID of the table that is read."""
         if not self._overrides and self._query is None:
             return {}
         return {reading.stored.oid: reading for reading in self.readings(conn) if reading.statement is not None}
@@ -103,7 +103,7 @@ class SnapshotTables:
         return result
 
     def _statement(self, table: Table, columns: tuple[str, ...]) -> tuple[bool, str | None]:
-        """Return whether a table's pages are read, else the statement, or None to leave it out."""
+        """Return whether a table's pages are read and, if not, its statement; None leaves the table out."""
         if table.full_name in self._overrides:
             return False, self._overrides[table.full_name]
         if self._query is None:
@@ -114,7 +114,7 @@ class SnapshotTables:
         return False, self._asked[asked]
 
     def _check_names(self, *tables: list[Table]) -> None:
-        """Prove that every override is for a table that is read: a wrong name would read its table in full."""
+        """Verify that every override is for a table that is read: for a wrong name, its table would be read in full."""
         if self.begun:
             return
         names = {table.full_name for listed in tables for table in listed}
@@ -128,7 +128,7 @@ class SnapshotTables:
         self.begun = True
 
     def _check(self, conn: Conn, reading: Reading, columns: tuple[tuple[str, int], ...]) -> None:
-        """Prove that a statement returns the table's columns, with their types."""
+        """Verify that a statement returns the table's columns, with their types."""
         assert reading.statement is not None
         if (reading.statement, columns) in self._checked:
             return

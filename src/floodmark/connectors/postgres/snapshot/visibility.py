@@ -1,4 +1,4 @@
-"""Which transactions a snapshot sees.
+"""Determines which transactions a snapshot sees.
 
 Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions".
 """
@@ -34,7 +34,7 @@ class Visibility:
         return cls(int(oldest), int(following), frozenset(int(xid) for xid in running.split(",") if xid))
 
     def sees(self, xid: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which committed top-level transactions are visible.
+        """Return which committed top-level transactions are visible.
 
         Args:
             xid: their numbers, 32 bits, shape (transactions,).
@@ -43,7 +43,7 @@ class Visibility:
         return (full < self.next) & ~np.isin(full, list(self.running))
 
     def full(self, xid: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return 64-bit numbers: those nearest to the snapshot."""
+        """Return the 64-bit numbers of transactions: of those with the same low 32 bits, the nearest to ``next``."""
         distance = ((xid - self.next + HALF) & 0xFFFFFFFF) - HALF
         full: NDArray[np.int64] = self.next + distance
         return full

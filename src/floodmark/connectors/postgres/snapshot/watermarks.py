@@ -1,9 +1,10 @@
-"""Windows: a view of the tables between two marks in the signal table, as DDD-3 has them.
+"""Opens windows: views of the tables between two watermarks in the signal table, as in Debezium's DDD-3.
 
-The rows of a window need no exact place in the log; it is enough that all they contain was committed before the second
-mark, and that they contain all that was committed before the window's beginning. The first mark alone doesn't give
-the latter: a commit is in the log before it is visible, and may become so after the view was opened. So the beginning
-is moved back, by the transactions' numbers, to the first commit that the view doesn't see.
+The rows of a window need no exact position in the log; it is enough that everything they contain was committed before
+the second watermark, and that they contain everything that was committed before the window's beginning. The first
+watermark alone doesn't ensure the latter: a commit is in the log before it is visible, and may become visible after the
+view was opened. So the beginning is moved back, by the transactions' numbers, to the first commit that the view doesn't
+see.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ _TABLE = """
 
 
 class PostgresMarks(Marks[Conn]):
-    """Writes marks to the signal table."""
+    """Writes watermarks to the signal table."""
 
     def __init__(self, options: PostgresOptions) -> None:
         super().__init__(options)
         self._user = options.user
 
     def check(self, conn: Conn) -> tuple[str, str]:
-        """Prove that marks can be written; return the table's name for SQL, and that of its first column.
+        """Verify that watermarks can be written; return the table's name for SQL, and that of its first column.
 
         Raises:
-            SourceStateError: they can't.
+            SourceStateError: they can't be written.
         """
         rows = run(conn, _TABLE.format(name=literal(self.table)), "the signal table")
         if not rows:
@@ -84,7 +85,7 @@ class PostgresMarks(Marks[Conn]):
 
 
 def _write(conn: Conn, statement: str) -> None:
-    # The commit is in the log when it returns, and no standby has to be waited for.
+    # The commit is on disk when the statement returns, without a wait for standbys.
     run(conn, "SET synchronous_commit = local", "the session's commits")
     run(conn, statement, WRITING)
 
@@ -93,9 +94,9 @@ class PostgresWindow(PostgresReadPoint):
     """A ``Window``.
 
     Attributes:
-        low: the log's position when the first mark had been written; once settled, not after any commit that isn't
+        low: the log's position when the first watermark had been written; once settled, not after any commit that isn't
             visible.
-        mark: the first mark.
+        mark: the first watermark.
     """
 
     def __init__(self, options: PostgresOptions, mark: Mark, lsn: int) -> None:
@@ -107,15 +108,15 @@ class PostgresWindow(PostgresReadPoint):
         self.token["window"] = mark.name
 
     def close(self, lsn: int) -> None:
-        """Set the position at which the second mark has been written."""
+        """Set the position at which the second watermark has been written."""
         self._settle(lsn)
         self._closed = True
 
     def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
-        """Return the rows of a chunk, in pieces, and at the end what became of it.
+        """Yield the rows of a chunk in pieces, and return the outcome.
 
-        They come over the connection that has the table locked: any other would have to wait behind an ALTER TABLE that
-        waits for this lock.
+        They are read over the connection that has the table locked: any other would have to wait behind an ALTER TABLE
+        that waits for this lock.
         """
         with self._transaction():
             limit_statements(self._conn, self._limit_ms, local=True)
@@ -138,7 +139,7 @@ class PostgresWindow(PostgresReadPoint):
             raise ConnectError(f"Lost the connection to PostgreSQL while reading a window: {exc}.") from None
 
     def end_view(self) -> None:
-        """Let go of the snapshot, and of the tables' locks."""
+        """Release the snapshot, and the tables' locks."""
         self._conn.close()
 
     def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
@@ -148,9 +149,9 @@ class PostgresWindow(PostgresReadPoint):
             return False
         low = min(first, self._low_lsn)
         self.low = position(low)
-        # The log before has been delivered, so nobody can tell any more which keys it touches.
+        # The log before `after` has been delivered, so which keys it touches is no longer known.
         return low >= first_lsn(after)
 
     def alive(self) -> bool:
-        """Tell whether it was closed: its rows have been read then."""
+        """Return whether it was closed: its rows have been read by then."""
         return self._closed

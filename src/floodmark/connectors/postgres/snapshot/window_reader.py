@@ -1,4 +1,4 @@
-"""Reading the rows of a window in an executor: they are put beside the window's log, key by key."""
+"""Reads the rows of a window in an executor, and reconciles them with the window's log by key."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class _Part:
     """Changes of one kind and one version of the table.
 
     Attributes:
-        order: the changes' place in the window, shape (changes,).
-        columns: the rows as they are afterwards; None if they are gone.
+        order: the changes' order in the window, shape (changes,).
+        columns: the rows after the changes; None if the rows are gone.
     """
 
     relation: Relation
@@ -50,7 +50,7 @@ class TableChanges:
 
     Args:
         relation: the table as it was read.
-        visible: what the rows that were read contain.
+        visible: the snapshot that the rows were read with.
         low: position at which the window begins.
         high: position at which it ends.
     """
@@ -66,7 +66,7 @@ class TableChanges:
         self._place = np.empty((0, 2), np.int64)
 
     def add(self, data: SegmentData, after: str, upto: str) -> None:
-        """Add what a segment holds of the window in ``(after, upto]``; segments come in their order."""
+        """Add the changes of a segment in ``(after, upto]`` that are in the window; segments come in order."""
         changes = find_changes(data, max(after, self._low), min(upto, self._high))
         oid = self._relation.oid
         for at in changes.at[changes.kind == TRUNCATE].tolist():
@@ -86,6 +86,7 @@ class TableChanges:
             )
         width = len(relation.columns)
         seen = self._visible.sees(changes.transactions.xid)[changes.transaction]
+        # Two numbers for each record: an update of the key removes the old row before it adds the new one.
         order = (self._records + changes.record) * 2
         kinds = changes.payload[changes.at + 5]
         plain = (changes.kind == INSERT) | ((changes.kind == UPDATE) & (kinds == NEW_ROW))
@@ -109,7 +110,7 @@ class TableChanges:
     ) -> None:
         """Add updates that hold the old row, or its key."""
         old, new = tuple_pairs(changes.payload, changes.at + 6, len(relation.columns), changes.ends)
-        # The new row lacks a large key that stayed as it was.
+        # The new row lacks large values of the key that didn't change.
         new = with_old_values(new, old)
         before, after = self._keys(relation, old), self._keys(relation, new)
         moved = np.asarray(pc.not_equal(before, after).fill_null(True))
@@ -145,6 +146,7 @@ class TableChanges:
         sort = np.argsort(order, kind="stable")
         sizes = [len(part.order) for part in self._parts]
         owner = np.repeat(np.arange(len(sizes)), sizes)
+        # For `apply`: the part of each touch, and its index there.
         within = np.concatenate([np.arange(size) for size in sizes])
         self._place = np.stack([owner, within], axis=1)[sort]
         return Touches(
@@ -160,8 +162,8 @@ class TableChanges:
         """Apply changes to a row; return the table as it is after them.
 
         Args:
-            row: its values by column; is changed. A value that it lacks isn't known.
-            changes: touches, in their order.
+            row: its values by column, changed in place; a missing value isn't known.
+            changes: indices of touches, in order.
         """
         relation = self._relation
         for index in changes:
@@ -193,7 +195,7 @@ class PostgresWindowReader:
     def read(
         self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows that are still right at the end of their window, as read events."""
+        """Yield the rows that are still valid at the end of their window, as read events."""
         relation = relation_from_json(chunk["relation"])
         version = self._make_version(relation)
         changes = TableChanges(relation, Visibility.parse(chunk["token"]["visible"]), chunk["low"], chunk["position"])
@@ -217,7 +219,7 @@ class PostgresWindowReader:
         completed: Sequence[tuple[int, list[int]]],
         chunk: dict[str, Any],
     ) -> Iterator[pa.RecordBatch | None]:
-        """Return rows with changes applied; these are few."""
+        """Yield rows with changes applied, as read events; there are few of them."""
         by_relation: dict[int, tuple[Relation, list[dict[str, str | None]]]] = {}
         for index, applied in completed:
             row = {name: column.values[index].as_py() for name, column in zip(names, columns, strict=True)}

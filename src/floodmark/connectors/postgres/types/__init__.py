@@ -1,8 +1,9 @@
 """PostgreSQL's types: from the server's text to Debezium's JSON, and to typed columns.
 
-The server's text is what pgoutput and COPY print under ``connection.SESSION_SETTINGS``. ``registry`` finds
-the codec of a column; ``codec`` says what one is; the other modules hold one family of types each. ``tokens``
-finds the parts of structured text; ``defaults`` reads columns' defaults.
+The server's text is what pgoutput and COPY print under ``server.connection.SESSION_SETTINGS``. ``registry`` finds the
+codec of a column (the interface is ``floodmark.codecs.codec``). ``tokens`` finds the words in structured text,
+``defaults`` converts columns' defaults, ``source_types`` describes types as JDBC does. Most other modules hold the
+codecs of one family of types.
 
 The values follow Debezium 3.6.3 (``tests/conformance/README.md``) except where its value is wrong or
 missing:
@@ -17,10 +18,10 @@ missing:
   numbers above 2**25 (real) or 2**54 (double) more digits than needed, and other digits near the
   smallest ones.
 - An unchanged large ``bytea`` with ``binary.handling.mode`` ``base64`` or ``base64-url-safe`` is the
-  encoded placeholder (Debezium: null, which cannot be told from a value).
+  encoded placeholder (Debezium: null, which cannot be distinguished from a value).
 - Debezium stops at intervals of more than 2147483647 hours, at infinite ones, and at a ``timetz`` with seconds
   in its offset; here they have a value.
 - ``name`` has its value in streams too (Debezium: null).
 - Elements of arrays are encoded as scalars are; Debezium cuts times to milliseconds, shifts old dates, and has
-  null for arrays of bits, and for those with a null or a NaN whose element has no place for it.
+  null for arrays of bits, and for those with a null or a NaN that the element can't represent.
 """

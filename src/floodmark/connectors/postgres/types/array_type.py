@@ -1,11 +1,11 @@
-"""Arrays: the server's ``{1,NULL,"a b"}`` as a JSON array of what the element's codec makes.
+"""Codec of arrays: the server's ``{1,NULL,"a b"}`` becomes a JSON array of values encoded by the element's codec.
 
 All elements of a column are encoded together. Arrays of several dimensions become nested JSON arrays, although
-the schema, which knows no dimensions, says one: Debezium has values there that mean nothing. Bounds
+the schema, which can't express dimensions, declares one: Debezium's values for them are meaningless. Bounds
 (``[0:1]={…}``) are left out.
 
-Typed rows hold lists of what the element's codec makes. There an array of several dimensions has no place, nor has one
-with an element that does not fit its type.
+Typed rows hold lists of the element codec's Arrow values. There, an array is null if it has several dimensions or an
+element that does not fit its type.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def array(element: Codec, oid: int, settings: Settings, optional: bool = True, d
         oid: the element type.
         settings: the options.
         optional: whether the schema lets elements be null.
-        delimiter: what stands between elements (``pg_type.typdelim``).
+        delimiter: the separator of elements (``pg_type.typdelim``).
     """
     punctuation = f"{{}}{delimiter}".encode()
     kind = pa.list_(pa.field("element", element.arrow_type))
@@ -84,6 +84,7 @@ def _elements(text: pa.StringArray, punctuation: bytes) -> tuple[Words, Mask, pa
 def _without_bounds(words: Words) -> tuple[Words, Mask]:
     """Return the elements, and a mask of the bytes that give bounds: what comes before the first brace."""
     removed = np.zeros(len(words.data), bool)
+    # An array without bounds starts with a brace, so a word at a value's start can only be bounds.
     leading = np.isin(words.start, words.bounds)
     if not leading.any():
         return words, removed
@@ -94,8 +95,9 @@ def _without_bounds(words: Words) -> tuple[Words, Mask]:
 
 
 def _nested(words: Words, bounds: Mask) -> Mask:
-    """Return which arrays have more than one dimension: their second brace comes at once, shape (rows,)."""
+    """Return which arrays have several dimensions: another brace follows the first at once. Shape (rows,)."""
     begins = words.bounds[:-1]
+    # Bounds come first, so a value's first brace is as many bytes after its start as its bounds have.
     skipped = np.concatenate([[0], np.cumsum(bounds)])
     first = begins + skipped[words.bounds[1:]] - skipped[begins]
     nested: Mask = words.data[first + 1] == ord("{")
@@ -110,7 +112,7 @@ def _with_nulls(whole: pa.StringArray, like: pa.StringArray) -> pa.StringArray:
 
 
 def _placeholder(element: Codec, oid: int, settings: Settings) -> str:
-    """Return the array that stands for one the log lacks; ``null`` where no element could say so."""
+    """Return the placeholder of an array that the log lacks; ``null`` where no element can be a placeholder."""
     raw = settings.placeholder_bytes
     schema = element.schema
     name = schema.get("name", "")

@@ -1,4 +1,4 @@
-"""``bytea``, ``bit`` and ``bit varying``."""
+"""Codecs of ``bytea``, ``bit`` and ``bit varying``, and of types without a mapping."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from floodmark.events.json_text import value_bytes
 
 BITS = "io.debezium.data.Bits"
 UNLIMITED = 2_147_483_647
-"""The length that Debezium gives ``bit varying`` without one."""
+"""The length that Debezium's schema gives a ``bit varying`` that has none."""
 
 _HEX_PREFIX = r"\x"
 _WIDEST_MATRIX = 1024
+"""Columns with longer bit strings are encoded value by value, as a matrix of rows by bits would be too large."""
 
 
 def bytea(settings: PostgresSettings) -> Codec:
@@ -33,13 +34,13 @@ def bytea(settings: PostgresSettings) -> Codec:
 
 
 def unknown(settings: PostgresSettings) -> Codec:
-    """Return the codec of types without a mapping: the text's bytes, if events hold such columns at all."""
+    """Return the codec of types without a mapping: the text's bytes, if ``include.unknown.datatypes`` is set."""
     codec = binary(settings, lambda text: text.cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
 
 def unknown_geometry(settings: PostgresSettings) -> Codec:
-    """Return the codec of the geometric types without a mapping, whose numbers Debezium's driver writes anew."""
+    """Return the codec of the geometric types without a mapping, whose numbers Debezium's driver reformats."""
     codec = binary(settings, lambda text: java_geometry(text).cast(pa.binary()), pa.string(), unchanged)
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
@@ -53,7 +54,7 @@ def decode_hex(text: pa.StringArray) -> pa.BinaryArray:
 
 
 def _digits(text: pa.StringArray) -> pa.StringArray:
-    """Return the digits only, by taking the two characters of the prefix away, which no digit is."""
+    """Return the digits without the prefix, neither of whose characters is a hexadecimal digit."""
     return pc.ascii_ltrim(text, _HEX_PREFIX)
 
 
@@ -73,11 +74,12 @@ def bits(modifier: int, settings: PostgresSettings) -> Codec:
 
 
 def _little_endian(text: pa.StringArray) -> pa.StringArray:
-    """Return base64 of the number's bytes, the lowest first, without zeros at the end (Java's ``BitSet``)."""
+    """Return base64 of the number's bytes, the lowest first, without trailing zeros (Java's ``BitSet``)."""
     lengths = lengths_of(text)
     width = int(lengths.max(initial=0))
     if width > _WIDEST_MATRIX:
         return mapped(text, text, valid(text), _one_little_endian)
+    # A matrix of shape (rows, width), in which column 0 is the last, lowest bit.
     offsets = offsets_of(text)
     where = offsets[1:, None] - 1 - np.arange(width)
     inside = np.arange(width) < lengths[:, None]
@@ -85,6 +87,7 @@ def _little_endian(text: pa.StringArray) -> pa.StringArray:
     whole = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     ones = (whole[np.where(inside, where, 0)] == ord("1")) & inside
     packed = np.packbits(ones, axis=1, bitorder="little")
+    # Accumulated from the right: true up to each row's last byte that isn't zero.
     used = np.logical_or.accumulate((packed != 0)[:, ::-1], axis=1)[:, ::-1]
     return encode_base64(binary_rows(packed, used, text))
 

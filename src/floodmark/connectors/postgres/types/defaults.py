@@ -1,8 +1,8 @@
-"""Columns' defaults: from the catalog's expression to the text of the value that schemas and rows show.
+"""Converts the catalog's expression of a column's default to the text of the value that schemas and rows show.
 
-The catalog knows a default as an expression (``pg_get_expr``). As in Debezium, a constant counts with its value, and
-a call of any function with a stand-in: zero, the epoch, the empty text. What is neither, or has a type that is
-not listed here, is no default. Of an expression with several literals the first is taken.
+The catalog stores a default as an expression (``pg_get_expr``). As in Debezium, a constant yields its value, and a call
+of any function a stand-in: zero, the epoch, the empty text. Other expressions, and types that are not listed here,
+yield no default. Of an expression with several literals, the first is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INTERVAL = re.compile(r"(?:[+-]?\d+ (?:year|mon|day)s? ?)*(?:[+-]?\d+:\d\d:\d\d
 _BITS = re.compile(r"[01]*")
 
 Reader = Callable[[str, int], str | None]
-"""Makes the server's text of a type's value from a constant and the column's modifier; None if it is none."""
+"""Converts a constant, given the column's modifier, to the server's text of the value; None if it isn't a value."""
 
 
 def default_text(
@@ -38,11 +38,11 @@ def default_text(
     """Return a column's default as the server would print the value, or None.
 
     Args:
-        expression: the default's, as the catalog prints it; None if there is none.
+        expression: the default's expression as the catalog prints it; None if there is none.
         type_oid: the column's type.
         modifier: the type's modifier.
-        codec: the column's.
-        types: what the catalog says of the columns' types.
+        codec: the column's codec.
+        types: the catalog's descriptions of the columns' types.
     """
     if expression is None or codec.schema["type"] == "struct":
         return None
@@ -62,7 +62,7 @@ def _value(expression: str, oid: int, modifier: int) -> str | None:
 
 
 def _constant(expression: str) -> str | None:
-    """Return the first literal's text; the expression itself if it has none."""
+    """Return the first literal's text, or the expression itself if it has none; None for NULL."""
     if "'" not in expression:
         return None if expression.startswith(_NULL) else expression
     if expression.startswith(_NULL):
@@ -72,7 +72,7 @@ def _constant(expression: str) -> str | None:
 
 
 def _label(expression: str) -> str | None:
-    """Return an enum's label: only a plain literal with a cast is one."""
+    """Return an enum's label; only a literal with a cast is accepted."""
     value, cast, _ = expression.rpartition("::")
     found = _LITERAL.fullmatch(value) if cast else None
     return found[1].replace("''", "'") if found else None
@@ -107,7 +107,7 @@ def _floating(kind: type[np.floating]) -> Reader:
 
 
 def _numeric(constant: str, modifier: int) -> str | None:
-    """Return a decimal with the column's scale; None if it has more digits."""
+    """Return a decimal with the column's scale; None if it has more digits, or isn't a finite number."""
     try:
         number = Decimal(constant.strip())
     except InvalidOperation:
@@ -194,4 +194,4 @@ _KINDS: dict[int, tuple[str, Reader]] = {
     2950: ("00000000-0000-0000-0000-000000000000", _uuid),
     3802: ("{}", _text),  # jsonb
 }
-"""What stands for a function's result, and how a constant is read, by the type's OID."""
+"""The stand-in for a function's result, and the reader of constants, by the type's OID."""

@@ -1,7 +1,7 @@
-"""Geometric types: ``point``, which has a structure of its own, the others as text, and PostGIS.
+"""Codecs of ``point`` and of PostGIS's ``geometry`` and ``geography``.
 
 Source of the binary form of points: OGC Simple Feature Access, part 1, "Well-known Binary"; of PostGIS's: its manual,
-"EWKB": a flag in the type says that the spatial reference follows.
+"EWKB": a flag in the type indicates that the spatial reference follows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from floodmark.connectors.postgres.types.geometry_text import PUNCTUATION
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import Fragment
 
-_POINT_HEAD = b"\x01\x01\x00\x00\x00"
+_POINT_HEAD = b"\x01\x01\x00\x00\x00"  # little-endian, type 1 (point)
 _POINT_BYTES = 21
 _HAS_SRID = 0x20000000
-_HEAD_BYTES = 9
+_HEAD_BYTES = 9  # byte order, type, spatial reference
 
 
 def point(settings: Settings) -> Codec:
@@ -41,6 +41,7 @@ def point(settings: Settings) -> Codec:
 
 
 def _points(text: pa.StringArray) -> Fragment:
+    # Each row, null or not, must have two words; `values` restores the nulls.
     words = find_words(text.fill_null("(0,0)") if text.null_count else text, PUNCTUATION)
     numbers = words.text.cast(pa.float64()).to_numpy().reshape(-1, 2)
     wkb = np.empty((len(text), _POINT_BYTES), np.uint8)
@@ -79,7 +80,7 @@ def _well_known_binary(text: pa.StringArray) -> Fragment:
 
 
 def _number(four: list[NDArray[np.uint8]], little: Mask) -> NDArray[np.int64]:
-    """Return numbers of four bytes, each of shape (rows,), shape (rows,)."""
+    """Combine four columns of bytes, each of shape (rows,), into unsigned 32-bit integers, shape (rows,)."""
     low = sum(byte.astype(np.int64) << 8 * place for place, byte in enumerate(four))
     high = sum(byte.astype(np.int64) << 8 * place for place, byte in enumerate(reversed(four)))
     return np.where(little, low, high)

@@ -1,4 +1,4 @@
-"""The text of geometric types, with the numbers as Java writes them."""
+"""Formats the numbers in the text of geometric types as Java does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PUNCTUATION = b"(),<>[]{}"
 
 
 def java_geometry(text: pa.StringArray) -> pa.StringArray:
-    """Return boxes, circles, lines, paths and the like with their numbers as Java writes them."""
+    """Return boxes, circles, lines, paths and the like with their numbers formatted as Java does."""
     words = find_words(text.fill_null("()") if text.null_count else text, PUNCTUATION)
     numbers = pc.replace_substring(java_number(words.text, pa.float64()), '"', "")
     whole = with_words(words, numbers, np.zeros(len(words.data), bool), {})

@@ -1,6 +1,6 @@
-"""``hstore``: JSON text or a map, by ``hstore.handling.mode``.
+"""Codec of ``hstore``: JSON text or a map, by ``hstore.handling.mode``.
 
-Debezium keeps the entries in a ``java.util.HashMap``, which gives them an order of its own; it is reproduced here.
+Debezium keeps the entries in a ``java.util.HashMap``, whose iteration order is reproduced here.
 """
 
 from __future__ import annotations
@@ -55,13 +55,14 @@ def _objects(text: pa.StringArray, surrogates: bool) -> pa.StringArray:
     """
     # Every value must end in punctuation.
     words = find_words(pc.binary_join_element_wise(text.fill_null(""), ";", ""), _PUNCTUATION)
-    at = np.arange(0, len(words.start), 2)
+    at = np.arange(0, len(words.start), 2)  # the keys; each is followed by its value
     keys, values = words.text.take(pa.array(at)), words.text.take(pa.array(at + 1))
     shown = pc.binary_join_element_wise('"', escape(values, surrogates), '"', "")
     shown = pc.if_else(pa.array(words.quoted[at + 1]), shown, "null")
     entries = pc.binary_join_element_wise('"', escape(keys, surrogates), '":', shown, "")
     row = words.row()[at]
     counts = np.bincount(row, minlength=len(text)).astype(np.int64)
+    # Within each row by slot, then by insertion, as a HashMap iterates.
     order = np.lexsort((np.arange(len(row)), _slots(keys, slots_for(counts, _SLOTS)[row]), row))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), entries.take(pa.array(order)))
@@ -70,7 +71,12 @@ def _objects(text: pa.StringArray, surrogates: bool) -> pa.StringArray:
 
 
 def slots_for(counts: NDArray[np.int64], least: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many slots a ``HashMap`` has that got so many entries: it doubles when three quarters are full."""
+    """Return the number of slots of ``HashMap``s with so many entries: they double when more than 3/4 full.
+
+    Args:
+        counts: the entries of each map, shape (rows,).
+        least: the slots that the maps start with.
+    """
     slots = np.broadcast_to(np.asarray(least, np.int64), counts.shape).copy()
     while (full := counts > slots * 3 // 4).any():
         slots[full] *= 2

@@ -1,6 +1,6 @@
-"""``numeric`` and ``money``, in the three ways of ``decimal.handling.mode``.
+"""Codecs of ``numeric`` and ``money``, in the three modes of ``decimal.handling.mode``.
 
-A negative scale (``numeric(5,-2)``) is taken for 0, with as many digits more: few consumers expect one.
+A negative scale (``numeric(5,-2)``) is treated as 0 with as many more digits, since few consumers expect one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from floodmark.codecs.decimals import (
 from floodmark.connectors.postgres.types.settings import PostgresSettings
 
 MONEY_DIGITS = 2
-"""Digits behind the point in the server's text of ``money``, with ``lc_monetary=C``."""
+"""Digits after the point in the server's text of ``money``, with ``lc_monetary=C``."""
 
 _MONEY_WIDTH = 17
 
@@ -50,7 +50,7 @@ def numeric(modifier: int, settings: Settings) -> Codec:
 
 
 def money(settings: PostgresSettings) -> Codec:
-    """Return the codec of ``money``, with ``money.fraction.digits`` behind the point in precise mode."""
+    """Return the codec of ``money``, with ``money.fraction.digits`` after the point in precise mode."""
     digits = settings.money_fraction_digits
     if settings.decimal_handling_mode == "double":
         inner = DOUBLE
@@ -88,6 +88,7 @@ def _rescaled(digits: pa.StringArray, shift: int) -> pa.StringArray:
     number = digits.cast(pa.int64())
     factor = 10**-shift
     quotient, rest = np.divmod(int64_values(number), factor)
+    # divmod rounds down, which for a negative half is away from zero already.
     half = rest * 2
     quotient += (half > factor) | ((half == factor) & (quotient >= 0))
     return int64_like(quotient, number).cast(pa.string())

@@ -1,8 +1,8 @@
-"""Which codec a column has: a table from types to the functions that make codecs.
+"""Finds the codec of a column's type.
 
 Built-in types are found by their OID (PostgreSQL, ``src/include/catalog/pg_type.dat``), types of extensions by their
-name. Domains stand for the type below them. What is in neither table is a type without a mapping: events leave
-it out unless ``include.unknown.datatypes`` says otherwise.
+name. Domains are resolved to their base type. A type in neither table has no mapping: events omit its columns unless
+``include.unknown.datatypes`` is set.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ ELEMENTS = {
 """The element types of the built-in arrays whose elements have a mapping."""
 
 _NEVER = {143, 791, 1003, 1017, 1187, 1563, 2201}
-"""Arrays of xml, money, name, point, interval, varbit and refcursor: Debezium leaves them out whatever the options."""
+"""Arrays of xml, money, name, point, interval, varbit and refcursor: Debezium omits them whatever the options."""
 
 _OPTIONAL_BY_NAME = {"citext", "geography", "geometry", "hstore", "ltree"}
 """The other types whose arrays have a schema in which elements are optional."""
@@ -144,7 +144,7 @@ _OPTIONAL_BY_NAME = {"citext", "geography", "geometry", "hstore", "ltree"}
 _BOX, _TSVECTOR = 603, 3614
 
 MAPPED = frozenset({*BUILT_IN, *ELEMENTS})
-"""The types of which nothing must be asked of the catalog."""
+"""The types that need no query of the catalog."""
 
 
 def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], options: PostgresOptions) -> Codec:
@@ -153,7 +153,7 @@ def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], optio
     Args:
         type_oid: the column's type.
         modifier: its modifier; -1 for none.
-        types: what the catalog says of the types that are not built in.
+        types: the catalog's descriptions of the types that are not built in.
         options: the source's options.
     """
     type_oid, modifier = below_domains(type_oid, modifier, types)
@@ -175,7 +175,7 @@ def codec_for(type_oid: int, modifier: int, types: Mapping[int, TypeInfo], optio
 
 
 def below_domains(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> tuple[int, int]:
-    """Return the type and modifier that a domain stands for; those of another type as they are."""
+    """Return the base type and modifier of a domain; those of another type unchanged."""
     for _ in types:
         info = types.get(type_oid)
         if info is None or info.kind != "d":

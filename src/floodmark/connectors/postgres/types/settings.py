@@ -9,7 +9,7 @@ from floodmark.codecs.codec import Settings
 
 @dataclass(frozen=True)
 class PostgresSettings(Settings):
-    """The options that codecs depend on, by the names of ``PostgresOptions``."""
+    """The options that codecs depend on, named as in ``PostgresOptions``."""
 
     interval_handling_mode: str
     money_fraction_digits: int

@@ -1,7 +1,7 @@
-"""What JDBC says of a column's type: its name, length and scale.
+"""Describes a column's type as JDBC reports it: name, length and scale.
 
-Debezium writes them into schemas (``column.propagate.source.type``), and cuts hashes to the length. The numbers are
-those of PostgreSQL's JDBC driver, ``TypeInfoCache.getPrecision``, ``getDisplaySize`` and ``getScale``.
+Debezium writes them into schemas (``column.propagate.source.type``), and truncates hashes to the length. The numbers
+are those of PostgreSQL's JDBC driver, ``TypeInfoCache.getPrecision``, ``getDisplaySize`` and ``getScale``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BIT, VARBIT, INTERVAL = 1560, 1562, 1186
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ = 1082, 1083, 1114, 1184, 1266
 FLOAT4, FLOAT8 = 700, 701
 TEXTS = {18, 19, 25, BPCHAR, VARCHAR}
-"""Types of text for JDBC: the only ones that are masked. Enums are too."""
+"""Types that are text to JDBC. Only they and enums are masked."""
 
 _FIXED = {16: 1, 18: 1, 21: 5, 23: 10, 26: 10, 20: 19, FLOAT4: 8, FLOAT8: 17, DATE: 13, INTERVAL: 49}
 _TIME_LENGTHS = {TIME: 8, TIMETZ: 14, TIMESTAMP: 22, TIMESTAMPTZ: 28}
@@ -29,12 +29,12 @@ _MICROS = 6
 
 
 def source_type(type_oid: int, modifier: int, types: Mapping[int, TypeInfo]) -> SourceType:
-    """Return what JDBC says of a column's type; an array's has a ``_`` before its name, and its elements' length.
+    """Return a column's type as JDBC reports it; an array has a ``_`` before its name, and its elements' length.
 
     Args:
         type_oid: the type.
         modifier: its modifier.
-        types: what the catalog says of the types that are not built in.
+        types: the catalog's descriptions of the types that are not built in.
     """
     base, below = below_domains(type_oid, modifier, types)
     info = types.get(base)
@@ -57,6 +57,7 @@ def _length(oid: int, modifier: int) -> int:
     if oid in _FIXED:
         return _FIXED[oid]
     if oid in _TIME_LENGTHS:
+        # The decimal point and the digits; the driver counts two digits for a precision of 1.
         seconds = {-1: 7, 0: 0, 1: 3}.get(modifier, modifier + 1)
         return _TIME_LENGTHS[oid] + seconds
     if oid == NUMERIC:

@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalog says of types."""
+"""Describes types as PostgreSQL's catalog has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class TypeInfo:
-    """What the catalog says of a type.
+    """The catalog's description of a type.
 
     Attributes:
         name: ``pg_type.typname``.
@@ -29,6 +29,6 @@ class TypeInfo:
 
 
 def type_from_list(data: Sequence[Any]) -> TypeInfo:
-    """Return the type that a list of its attributes, in their order, describes."""
+    """Return the type described by a list of its attributes, in field order."""
     name, kind, base, base_modifier, element, labels = data
     return TypeInfo(name, kind, base, base_modifier, element, tuple(labels))

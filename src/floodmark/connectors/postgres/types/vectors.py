@@ -1,4 +1,4 @@
-"""pgvector's types: ``vector``, ``halfvec`` and ``sparsevec``."""
+"""Codecs of pgvector's types: ``vector``, ``halfvec`` and ``sparsevec``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def sparse(settings: Settings) -> Codec:
 
 
 def _sparse(text: pa.StringArray) -> Fragment:
-    """Encode ``{1:0.5,3:2}/5``: the last word is the dimension; the others are indices and values in turn."""
+    """Encode ``{1:0.5,3:2}/5``: the last word is the number of dimensions; the others alternate index and value."""
     words = find_words(pc.binary_join_element_wise(text.fill_null("{}/0"), ";", ""), _SPARSE)
     row = words.row()
     last = np.flatnonzero(np.diff(row, append=-1))
@@ -77,7 +77,7 @@ def _sparse(text: pa.StringArray) -> Fragment:
     index, value = words.text.take(pa.array(inner[0::2])), words.text.take(pa.array(inner[1::2]))
     owner = row[inner[0::2]]
     counts = np.bincount(owner, minlength=len(text)).astype(np.int64)
-    # Debezium's map has as many slots as entries to begin with, rounded up to a power of two.
+    # Debezium's HashMap, whose order this reproduces, starts with a slot per entry, rounded up to a power of two.
     least = np.where(counts > 1, 1 << np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64), 1)
     slot = int64_values(index.cast(pa.int64())) & (slots_for(counts, least)[owner] - 1)
     order = np.lexsort((np.arange(len(owner)), slot, owner))

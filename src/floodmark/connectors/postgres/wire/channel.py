@@ -1,8 +1,8 @@
-"""The byte stream of a COPY command.
+"""Reads and writes the byte stream of a COPY command.
 
-Without TLS the frames are read from the socket itself, in large pieces: libpq takes 16 KiB a call and
-hands out one message at a time. For that the command is sent on the socket too, so that libpq never
-reads ahead. Under TLS libpq does the reading and the frames are put together again.
+Without TLS the frames are read from the socket itself, in large pieces: libpq reads 16 KiB a call and
+returns one message at a time. For that the command is sent on the socket too, so that libpq never
+reads ahead. Under TLS libpq does the reading, and the frames are reassembled.
 
 Source: PostgreSQL documentation, "Message Flow" (COPY operations) and "Message Formats".
 """
@@ -39,7 +39,7 @@ class CopyChannel(Protocol):
         """Send the command and wait until the server has begun to copy."""
 
     def read_into(self, view: memoryview, timeout: float) -> int:
-        """Take what has arrived, waiting up to ``timeout`` seconds for the first byte.
+        """Read what has arrived, waiting up to ``timeout`` seconds for the first byte.
 
         Returns:
             How many bytes were written to ``view``: messages as on the wire, cut anywhere.
@@ -49,7 +49,7 @@ class CopyChannel(Protocol):
         """Send one CopyData message."""
 
     def detach(self) -> None:
-        """Give the connection back, once everything that the command sends has been taken, its error too."""
+        """Give the connection back, after everything that the command sends has been read, including its error."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -68,7 +68,7 @@ def open_channel(conn: psycopg.Connection[TupleRow], receive_buffer: int | None 
 
 
 def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
-    """Return the error that stands for an ErrorResponse with these fields."""
+    """Return the exception for an ErrorResponse with these fields."""
     code, text = fields.get("C", ""), fields.get("M", "unknown error")
     if code == OBJECT_IN_USE:
         return SlotBusyError(
@@ -140,7 +140,7 @@ class _SocketChannel:
         self._conn.close()
 
     def _skip_to_end(self) -> None:
-        """Take what follows an error."""
+        """Read the messages that follow an error."""
         try:
             while self._read_message()[0] != READY:
                 pass
@@ -218,7 +218,7 @@ class _LibpqChannel:
         self._conn.close()
 
     def _take_notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        """Put a notice where it stood between the frames: libpq handles it before it hands out the next one."""
+        """Put a notice where it was between the frames: libpq handles it before it returns the next one."""
         body = f"C{notice.sqlstate}\0M{notice.message_primary}\0R{notice.source_function}\0\0".encode()
         self._pending += b"N" + _LENGTH.pack(len(body) + 4) + body
 
@@ -238,7 +238,7 @@ class _LibpqChannel:
         return True
 
     def _finish(self) -> None:
-        """Hand out the end of the copy as the messages that the socket would have shown."""
+        """Append the end of the copy as the messages that the socket would have returned."""
         result = self._pgconn.get_result()
         failed = result is not None and result.status == pq.ExecStatus.FATAL_ERROR
         while self._pgconn.get_result() is not None:

@@ -1,9 +1,9 @@
-"""Finding CopyData frames in a buffer, many at a time.
+"""Finds CopyData frames in a buffer, many at a time.
 
-A CopyData frame is ``d``, a big-endian int32 length that counts itself, and the data. Frames form a
-chain that is sequential by nature. Candidates are found by a vectorised scan for ``d`` followed by a
-zero byte (a length below 16 MiB); wherever each candidate ends where the next one begins the chain is
-proven without a loop, and only the breaks are walked one by one.
+A CopyData frame is ``d``, a big-endian int32 length that counts itself, and the data. Where a frame begins follows only
+from the one before. A vectorised scan finds candidates: ``d`` followed by a zero byte (a length below 16 MiB). As long
+as each candidate ends where the next one begins, they are frames without a loop; only the breaks are handled one by
+one.
 
 Source: PostgreSQL documentation, "Message Formats", CopyData.
 """
@@ -18,7 +18,7 @@ from floodmark.errors import DecodeError
 COPY_DATA = 0x64
 HEADER_BYTES = 5
 MAX_FRAME_BYTES = 1 << 30
-"""The server's strings end below (MaxAllocSize)."""
+"""The server's strings are shorter (MaxAllocSize)."""
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
@@ -57,6 +57,7 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
     candidates = candidates[candidates <= size - HEADER_BYTES]
     lengths = be_view(buf, ">u4")
     ends = candidates + 1 + lengths[candidates + 1].astype(np.int64)
+    # After these candidates the chain breaks: a candidate lies within a frame, or a frame is too long for a candidate.
     breaks = np.flatnonzero(ends[:-1] != candidates[1:])
     runs: list[Positions] = []
     position = 0
@@ -75,6 +76,7 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
             if after - position > MAX_FRAME_BYTES:
                 raise DecodeError(f"PostgreSQL announced a message of {after - position} bytes.")
         if after > size:
+            # All frames of the run but the last end where another begins, so only the last is incomplete.
             if len(run) > 1:
                 runs.append(run[:-1])
                 position = int(run[-1])

@@ -14,9 +14,9 @@ CHANGES = (INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE)
 
 LEAST_BYTES = {BEGIN: 21, COMMIT: 26, RELATION: 10, INSERT: 8, UPDATE: 8, DELETE: 8, TRUNCATE: 6, MESSAGE: 15}
 LEAST_BYTES |= {ORIGIN: 10, TYPE: 7}
-"""The size of each message without what varies."""
+"""The size of each message without its variable parts."""
 FIXED = (BEGIN, COMMIT)
-"""The messages that have no more than that."""
+"""The messages that have no variable parts."""
 
 # Offsets from the start of a CopyData frame.
 FRAME_KIND = 5
@@ -31,4 +31,4 @@ PG_EPOCH_US = 946_684_800_000_000
 """2000-01-01, PostgreSQL's epoch, in microseconds since 1970."""
 
 OWN_PREFIX = "floodmark"
-"""The prefix of the logical decoding messages that Floodmark itself writes; they are nobody's event."""
+"""The prefix of the logical decoding messages that Floodmark itself writes; they become no events."""

@@ -1,1 +1,1 @@
-"""Types of dates, times and intervals."""
+"""Codecs of dates, times and intervals."""

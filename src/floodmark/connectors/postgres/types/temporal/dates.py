@@ -1,7 +1,7 @@
-"""``date``, ``time`` and ``timestamp``, in the six ways of ``time.precision.mode``.
+"""Codecs of ``date``, ``time`` and ``timestamp``, in the six modes of ``time.precision.mode``.
 
-Semantic names and units: Debezium documentation, PostgreSQL connector, "Temporal types". Arrow parses what lies
-between the years 1 and 9999; the rest goes through ``civil``.
+Semantic names and units: Debezium documentation, PostgreSQL connector, "Temporal types". Arrow parses values between
+the years 1 and 9999; ``codecs.calendar`` parses the others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INFINITE_NANOS = {"infinity": calendar.INT64_MAX, "-infinity": calendar.INT64_M
 
 
 def digits_of(modifier: int) -> int:
-    """Return how many digits a second's fraction has with this modifier."""
+    """Return the number of fractional digits of a second for a type modifier."""
     return modifier if 0 <= modifier <= MAX_DIGITS else MAX_DIGITS
 
 
@@ -114,6 +114,7 @@ def time(modifier: int, settings: Settings) -> Codec:
         unit = TIME_US
 
     def encode(text: pa.StringArray) -> pa.StringArray:
+        # Arrow doesn't parse 24:00:00.
         late = as_mask(pc.equal(text, _MIDNIGHT))
         moments = pc.binary_join_element_wise(_EPOCH_DATE, without(text, late), " ").cast(pa.timestamp("us"))
         base = _in_unit(moments, unit)
@@ -166,6 +167,7 @@ def _timestamp(
 
 def odd_timestamps(text: pa.StringArray) -> Mask:
     """Return which timestamps are infinite, BC or later than year 9999."""
+    # Only a year of four digits is followed by a hyphen at index 4.
     odd: Mask = byte_at(text, 4) != ord("-")
     if has_letters(text):
         odd |= as_mask(pc.ends_with(text, "BC"))
@@ -179,7 +181,7 @@ def _odd_dates(text: pa.StringArray) -> Mask:
 
 
 def _timestamps(text: pa.StringArray, unit: Unit) -> pa.StringArray:
-    """Return timestamps as numbers."""
+    """Return timestamps as numbers in a unit."""
     odd = odd_timestamps(text)
     moments = without(text, odd).cast(pa.timestamp("us"))
     base = _in_unit(moments, unit)
@@ -194,7 +196,7 @@ def _in_unit(moments: pa.Array, unit: Unit) -> pa.StringArray:
 
 
 def _number(text: str, unit: Unit) -> str | None:
-    """Return an odd timestamp as a number; None beyond what nanoseconds can say, as in Debezium."""
+    """Return an odd timestamp as a number; None if nanoseconds can't represent it, as in Debezium."""
     if unit.divisor == 0:
         nanos = _INFINITE_NANOS.get(text)
         return str(nanos) if nanos is not None else None

@@ -1,8 +1,8 @@
-"""``interval``: microseconds, or ISO 8601 text, by ``interval.handling.mode``.
+"""Codec of ``interval``: microseconds, or ISO 8601 text, by ``interval.handling.mode``.
 
-The server's text (``IntervalStyle=postgres``) is ``1 year 2 mons 3 days 04:05:06.789``; every part may be missing
-and has a sign of its own. A month has 30.4375 days. The sum is made in double precision, in Debezium's order,
-so that the same digits are lost; it ends at the limits of int64, which infinite intervals get too.
+The server's text (``IntervalStyle=postgres``) is ``1 year 2 mons 3 days 04:05:06.789``; every part is optional and has
+its own sign. A month has 30.4375 days. The sum is computed in double precision and in Debezium's order, so that the
+same digits are lost. It is clamped to the limits of int64, which are also the values of infinite intervals.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _infinite(text: pa.StringArray) -> Mask:
 def _parts(text: pa.StringArray) -> Parts:
     """Return the numbers in finite intervals.
 
-    The text is split into words over all rows: a word before a unit is a number, one that is neither is a time.
+    The words of all rows are split together: the word before a unit is its number, a word with a colon is the time.
     """
     words = pc.split_pattern(text.fill_null(""), " ")
     flat = words.flatten()
@@ -116,6 +116,7 @@ def _micros(text: pa.StringArray) -> pa.StringArray:
 
 def _rounded(numbers: NDArray[np.float64]) -> Numbers:
     """Return the nearest int64, as ``Math.round`` does: a half goes up."""
+    # From 2**52 on, doubles are whole numbers, and adding 0.5 could change them.
     whole = np.where(np.abs(numbers) < _EXACT, np.floor(numbers + 0.5), numbers)
     inside = np.abs(whole) < -float(INT64_MIN)
     limits = np.where(whole > 0, np.int64(INT64_MAX), np.int64(INT64_MIN))
@@ -123,7 +124,7 @@ def _rounded(numbers: NDArray[np.float64]) -> Numbers:
 
 
 def _iso(text: pa.StringArray) -> pa.StringArray:
-    """Return intervals as ISO 8601 text in which every part stands, even if it is 0."""
+    """Return intervals as ISO 8601 text with every part present, even if it is 0."""
     infinite = _infinite(text)
     parts = _parts(without(text, infinite))
     numbers = (
@@ -138,6 +139,7 @@ def _iso(text: pa.StringArray) -> pa.StringArray:
     for letter, number in zip(("P", "Y", "M", "DT", "H", "M"), numbers, strict=True):
         pieces += [letter, int64_like(number, text).cast(pa.string())]
     if parts.micros.any():
+        # Zero seconds have no sign, so the sign of a fraction alone is written before them.
         if (negative := (parts.micros > 0) & (parts.sign < 0) & (parts.seconds == 0)).any():
             pieces[-2] = pa.array(np.where(negative, "M-", "M"), pa.string())
         pieces.append(_fractions(parts.micros))
@@ -146,6 +148,6 @@ def _iso(text: pa.StringArray) -> pa.StringArray:
 
 
 def _fractions(micros: Numbers) -> pa.StringArray:
-    """Return the point and the digits behind it that are needed, nothing for 0."""
+    """Return the decimal point and the significant digits after it; nothing for 0."""
     digits = pc.ascii_lpad(pa.array(micros).cast(pa.string()), MAX_DIGITS, "0")
     return pc.ascii_rtrim(pc.binary_join_element_wise("", digits, "."), "0.")

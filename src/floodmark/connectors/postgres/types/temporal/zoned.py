@@ -1,8 +1,8 @@
-"""``timestamptz`` and ``timetz``, which Debezium writes as ISO 8601 text in UTC whatever the mode.
+"""Codecs of ``timestamptz`` and ``timetz``, which Debezium writes as ISO 8601 text in UTC in every mode.
 
-With ``TimeZone=UTC`` the server prints timestamps in UTC already, so that only the form changes: a ``T``,
-exactly as many digits of a second's fraction as the column's type has, and a ``Z``. A time keeps the
-offset that it was stored with.
+With ``TimeZone=UTC`` the server already prints timestamps in UTC, so only the format changes: a ``T``, exactly as many
+fractional digits of a second as the column's type has, and a ``Z``. The server prints a time with the offset that it
+was stored with, so times are shifted to UTC here.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def _timestamp(text: str, digits: int) -> str:
 def _times(text: pa.StringArray) -> pa.StringArray:
     """Return times in UTC; the fraction of the second stays as it is."""
     base = pc.replace_substring(text, _UTC, "Z", max_replacements=1)
+    # 24:00:00 becomes 00:00:00 even without an offset.
     ready = pc.and_not(pc.ends_with(text, _UTC), pc.starts_with(text, "24"))
     others = valid(text) & ~as_mask(ready)
     if not others.any():
@@ -108,9 +109,10 @@ def _shifted(text: pa.StringArray) -> pa.StringArray:
 
 
 def _seconds(text: pa.StringArray, at: int) -> NDArray[np.int64]:
-    """Return the seconds in ``hh:mm:ss``, which may end earlier, from that position on, shape (rows,)."""
+    """Return the seconds in ``hh:mm:ss``, which begins at byte ``at`` and may be shorter, shape (rows,)."""
     total = np.zeros(len(text), np.int64)
     for index, unit in ((at, 3600), (at + 3, 60), (at + 6, 1)):
+        # Beyond a value's end `byte_at` returns 0, so missing digits are negative.
         tens, ones = (byte_at(text, index + digit).astype(np.int64) - ord("0") for digit in (0, 1))
         total += np.where(ones >= 0, (tens * 10 + ones) * unit, 0)
     return total
