@@ -41,7 +41,7 @@ class Snapshotter(Plugin, Protocol):
         """
 
     def should_snapshot_schema(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:
-        """Return whether the tables' structure is recorded; called only where there is a schema history."""
+        """As in Debezium; not called, since the structures are recorded at every start that needs them."""
         return self.should_snapshot_data(offset_exists, snapshot_in_progress)
 
     @abstractmethod
