@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
+from pydantic import SecretStr
 
 from floodmark.changes.column_plan import Field, plan_columns
 from floodmark.changes.layout_groups import Shapes
@@ -206,3 +208,19 @@ def test_salts_survive_small_letters() -> None:
     salts = [found.salt_of(rule).get_secret_value() for rule in (*found.column_hash, *found.column_hash_v2)]
     assert salts == ["Ab.C", "xY", "Zz"]
     assert [rule.columns[0].pattern for rule in found.column_hash_v2] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("abc", b"t\x00\x03abc"),
+        ("a\0b", b"t\x00\x04a\xc0\x80b"),
+        ("é\0🌊", b"t\x00\x0a\xc3\xa9\xc0\x80\xed\xa0\xbc\xed\xbc\x8a"),
+        ("x" * 65_536, b"|\x00\x00\x00\x00\x00\x01\x00\x00" + b"x" * 65_536),
+    ],
+    ids=["ASCII", "U+0000", "beyond U+FFFF", "long"],
+)
+def test_the_first_version_hashes_what_java_serialises(text: str, written: bytes) -> None:
+    # Recorded from java.io.ObjectOutputStream.writeObject of Java 17.
+    expected = hashlib.sha256(b"salt\xac\xed\x00\x05" + written).hexdigest()
+    assert Hash("sha256", SecretStr("salt"), True, 0, True)._hash(text) == expected

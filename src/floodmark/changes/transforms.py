@@ -237,14 +237,14 @@ def _units(text: str) -> bytes:
 
 def _serialized(text: str) -> bytes:
     """Return a string as Java's ``ObjectOutputStream`` writes it."""
-    data = text.encode() if text.isascii() else _modified_utf8(text)
+    data = text.encode() if text.isascii() and "\0" not in text else _modified_utf8(text)
     if len(data) < _SHORT:
         return _SERIAL_SHORT.pack(_SERIAL_MAGIC, b"t", len(data)) + data
     return _SERIAL_LONG.pack(_SERIAL_MAGIC, b"|", len(data)) + data
 
 
 def _modified_utf8(text: str) -> bytes:
-    """Return Java's modified UTF-8, with each UTF-16 unit encoded separately; U+0000, also special, isn't handled."""
+    """Return Java's modified UTF-8 (``java.io.DataInput``): each UTF-16 unit encoded separately, U+0000 in two bytes."""
     units = _units(text)
     halves = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in range(0, len(units), 2))
-    return "".join(halves).encode("utf-8", "surrogatepass")
+    return "".join(halves).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
