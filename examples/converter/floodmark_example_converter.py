@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.extensions.converter import Conversion, Converter, SourceColumn
+from floodmark import Conversion, Converter, SourceColumn
 
 
 class _OfColumns(Converter):

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
+from floodmark import SnapshotLock, SnapshotQuery, Snapshotter
 
 REQUEST = "snapshot-please"
 

@@ -3,15 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from floodmark._version import __version__
 from floodmark.connectors.contract.findings import Finding
+from floodmark.errors import (
+    CaptureError,
+    CheckpointError,
+    ConditionError,
+    ConfigError,
+    ConnectError,
+    DamagedFileError,
+    DdlError,
+    DecodeError,
+    FloodmarkError,
+    ForkedLogError,
+    LockTimeoutError,
+    LogGoneError,
+    LoginError,
+    NoTableLeftError,
+    NotReadyError,
+    PrivilegeError,
+    SchemaChangeError,
+    SchemaHistoryError,
+    SignalError,
+    SlotBusyError,
+    SourceStateError,
+    StateDirError,
+    StatementTimeoutError,
+    UnreadableLogError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Finding", "__version__", "check", "register", "signal"]
+    from floodmark.extensions.converter import Conversion, Converter, SourceColumn
+    from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
+    from floodmark.spark.merging import changed_tables, merged_rows, table_rows
+    from floodmark.spark.ordering import order_by_key
+
+__all__ = [
+    "CaptureError",
+    "CheckpointError",
+    "ConditionError",
+    "ConfigError",
+    "ConnectError",
+    "Conversion",
+    "Converter",
+    "DamagedFileError",
+    "DdlError",
+    "DecodeError",
+    "Finding",
+    "FloodmarkError",
+    "ForkedLogError",
+    "LockTimeoutError",
+    "LogGoneError",
+    "LoginError",
+    "NoTableLeftError",
+    "NotReadyError",
+    "PrivilegeError",
+    "SchemaChangeError",
+    "SchemaHistoryError",
+    "SignalError",
+    "SlotBusyError",
+    "SnapshotLock",
+    "SnapshotQuery",
+    "Snapshotter",
+    "SourceColumn",
+    "SourceStateError",
+    "StateDirError",
+    "StatementTimeoutError",
+    "UnreadableLogError",
+    "__version__",
+    "changed_tables",
+    "check",
+    "merged_rows",
+    "order_by_key",
+    "register",
+    "signal",
+    "table_rows",
+]
+
+_IMPORTED_WHEN_USED = {
+    "Conversion": "floodmark.extensions.converter",
+    "Converter": "floodmark.extensions.converter",
+    "SnapshotLock": "floodmark.extensions.snapshotter",
+    "SnapshotQuery": "floodmark.extensions.snapshotter",
+    "Snapshotter": "floodmark.extensions.snapshotter",
+    "SourceColumn": "floodmark.extensions.converter",
+    "changed_tables": "floodmark.spark.merging",
+    "merged_rows": "floodmark.spark.merging",
+    "order_by_key": "floodmark.spark.ordering",
+    "table_rows": "floodmark.spark.merging",
+}
+"""Names whose modules need PyArrow or PySpark, which each process that only looks the format up would import too."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    raise AttributeError(f"module 'floodmark' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def register(spark: SparkSession) -> None:

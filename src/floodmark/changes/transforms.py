@@ -244,7 +244,7 @@ def _serialized(text: str) -> bytes:
 
 
 def _modified_utf8(text: str) -> bytes:
-    """Return Java's modified UTF-8 (``java.io.DataInput``): each UTF-16 unit encoded separately, U+0000 in two bytes."""
+    """Return Java's modified UTF-8 (``java.io.DataInput``): UTF-16 units encoded one by one, U+0000 in two bytes."""
     units = _units(text)
     halves = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in range(0, len(units), 2))
     return "".join(halves).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
