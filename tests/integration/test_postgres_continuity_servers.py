@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from floodmark.connectors.postgres.continuity import check, published
-from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.demo.embedded import EmbeddedPostgres, identity
 from floodmark.errors import SourceStateError
 from floodmark.spark.stream import captured_log
 from tests.integration.test_postgres_continuity import FULL, GONE, RIGHT, assert_noticed_again
@@ -234,6 +234,16 @@ def outgrow_the_slot(world: Servers) -> None:
     world.address.lead_to(world.server.port)
 
 
+def reset_the_log(world: Servers) -> None:
+    """What a damaged log may end with: the server forgets it, and goes on behind it."""
+    world.write()
+    world.ask("CHECKPOINT")
+    world.server.stop("immediate")
+    world.server.run_tool("pg_resetwal", "-f", "-D", str(world.server.data), **identity())
+    world.server.start()
+    world.write()
+
+
 FAILOVER = {"slot.failover": "true"}
 CHANGES = [
     ServerChange("restarted", restart("fast"), RIGHT, often=("running",)),
@@ -287,6 +297,12 @@ CHANGES = [
         before=add_standby,
         options={"errors.max.retries": "3"},
         often=("retry",),
+    ),
+    ServerChange(
+        "log reset (pg_resetwal)",
+        reset_the_log,
+        r"requested WAL segment \w+ has already been removed.*Ways out",
+        often=("running", "stopped"),
     ),
     ServerChange("wal_level lowered", lower_wal_level, "wal_level|does not exist any more", often=("stopped",)),
     ServerChange(
@@ -412,3 +428,16 @@ def test_a_new_query_on_a_standby_makes_no_slot(make_world: Callable[..., Server
         query.step()
     query.stop()
     assert ask(standby, "SELECT slot_name FROM pg_replication_slots WHERE slot_type = 'logical'") == []
+
+
+def test_when_needed_goes_on_after_the_log_was_reset(make_world: Callable[..., Servers]) -> None:
+    world = make_world()
+    world.more = {"snapshot.mode": "when_needed"}
+    world.begin("stopped")
+    reset_the_log(world)
+    world.resume("stopped")
+    world.follow()
+    assert world.error is None, world.error
+    world.write()
+    world.follow()
+    assert world.error is None, world.error

@@ -62,7 +62,14 @@ from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, Pos
 from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
 from floodmark.connectors.side_statements import SideStatements
-from floodmark.errors import ConfigError, ConnectError, FloodmarkError, SourceStateError, StatementTimeoutError
+from floodmark.errors import (
+    ConfigError,
+    ConnectError,
+    FloodmarkError,
+    LogGoneError,
+    SourceStateError,
+    StatementTimeoutError,
+)
 from floodmark.logger import get_logger
 from floodmark.snapshots.modes import make_query
 
@@ -133,6 +140,7 @@ class PostgresConnector:
         slot = slots.wait_until_free(conn, self._options, self._half_made)
         if slot is not None:
             slots.check_slot(slot, self._options)
+            self._continuity.prove_kept(slot)
         if position is not None:
             slots.check_position(slot, self._options, parse_position(position)[0], self.gaps)
         seen = Seen.from_json(bookmark["publication"]) if bookmark and bookmark.get("publication") else None
@@ -203,10 +211,17 @@ class PostgresConnector:
                 self._attached.look(conn, tables)
 
     def discard_lost_log(self) -> None:
-        """Drop the slot if the server has invalidated it."""
+        """Drop the slot if the server has invalidated it, or has removed log that it needs."""
         slot = slots.wait_until_free(self._ordinary(), self._options)
-        if slot is not None and slot.invalidated:
+        if slot is not None and (slot.invalidated or not self._is_kept(slot)):
             slots.drop_slot(self._ordinary(), slot.name)
+
+    def _is_kept(self, slot: slots.Slot) -> bool:
+        try:
+            self._continuity.prove_kept(slot)
+        except LogGoneError:
+            return False
+        return True
 
     def read_point(self, begins: bool = False) -> ReadPoint:
         """Open a read point at the end of the log; waits for all transactions that are writing."""

@@ -43,7 +43,7 @@ from floodmark.connectors.postgres.server.catalog import structures
 from floodmark.connectors.postgres.server.connection import connect, run, server_version
 from floodmark.connectors.postgres.server.slots import TRUSTING, check_position, check_slot, find_slot
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
-from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
+from floodmark.connectors.postgres.wire.channel import CopyChannel, messages, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import COPY_DATA, MAX_FRAME_BYTES, be_view, find_frames
 from floodmark.connectors.postgres.wire.messages import (
     BEGIN,
@@ -69,6 +69,7 @@ from floodmark.errors import ConnectError, DecodeError, SlotBusyError, SourceSta
 RECEIVE_BUFFER = 64 << 10
 SLACK = 64 << 10
 BURST_PAUSE_S = 0.004
+LAST_WORDS_S = 1.0
 
 _ENDS = (b"c", b"C", b"Z")
 _MESSAGES = (*_ENDS, b"E", b"N", b"S", b"A")
@@ -165,7 +166,7 @@ class PostgresStream:
         try:
             self._start(channel, lsn, settings)
             # The slot is checked only now, since nothing else can drop or advance it while this connection holds it.
-            self._prove_slot(lsn, walsender)
+            self._prove_slot(lsn, walsender, channel)
         except BaseException:
             channel.close()
             raise
@@ -187,12 +188,16 @@ class PostgresStream:
             self._prove_slot(lsn)
             raise
 
-    def _prove_slot(self, lsn: int, walsender: int | None = None) -> None:
+    def _prove_slot(self, lsn: int, walsender: int | None = None, channel: CopyChannel | None = None) -> None:
         """Verify that the slot still holds the log from ``lsn`` on and, if given, that ``walsender`` reads it."""
         slot = find_slot(self._catalog(), self._options.slot_name)
         if slot is not None:
             check_slot(slot, self._options)
             if walsender is not None and slot.active_pid != walsender:
+                if channel is not None and slot.active_pid is None:
+                    # A walsender that can't go on ends right after it has begun: raise its error, if there is one.
+                    for _ in messages(channel, LAST_WORDS_S):
+                        pass
                 raise ConnectError("The connections to PostgreSQL lead to different servers.")
         check_position(slot, self._options, max(lsn, self._continuity.delivered), self._gaps)
 

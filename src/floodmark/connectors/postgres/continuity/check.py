@@ -19,12 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.connectors.postgres.continuity.physical import bytes_before, commit_is_at
+from floodmark.connectors.postgres.continuity.physical import bytes_before, commit_is_at, read_page
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import format_lsn, parse_lsn, parse_position
 from floodmark.connectors.postgres.server.catalog import Conn
 from floodmark.connectors.postgres.server.connection import run
-from floodmark.errors import CheckpointError, ConnectError, ForkedLogError, SourceStateError
+from floodmark.connectors.postgres.server.slots import WAYS_OUT, Slot
+from floodmark.errors import CheckpointError, ConnectError, ForkedLogError, LogGoneError, SourceStateError
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -288,6 +289,27 @@ class Continuity:
             self._system, self._database, self._ended = found.system, found.database, found.ended
             self._timeline, self._began = found.timeline, found.began(found.timeline) or 0
         return found
+
+    def prove_kept(self, slot: Slot) -> None:
+        """Verify that the server has the log that a slot needs: a slot doesn't show that its files are gone.
+
+        Raises:
+            LogGoneError: it hasn't, for example after ``pg_resetwal``.
+        """
+        assert slot.restart is not None
+        with self._lock:
+            timeline = next((number for number, end in self._ended if slot.restart < end), self._timeline)
+        try:
+            read_page(self._options, timeline, slot.restart)
+        except LogGoneError as exc:
+            raise LogGoneError(
+                f"The server has removed log that the replication slot '{slot.name}' needs, from "
+                f"{format_lsn(slot.restart)} on. {exc.what}",
+                f"Drop the slot (SELECT pg_drop_replication_slot('{slot.name}')). {WAYS_OUT}",
+            ) from None
+        except (SourceStateError, ConnectError) as exc:
+            # No walsender is free, or a managed service lets no role read the log's bytes.
+            log.info("log_of_the_slot_is_not_read", slot=slot.name, reason=exc.what)
 
     def leads_here(self, conn: Conn) -> bool:
         """Return whether an ordinary connection leads to the log that was verified last; if not, verify it again.

@@ -8,7 +8,6 @@ time) and ``access/xlog_internal.h`` (page headers).
 from __future__ import annotations
 
 import struct
-import time
 import zlib
 from collections.abc import Iterator
 
@@ -18,8 +17,8 @@ from psycopg.rows import TupleRow
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import format_lsn
 from floodmark.connectors.postgres.server.connection import connect, run
-from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
-from floodmark.connectors.postgres.wire.frames import COPY_DATA, HEADER_BYTES
+from floodmark.connectors.postgres.wire.channel import CopyChannel, messages, open_channel
+from floodmark.connectors.postgres.wire.frames import COPY_DATA
 from floodmark.connectors.postgres.wire.messages import FRAME_KIND, PAYLOAD, PG_EPOCH_US, WAL_DATA
 from floodmark.errors import ConnectError
 
@@ -81,6 +80,17 @@ def bytes_before(options: PostgresOptions, timeline: int, lsn: int) -> tuple[int
     return len(data), zlib.crc32(data)
 
 
+def read_page(options: PostgresOptions, timeline: int, lsn: int) -> None:
+    """Read the page of the log that holds an LSN.
+
+    Raises:
+        LogGoneError: the server doesn't have it any more.
+        SourceStateError: the server doesn't let the role read it.
+        ConnectError: the server went away.
+    """
+    _read(connect(options, replication=True), timeline, lsn - lsn % PAGE, 1)
+
+
 def _without_page_header(data: bytes, lsn: int) -> bytes:
     left = PAGE - lsn % PAGE
     if left >= len(data):
@@ -107,18 +117,7 @@ def _read(conn: psycopg.Connection[TupleRow], timeline: int, lsn: int, size: int
 
 def _pieces(channel: CopyChannel) -> Iterator[bytes]:
     """Yield the log of each XLogData message."""
-    deadline = time.monotonic() + READ_TIMEOUT_S
-    waiting = bytearray()
-    buffer = bytearray(1 << 18)
-    while time.monotonic() < deadline:
-        waiting += buffer[: channel.read_into(memoryview(buffer), 0.1)]
-        while len(waiting) >= HEADER_BYTES:
-            size = 1 + int.from_bytes(waiting[1:HEADER_BYTES], "big")
-            if len(waiting) < size:
-                break
-            message, waiting = bytes(waiting[:size]), waiting[size:]
-            if message[:1] == b"E":
-                raise server_error(parse_error(message[HEADER_BYTES:]))
-            if message[0] == COPY_DATA and message[FRAME_KIND] == WAL_DATA:
-                yield message[PAYLOAD:]
+    for message in messages(channel, READ_TIMEOUT_S):
+        if message[0] == COPY_DATA and message[FRAME_KIND] == WAL_DATA:
+            yield message[PAYLOAD:]
     raise ConnectError("PostgreSQL did not send the log that was asked for.")

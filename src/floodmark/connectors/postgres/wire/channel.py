@@ -14,6 +14,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 import psycopg
@@ -21,7 +22,15 @@ from psycopg import pq
 from psycopg.rows import TupleRow
 
 from floodmark.connectors.postgres.server.connection import POLICY_CHECK, POLICY_CURE
-from floodmark.errors import ConnectError, LockTimeoutError, SlotBusyError, SourceStateError, StatementTimeoutError
+from floodmark.connectors.postgres.server.slots import WAYS_OUT
+from floodmark.errors import (
+    ConnectError,
+    LockTimeoutError,
+    LogGoneError,
+    SlotBusyError,
+    SourceStateError,
+    StatementTimeoutError,
+)
 
 _HEADER = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
@@ -30,6 +39,8 @@ READY = b"Z"
 RETRIABLE = ("08", "57P", "53", "XX")
 TIMEOUTS = {"57014": StatementTimeoutError, "55P03": LockTimeoutError}
 OBJECT_IN_USE = "55006"
+LOG_REMOVED = {"WalSndSegmentOpen", "CheckXLogRemoved"}
+"""The server's functions that raise "requested WAL segment … has already been removed" (its text may be translated)."""
 
 
 class CopyChannel(Protocol):
@@ -75,6 +86,8 @@ def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
             f"PostgreSQL says: {text}.",
             "Only one query can read a slot: stop the other one, or set slot.name.",
         )
+    if fields.get("R") in LOG_REMOVED:
+        return LogGoneError(f"PostgreSQL says: {text} (SQLSTATE {code}).", WAYS_OUT)
     if fields.get("R") == POLICY_CHECK:
         return SourceStateError(f"PostgreSQL says: {text}.", POLICY_CURE)
     if code.startswith(RETRIABLE):
@@ -82,6 +95,28 @@ def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
     if code in TIMEOUTS:
         return TIMEOUTS[code](f"PostgreSQL says: {text} (SQLSTATE {code}).")
     return SourceStateError(f"PostgreSQL says: {text} (SQLSTATE {code}).")
+
+
+def messages(channel: CopyChannel, seconds: float) -> Iterator[bytes]:
+    """Yield the messages that arrive within some seconds, each whole, with its type and length.
+
+    Raises:
+        SourceStateError: the server ended the command with an error.
+        ConnectError: the server ended the connection.
+    """
+    deadline = time.monotonic() + seconds
+    waiting = bytearray()
+    buffer = bytearray(1 << 18)
+    while time.monotonic() < deadline:
+        waiting += buffer[: channel.read_into(memoryview(buffer), 0.1)]
+        while len(waiting) >= _HEADER.size:
+            size = 1 + _HEADER.unpack_from(waiting)[1]
+            if len(waiting) < size:
+                break
+            message, waiting = bytes(waiting[:size]), waiting[size:]
+            if message[:1] == b"E":
+                raise server_error(parse_error(message[_HEADER.size :]))
+            yield message
 
 
 def parse_error(body: bytes) -> dict[str, str]:
