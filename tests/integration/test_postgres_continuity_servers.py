@@ -441,3 +441,35 @@ def test_when_needed_goes_on_after_the_log_was_reset(make_world: Callable[..., S
     world.write()
     world.follow()
     assert world.error is None, world.error
+
+
+def upgrade(world: Servers) -> None:
+    """Upgrade the server with ``pg_upgrade``, to the same version, which migrates slots as it does between others."""
+    made = world.stack.enter_context(EmbeddedPostgres(world.server.version, {"max_wal_senders": "10"}))
+    world.address.cut()
+    made.stop("fast")
+    world.server.stop("fast")
+    settings = "-c wal_level=logical -c max_replication_slots=10"
+    directories = ("-d", str(world.server.data), "-D", str(made.data))
+    binaries = ("-b", str(world.server.bin), "-B", str(made.bin))
+    made.run_tool("pg_upgrade", *binaries, *directories, "-U", "postgres", "-o", settings, "-O", settings, **identity())
+    made.start()
+    world.move_to(made)
+
+
+def test_after_an_upgrade_a_new_query_goes_on_at_the_migrated_slot(
+    make_world: Callable[..., Servers], tmp_path: Path
+) -> None:
+    world = make_world()
+    world.begin("stopped")
+    upgrade(world)
+    world.write()
+    world.resume("stopped")
+    world.follow(fails=True)
+    assert "written for another source: system" in str(world.error)
+    # The way out that docs/continuity.md names.
+    world.error, world.state = None, tmp_path / "new-state"
+    world.more = {"snapshot.mode": "no_data"}
+    world.query = InProcess(world.options)
+    world.follow()
+    assert world.error is None, world.error
