@@ -1,6 +1,6 @@
 """Counts where the source's types say little: ``python -m tests.support.loose_types [-v]``.
 
-``dict[str, Any]`` should stand only where stored JSON is read or written, and ``Any`` only where a library has no types.
+``dict[str, Any]`` should stand only where stored JSON is read or written, ``Any`` only where a library has no types.
 """
 
 from __future__ import annotations
