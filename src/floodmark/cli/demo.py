@@ -94,7 +94,7 @@ class _Demo:
             try:
                 query = start_query(spark, pipeline)
                 writer = ShopWriter(self._conninfo, SEED)
-                self._console.print(f"Capturing; somebody uses the shop for {seconds} s. Some of the events:")
+                self._console.print(f"Capturing while the shop is in use for {seconds} s. Some of the events:")
                 writer.start()
                 self._watch(query, writer, seconds)
                 self._finish(query)

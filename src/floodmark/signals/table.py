@@ -23,10 +23,10 @@ def signal_table_finding(name: str, columns: Sequence[str]) -> Finding:
         fix = f"Create it: {_CREATE.format(name)}; or correct signal.data.collection."
         return Finding(CHECK, "error", f"{what} does not exist, or the account cannot see it.", fix)
     if len(columns) < len(FIELDS):
-        fix = f"Make it anew: {_CREATE.format(name)}."
+        fix = f"Create it again: {_CREATE.format(name)}."
         return Finding(CHECK, "error", f"{what} has only {name_list(columns)}; signals need {name_list(FIELDS)}.", fix)
     first = tuple(column.lower() for column in columns[: len(FIELDS)])
     if first != FIELDS and set(FIELDS) <= {column.lower() for column in columns}:
         text = f"{what} begins with {name_list(columns[: len(FIELDS)])}, but columns count by their places."
-        return Finding(CHECK, "error", text, f"Make it anew: {_CREATE.format(name)}.")
+        return Finding(CHECK, "error", text, f"Create it again: {_CREATE.format(name)}.")
     return Finding(CHECK, "ok", f"signals come by {name}")

@@ -234,13 +234,13 @@ class BinlogOptions(CommonOptions):
     history_only_captured_tables: bool = option(
         "schema.history.internal.store.only.captured.tables.ddl",
         False,
-        "Whether the schema change topic tells of captured tables only. The schema history holds all.",
+        "Whether the schema change topic has captured tables only. The schema history holds all.",
         "same, for the topic",
     )
     history_only_captured_databases: bool = option(
         "schema.history.internal.store.only.captured.databases.ddl",
         False,
-        "Whether the schema change topic tells of captured databases only. The schema history holds all.",
+        "Whether the schema change topic has captured databases only. The schema history holds all.",
         "same, for the topic",
     )
     binlog_heartbeat_ms: int = option(

@@ -9,7 +9,7 @@ from floodmark.config.debezium import JAVA_CLASS, Foreign
 
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
-_FLUSH = "telling the server what it may discard is a message that nobody waits for"
+_FLUSH = "what the server may discard is sent without waiting for an answer"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **debezium.ACCEPTED,

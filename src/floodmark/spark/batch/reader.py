@@ -86,6 +86,6 @@ class PushingBatchReader(FloodmarkBatchReader):
             raise ConfigError(
                 "A DataFrame that was loaded with batch.filter.pushdown is used with two different filters; Spark 4.3 "
                 "would apply the last one to both.",
-                "Load it anew for each use, or turn batch.filter.pushdown off.",
+                "Load it again for each use, or turn batch.filter.pushdown off.",
             )
         return [given for given, one in zip(filters, found, strict=True) if one is None or not one.exact]

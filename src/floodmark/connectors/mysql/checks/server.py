@@ -197,7 +197,7 @@ def _retention(conn: Connection) -> list[Finding]:
     files = binlogs(conn)
     size = f"{len(files)} files, {sum(file.size for file in files.values()) >> 20:,} MiB"
     if not seconds:
-        return [Finding("log retention", "ok", f"binlog files are kept until somebody purges them; {size}")]
+        return [Finding("log retention", "ok", f"binlog files are kept until they are purged; {size}")]
     text = f"binlog files are kept for {seconds / 3600:g} hours; {size}"
     if seconds < SHORT_RETENTION_S:
         fix = "Raise binlog_expire_logs_seconds above the longest pause that you want to survive."

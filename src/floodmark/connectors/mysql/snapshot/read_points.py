@@ -326,7 +326,7 @@ class ReadPoints:
             running &= _gtids(self._owners(control))
             if time.monotonic() > until:
                 raise SourceStateError(
-                    "A transaction stays in its commit, so that nobody knows what a view of the tables shows.",
+                    "A transaction stays in its commit, so what a view of the tables shows can't be determined.",
                     "Set incremental.snapshot.read.points=watermarks.",
                 )
             time.sleep(PAUSE_S)

@@ -176,7 +176,7 @@ def _free_slots(conn: Conn, purpose: str) -> Finding:
     text = f"{purpose}; {used} of {most} slots in use"
     if used < most:
         return Finding("slot", "ok", text)
-    fix = "Raise max_replication_slots and restart the server, or drop a slot that nobody needs."
+    fix = "Raise max_replication_slots and restart the server, or drop a slot that is not needed."
     return Finding("slot", "error", f"{text}.", fix)
 
 

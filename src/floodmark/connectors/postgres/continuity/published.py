@@ -336,8 +336,8 @@ class PublicationProof:
             log.warning(
                 "tables_were_created_again",
                 tables=name_list(sorted(again)),
-                next="they are read as new tables; rows of the dropped ones stay in the target, since the log tells of "
-                "no DROP",
+                next="they are read as new tables; rows of the dropped ones stay in the target, since the log "
+                "holds no DROP",
             )
         self._again = again
         return again
