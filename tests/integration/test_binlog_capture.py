@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from floodmark.connectors.mysql.binlog.segments import OpenTransaction
-from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace
+from floodmark.connectors.mysql.continuity.check import Accepted, ResumePoint
 from floodmark.connectors.mysql.gtid import parse_gtids
 from floodmark.connectors.mysql.options import MysqlOptions
 from floodmark.connectors.mysql.position import Position
@@ -124,7 +124,7 @@ def test_everything_arrives_once_and_in_order(binlog_server: MysqlServer) -> Non
     writer = Writer(binlog_server, "mixed")
     begin = gtids(binlog_server)
     follower = Follower(binlog_server, segment_bytes=64 << 10)
-    follower.known[follower.upto] = KnownPlace(identity(binlog_server), begin)
+    follower.known[follower.upto] = ResumePoint(identity(binlog_server), begin)
     thread = threading.Thread(target=writer.mixed, args=(60,))
     thread.start()
     follower.until(lambda: not thread.is_alive())
@@ -282,7 +282,7 @@ def test_settings(flavor: Flavor, settings: dict[str, str]) -> None:
         writer = Writer(server, "configured")
         begin = gtids(server)
         follower = Follower(server, segment_bytes=64 << 10)
-        follower.known[follower.upto] = KnownPlace(identity(server), begin)
+        follower.known[follower.upto] = ResumePoint(identity(server), begin)
         writer.mixed(25)
         writer.transaction(2000)
         follower.to_end()
@@ -358,7 +358,7 @@ def test_tagged_gtids(mysql: MysqlServer) -> None:
     writer = Writer(mysql, "tagged")
     begin = gtids(mysql)
     follower = Follower(mysql)
-    follower.known[follower.upto] = KnownPlace(identity(mysql), begin)
+    follower.known[follower.upto] = ResumePoint(identity(mysql), begin)
     for tag in ("one", "two", "one"):
         writer.transaction(2, f"gtid_next = 'AUTOMATIC:{tag}'")
     writer.session.cursor().execute("SET gtid_next = AUTOMATIC")
@@ -396,7 +396,7 @@ def _continues(first: MysqlServer, second: MysqlServer) -> None:
     writer = Writer(first, "moved")
     begin = gtids(first)
     follower = Follower(first)
-    follower.known[follower.upto] = KnownPlace(identity(first), begin)
+    follower.known[follower.upto] = ResumePoint(identity(first), begin)
     writer.mixed(10)
     follower.to_end()
     assert follower.rows() == writer.rows

@@ -13,7 +13,7 @@ import pytest
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.connector import BinlogConnector
-from floodmark.connectors.mysql.continuity.check import KnownPlace, read_mark
+from floodmark.connectors.mysql.continuity.check import ResumePoint, read_mark
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
@@ -248,7 +248,7 @@ def test_a_view_is_given_up_when_the_log_goes_on_elsewhere(world: World) -> None
         assert point.alive()
         assert connector.settle(point, position)
         place = Position.parse(position)
-        connector._places.add(str(Position(place.epoch + 1, 0, 0)), KnownPlace("another", ""))
+        connector._places.add(str(Position(place.epoch + 1, 0, 0)), ResumePoint("another", ""))
         assert not point.alive()
         assert not connector.settle(point, position)
         point.release()

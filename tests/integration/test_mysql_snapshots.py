@@ -22,9 +22,9 @@ from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.mysql.structures.session import Server
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import TablesAside
-from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import ExcludedTables
+from floodmark.snapshots.incremental.batch_sizing import BatchSizing
 from floodmark.snapshots.incremental.state import IncrementalState
 from floodmark.snapshots.incremental.windows import WindowEngine, make_engine
 from floodmark.snapshots.initial import read_ahead
@@ -78,8 +78,8 @@ class Reader:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.snapshots, name)
 
-    def around(self) -> Surroundings:
-        return Surroundings(cast(Connector, self), self.told.append, TablesAside())
+    def context(self) -> SnapshotContext:
+        return SnapshotContext(cast(Connector, self), self.told.append, ExcludedTables())
 
     def events(self, chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the events of chunks, as tasks make them."""
@@ -107,7 +107,7 @@ class Initial:
     def _new_engine(self) -> ReadAheadEngine:
         notifications = InitialSnapshotNotifications("p")
         made = make_snapshot_engine(
-            self.reader.around(), notifications, "consistent", 0.5, self.reader.options, self.reader.store
+            self.reader.context(), notifications, "consistent", 0.5, self.reader.options, self.reader.store
         )
         assert isinstance(made, ReadAheadEngine)
         return made
@@ -329,8 +329,8 @@ class Incremental:
 
     def __init__(self, reader: Reader, rows: int) -> None:
         self.reader = reader
-        pace = Pace(60.0, rows, 4 * rows, 2)
-        made = make_engine(reader.around(), IncrementalSnapshotNotifications("p"), pace, reader.options, reader.store)
+        pace = BatchSizing(60.0, rows, 4 * rows, 2)
+        made = make_engine(reader.context(), IncrementalSnapshotNotifications("p"), pace, reader.options, reader.store)
         assert isinstance(made, WindowEngine)
         self.engine = made
         self.state = IncrementalState()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from floodmark.cli.status.view import resume_command
-from floodmark.snapshots.excluded_tables import GONE, NO_KEY, AsideTable
+from floodmark.snapshots.excluded_tables import GONE, NO_KEY, ExcludedTable
 from tests.conftest import Source, drop_slots, make_source
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -192,7 +192,7 @@ def test_a_new_table_without_a_key_is_told(shop: Shop) -> None:
     rows = query.drain()
     assert statuses(rows) == {"new": "NO_PRIMARY_KEY"}
     assert left_out(query) == {"new": NO_KEY}
-    (table,) = (AsideTable.from_json(data) for data in query.offset["aside"])
+    (table,) = (ExcludedTable.from_json(data) for data in query.offset["aside"])
     assert resume_command("p.yaml", table).endswith("--blocking")
 
 

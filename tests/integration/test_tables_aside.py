@@ -228,12 +228,12 @@ def test_what_is_reported_is_not_read_again(shop: Source, mode: str) -> None:
 
 
 def test_status_names_the_cause_and_the_command(shop: Source, tmp_path: Path) -> None:
-    from floodmark.cli.status.progress_from_offsets import TimedOffset, standing
+    from floodmark.cli.status.progress_from_offsets import TimedOffset, pipeline_progress
 
     query = query_of(shop, None, incremental_snapshot_chunk_size="1000")
     query.drain()
     ask(shop, "public.a", fails=True)
     query.drain()
     query.stop()
-    found = standing([TimedOffset(1, query.offset, 0.0)], 1, 0.0, 0.0)
+    found = pipeline_progress([TimedOffset(1, query.offset, 0.0)], 1, 0.0, 0.0)
     assert [(table.name, table.what) for table in found.aside] == [("public.a", "incremental")]

@@ -27,7 +27,7 @@ from floodmark.connectors.mysql.binlog.event_types import (
 from floodmark.connectors.mysql.binlog.queries import Query
 from floodmark.connectors.mysql.binlog.segments import event_at, places
 from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
-from floodmark.connectors.mysql.continuity.check import KnownPlace
+from floodmark.connectors.mysql.continuity.check import ResumePoint
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
 from tests.support.mysql import MysqlServer
@@ -96,7 +96,7 @@ class Follower:
         self.structures = CountingStructures()
         self.cuts: list[Cut] = []
         self.upto = position or here(server)
-        self.known: dict[str, KnownPlace] = {}
+        self.known: dict[str, ResumePoint] = {}
         self.login = Login(server.port)
         self._stream: MysqlStream | None = None
 

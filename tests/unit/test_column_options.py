@@ -9,8 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from floodmark.changes.column_plan import Field, plan_columns
-from floodmark.changes.layout_groups import Shapes
-from floodmark.changes.transforms import Hash, Mask, Told, Truncation
+from floodmark.changes.layout_groups import LayoutGroups
+from floodmark.changes.transforms import Hash, Mask, SchemaParameters, Truncation
 from floodmark.config.columns import in_small_letters
 from floodmark.connectors.postgres.decode.relation import Column, Relation
 from floodmark.connectors.postgres.options import PostgresOptions
@@ -59,7 +59,7 @@ def test_the_strictest_of_several_options_applies() -> None:
     assert isinstance(found["b"], Hash)
     assert not found["b"].serialized
     assert found["c"] == Truncation(3, True)
-    assert isinstance(found["id"], Told)
+    assert isinstance(found["id"], SchemaParameters)
 
 
 def test_both_versions_of_hashes_are_told_apart() -> None:
@@ -158,8 +158,8 @@ def test_columns_of_the_same_name_are_refused() -> None:
 
 def test_tables_share_a_pass_if_their_plans_are_alike() -> None:
     tables = [relation("id", "a", table=name, oid=oid) for oid, name in enumerate("tuv")]
-    assert Shapes(tables, options()).shape.tolist() == [0, 0, 0]
-    assert Shapes(tables, options(column_exclude_list=r"public\.u\.a")).shape.tolist() == [0, 1, 0]
+    assert LayoutGroups(tables, options()).shape.tolist() == [0, 0, 0]
+    assert LayoutGroups(tables, options(column_exclude_list=r"public\.u\.a")).shape.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

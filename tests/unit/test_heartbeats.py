@@ -27,7 +27,7 @@ class Clock:
     def time_ns(self) -> int:
         return (self.now_ms + 50_000_000) * 1_000_000
 
-    def run_aside(self, statement: str) -> None:
+    def execute_in_background(self, statement: str) -> None:
         del statement
         self.now_ms += INTERVAL_MS // 2
 

@@ -12,9 +12,9 @@ import pytest
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import Connector
 from floodmark.notifications.records import IncrementalSnapshotNotifications
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import TablesAside
-from floodmark.snapshots.incremental.batch_sizing import LONGEST, MARGIN, Pace
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import ExcludedTables
+from floodmark.snapshots.incremental.batch_sizing import LONGEST, MARGIN, BatchSizing
 from floodmark.snapshots.incremental.engine import IncrementalEngine
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 from floodmark.snapshots.incremental.windows import WindowEngine
@@ -68,13 +68,13 @@ def query(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     source = WindowSource(clock, request.param if request.param in READS_ROWS_S else 0.0)
-    around = Surroundings(cast(Connector, source), lambda _: None, TablesAside())
-    notifications, pace = IncrementalSnapshotNotifications("p"), Pace(TARGET_S, 1000, MOST, 4)
+    context = SnapshotContext(cast(Connector, source), lambda _: None, ExcludedTables())
+    notifications, pace = IncrementalSnapshotNotifications("p"), BatchSizing(TARGET_S, 1000, MOST, 4)
     if request.param == "read points":
-        return Query(IncrementalEngine(around, notifications, pace, False), source)
+        return Query(IncrementalEngine(context, notifications, pace, False), source)
     store = SegmentStore(str(tmp_path), "owner", "run")
     store.create()
-    return Query(WindowEngine(around, notifications, pace, False, store, 1 << 40), source)
+    return Query(WindowEngine(context, notifications, pace, False, store, 1 << 40), source)
 
 
 def test_the_number_of_rows_settles(query: Query) -> None:

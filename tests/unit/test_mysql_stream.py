@@ -17,7 +17,7 @@ from floodmark.connectors.mysql.binlog import event_types as types
 from floodmark.connectors.mysql.binlog.segments import event_at, places
 from floodmark.connectors.mysql.capture import stream as stream_module
 from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
-from floodmark.connectors.mysql.continuity.check import Dump, KnownPlace, Start
+from floodmark.connectors.mysql.continuity.check import Dump, ResumePoint, Start
 from floodmark.connectors.mysql.gtid import MysqlGtids
 from floodmark.connectors.mysql.position import ALL_ROWS, Position
 from floodmark.connectors.mysql.reading.channel import DumpStart
@@ -53,7 +53,7 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> Streaming:
         dump: int | None = None,
         piece: int = 1 << 30,
         segment_bytes: int = 1 << 20,
-        known: KnownPlace | None = None,
+        known: ResumePoint | None = None,
         signals: Any = None,
         flavor: str = "mysql",
     ) -> tuple[MysqlStream, list[Cut]]:
@@ -351,7 +351,7 @@ def test_gtids_and_signals(streaming: Streaming) -> None:
     log.transaction(2, table="signals")
     log.gtid()
     log.query("CREATE TABLE other (id INT)")
-    known = KnownPlace("server", f"{uuid}:5-7")
+    known = ResumePoint("server", f"{uuid}:5-7")
     stream, cuts = streaming(log, known=known, signals=TwoSignals(), segment_bytes=150, piece=90)
     assert cuts[0].data.header["gtids"] == f"{uuid}:5-7"
     assert stream.place.gtids == str(MysqlGtids.parse(f"{uuid}:1-3:5-7"))
@@ -437,7 +437,7 @@ def test_damaged_events_without_checksums_give_clear_errors(
             at = data.draw(st.integers(0, len(event) - 1))
             event[at] = data.draw(st.sampled_from([0, 1, 255, 127, event[at] ^ 1]))
         log.events[index] = bytes(event)
-    place = KnownPlace("server", "" if mariadb else "00010203-0405-0607-0809-0a0b0c0d0e0f:1-3") if known else None
+    place = ResumePoint("server", "" if mariadb else "00010203-0405-0607-0809-0a0b0c0d0e0f:1-3") if known else None
     with pytest.MonkeyPatch.context() as patch:
         run = streaming.__wrapped__(patch)  # type: ignore[attr-defined]
         with contextlib.suppress(FloodmarkError):

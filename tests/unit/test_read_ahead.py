@@ -19,8 +19,8 @@ from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import ChunkOutcome, Connector
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import InitialSnapshotNotifications, Notification
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import RETRIES, TablesAside
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import RETRIES, ExcludedTables
 from floodmark.snapshots.initial.engine import SMALL_TABLES
 from floodmark.snapshots.initial.read_ahead import LEAST_ROWS, ReadAheadEngine
 from floodmark.snapshots.reports import Report, TaskReports
@@ -145,7 +145,7 @@ class Run:
         self._chunk_bytes = chunk_bytes
         self._target_s = target_s
         self.told: list[Notification] = []
-        self.aside = TablesAside()
+        self.aside = ExcludedTables()
         self.store = SegmentStore(str(directory), "owner", "run")
         self.store.create()
         self.engine = self._new_engine()
@@ -155,10 +155,10 @@ class Run:
         self.coming_again: dict[str, int] = dict.fromkeys(source.tables_of, 0)
 
     def _new_engine(self, chunks: int = 2) -> ReadAheadEngine:
-        around = Surroundings(cast(Connector, self.source), self.told.append, self.aside)
+        context = SnapshotContext(cast(Connector, self.source), self.told.append, self.aside)
         notifications = InitialSnapshotNotifications("p")
         return ReadAheadEngine(
-            around,
+            context,
             notifications,
             "consistent",
             self._target_s,

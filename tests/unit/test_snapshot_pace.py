@@ -11,8 +11,8 @@ import pytest
 
 from floodmark.connectors.contract.base import Connector
 from floodmark.notifications.records import InitialSnapshotNotifications
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import ExcludedTables
 from floodmark.snapshots.initial.engine import FIRST_CHUNKS, SnapshotEngine
 from floodmark.snapshots.state import first_state
 
@@ -34,8 +34,8 @@ def test_chunks_follow_the_time_that_they_take(
     monkeypatch: pytest.MonkeyPatch, took: tuple[float, ...], sizes: tuple[float, ...]
 ) -> None:
     connector = cast(Connector, SimpleNamespace(chunk_units=lambda: UNITS))
-    around = Surroundings(connector, lambda _: None, TablesAside())
-    made = SnapshotEngine(around, InitialSnapshotNotifications("p"), "consistent", TARGET_S, 64)
+    context = SnapshotContext(connector, lambda _: None, ExcludedTables())
+    made = SnapshotEngine(context, InitialSnapshotNotifications("p"), "consistent", TARGET_S, 64)
     table: dict[str, Any] = {"name": "t", "oid": 1, "file": "", "units": 100_000, "rows": 0}
     state = first_state("0", {}, "", [table])
     times = itertools.accumulate(took, initial=0.0)

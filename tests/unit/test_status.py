@@ -15,7 +15,7 @@ from floodmark.capture.gaps import Gap
 from floodmark.cli.output import human_time
 from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.cli.status.command import read_standing
-from floodmark.cli.status.progress_from_offsets import Pace, Standing, TimedOffset, standing
+from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.errors import CheckpointError
@@ -44,9 +44,9 @@ def run(name: str, rows: int, estimate: int, **fields: Any) -> TableRun:
     return TableRun(name, 1, "f", {}, None, rows=rows, **{"condition": "", "estimate": estimate, **begun, **fields})
 
 
-def stand(*data: dict[str, Any], every: float = 10.0) -> Standing:
+def stand(*data: dict[str, Any], every: float = 10.0) -> PipelineProgress:
     offsets = [TimedOffset(n, item, n * every) for n, item in enumerate(data)]
-    return standing(offsets, len(data) - 2, 100.0, 130.0)
+    return pipeline_progress(offsets, len(data) - 2, 100.0, 130.0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_phase(data: dict[str, Any], phase: str) -> None:
 
 
 def test_a_pipeline_without_offsets_is_new() -> None:
-    found = standing([], None, None, 5.0)
+    found = pipeline_progress([], None, None, 5.0)
     assert (found.phase, found.position, found.planned, found.tables) == ("new", "", None, ())
 
 
@@ -116,7 +116,7 @@ def test_pace_of_an_incremental_snapshot() -> None:
 
     found = stand(at(0), at(100), at(200), at(400))
     assert astuple(found.tables[0].pace) == pytest.approx((400 / 30, 600 * 30 / 400))
-    assert found.tables[1].pace == Pace()
+    assert found.tables[1].pace == SnapshotSpeed()
     assert found.pace.remaining_s == pytest.approx(1100 * 30 / 400)
 
 
@@ -127,7 +127,7 @@ def test_pace_of_an_initial_snapshot() -> None:
     found = stand(at(5, 0), at(10, 0), at(10, 50))
     # The time in which the table waited doesn't count.
     assert astuple(found.tables[1].pace) == pytest.approx((100.0, 10.0))
-    assert found.tables[0].pace == Pace()
+    assert found.tables[0].pace == SnapshotSpeed()
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_pace_of_an_initial_snapshot() -> None:
 )
 def test_no_pace_without_an_earlier_state_of_the_same_snapshot(earlier: list[dict[str, Any]]) -> None:
     found = stand(*earlier, offset(incremental=IncrementalState([run("a", 300, 1000)])))
-    assert (found.tables[0].pace, found.pace) == (Pace(), Pace())
+    assert (found.tables[0].pace, found.pace) == (SnapshotSpeed(), SnapshotSpeed())
 
 
 def test_no_pace_without_times() -> None:
     data = [offset(incremental=IncrementalState([run("a", rows, 1000)])) for rows in (100, 200)]
-    found = standing([TimedOffset(n, item, None) for n, item in enumerate(data)], None, None, 5.0)
-    assert (found.tables[0].pace, found.committed_age_s) == (Pace(), None)
+    found = pipeline_progress([TimedOffset(n, item, None) for n, item in enumerate(data)], None, None, 5.0)
+    assert (found.tables[0].pace, found.committed_age_s) == (SnapshotSpeed(), None)
 
 
 def test_no_common_end_if_a_table_has_no_estimate() -> None:
     def at(rows: int) -> dict[str, Any]:
         return offset(incremental=IncrementalState([run("a", rows, 1000), run("b", 0, 0)]))
 
-    assert stand(at(100), at(200)).pace == Pace(10.0)
+    assert stand(at(100), at(200)).pace == SnapshotSpeed(10.0)
 
 
 def test_other_versions_are_refused() -> None:
@@ -210,7 +210,7 @@ def test_what_is_not_a_checkpoint(tmp_path: Path) -> None:
         Checkpoint("nosuch://x")
 
 
-def printed(found: Standing, log: LogStatus, width: int = 120) -> str:
+def printed(found: PipelineProgress, log: LogStatus, width: int = 120) -> str:
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(render("shop", "shop.yaml", found, log))
     return console.export_text()

@@ -17,9 +17,9 @@ from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import Connector
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import IncrementalSnapshotNotifications
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import TablesAside
-from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import ExcludedTables
+from floodmark.snapshots.incremental.batch_sizing import BatchSizing
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 from floodmark.snapshots.incremental.windows import WindowEngine
 from floodmark.snapshots.reports import Report, TaskReports
@@ -59,11 +59,11 @@ class Planned:
 @pytest.fixture
 def planned(tmp_path: Path) -> Planned:
     source = WindowSource(Clock(), 1e6)
-    around = Surroundings(cast(Connector, source), lambda _: None, TablesAside())
+    context = SnapshotContext(cast(Connector, source), lambda _: None, ExcludedTables())
     store = SegmentStore(str(tmp_path), "owner", "run")
     store.create()
-    pace = Pace(1.0, 1000, 10_000_000, 4)
-    engine = WindowEngine(around, IncrementalSnapshotNotifications("p"), pace, True, store, 1 << 40)
+    pace = BatchSizing(1.0, 1000, 10_000_000, 4)
+    engine = WindowEngine(context, IncrementalSnapshotNotifications("p"), pace, True, store, 1 << 40)
     made = Planned(engine, source, tmp_path, IncrementalState(runs=[_run(1)]))
     made.state = made.plan(copy.deepcopy(made.state))
     return made

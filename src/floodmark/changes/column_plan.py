@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from floodmark.changes.structure import SourceType, Structure
-from floodmark.changes.transforms import Hash, Mask, Told, Transform, Truncation
+from floodmark.changes.transforms import Hash, Mask, SchemaParameters, Transform, Truncation
 from floodmark.codecs.codec import Codec
 from floodmark.codecs.conversions import converted, load_converters
 from floodmark.config.columns import LengthRule
@@ -155,7 +155,7 @@ def hidden_columns(structure: Structure, names: Collection[str], options: Common
         name
         for index, name in enumerate(listed)
         if (name in key or options.has_column(_full_name(structure, name)))
-        and isinstance(_transform(structure, index, options), Told | None)
+        and isinstance(_transform(structure, index, options), SchemaParameters | None)
         and _converted(structure, index, options) is None
     }
     return frozenset(names) - shown
@@ -203,7 +203,7 @@ def _transform(structure: Structure, column: int, options: CommonOptions) -> Tra
     if matches(options.column_propagate_source_type, name) or matches(
         options.datatype_propagate_source_type, f"{structure.schema}.{structure.table}.{kind.name}"
     ):
-        return Told(_parameters(own, kind, structure.comment(column, options)))
+        return SchemaParameters(_parameters(own, kind, structure.comment(column, options)))
     return None
 
 

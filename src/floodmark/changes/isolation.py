@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.changes.changes import OPERATIONS, C, Changes, Rows
-from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.connectors.contract.base import DeadLetter, TableFailure
@@ -51,7 +51,7 @@ class Isolation:
         """Return whether the changes of a table are delivered; it may be none of the relations."""
         return number not in self.numbers and (self._only is None or number in self._only)
 
-    def version(self, make: VersionMaker, shapes: Shapes, number: int) -> TableVersion | None:
+    def version(self, make: VersionMaker, shapes: LayoutGroups, number: int) -> TableVersion | None:
         """Return the table version of a layout group; None if it can't be made, so that the group's tables fail."""
         try:
             return make(shapes.first[number])

@@ -54,7 +54,7 @@ class TableNames:
         return {"topic": self.topic, "schema": self.schema, "table": self.table}
 
 
-class Shapes:
+class LayoutGroups:
     """The layout groups of a segment's relation versions.
 
     Attributes:

@@ -197,7 +197,7 @@ class Truncation:
 
 
 @dataclass(frozen=True)
-class Told:
+class SchemaParameters:
     """Keeps values as they are, and adds parameters to their schema."""
 
     parameters: tuple[tuple[str, str], ...]

@@ -143,7 +143,7 @@ class _PolledChannel(ABC, Generic[K]):
         try:
             refresh()
         except OSError as exc:
-            self._tell_unreadable(exc)
+            self._report_unreadable(exc)
             return False
         return True
 
@@ -154,10 +154,10 @@ class _PolledChannel(ABC, Generic[K]):
         except OSError as exc:
             log.warning("signal_cannot_be_removed", place=self._place(), error=str(exc))
 
-    def _tell_unreadable(self, error: OSError) -> None:
+    def _report_unreadable(self, error: OSError) -> None:
         log.warning("signals_cannot_be_read", place=self._place(), error=str(error))
 
-    def _tell_malformed(self, error: SignalError) -> None:
+    def _report_malformed(self, error: SignalError) -> None:
         log.warning("signal_is_malformed", place=self._place(), error=str(error))
 
     @abstractmethod
@@ -260,7 +260,7 @@ class FileChannel(_PolledChannel[int]):
             except SignalError as exc:
                 # The last line may lack its end because it is still being written.
                 if settled or not unfinished:
-                    self._tell_malformed(exc)
+                    self._report_malformed(exc)
                     self._done.add(number)
         return settled and not self._waiting
 
@@ -308,9 +308,9 @@ class InboxChannel(_PolledChannel[str]):
                 self._waiting[path] = replace(signal, place=info.base_name, millis=_sent_ms(info))
             except OSError as exc:
                 # A file that can't be read, or is gone by now, doesn't hold up the others.
-                self._tell_unreadable(exc)
+                self._report_unreadable(exc)
             except SignalError as exc:
-                self._tell_malformed(exc)
+                self._report_malformed(exc)
                 self._end(path)
 
     def _signal(self, name: str, content: bytes) -> Signal:

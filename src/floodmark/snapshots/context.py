@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from floodmark.connectors.contract.base import Connector
 from floodmark.notifications.records import Notification
-from floodmark.snapshots.excluded_tables import TablesAside
+from floodmark.snapshots.excluded_tables import ExcludedTables
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class SnapshotContext:
     """The context that the snapshot engines of one query share.
 
     Attributes:
         connector: the source.
-        tell: receives notifications.
+        notify: receives notifications.
         aside: the excluded tables.
     """
 
     connector: Connector
-    tell: Callable[[Notification], None]
-    aside: TablesAside
+    notify: Callable[[Notification], None]
+    aside: ExcludedTables

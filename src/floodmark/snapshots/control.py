@@ -42,18 +42,18 @@ class SignalControl:
     Args:
         engine: the engine of the incremental snapshots.
         notifications: creates their notifications.
-        tell: receives notifications.
+        notify: receives notifications.
     """
 
     def __init__(
         self,
         engine: IncrementalEngine,
         notifications: IncrementalSnapshotNotifications,
-        tell: Callable[[Notification], None],
+        notify: Callable[[Notification], None],
     ) -> None:
         self._engine = engine
         self._notifications = notifications
-        self._tell = tell
+        self._notify = notify
 
     def apply(
         self, state: IncrementalState, signals: Iterable[Signal], position: str, waiting: int = 0
@@ -138,7 +138,7 @@ class SignalControl:
             for run in state.runs:
                 run.owed |= run.name in asked and not run.condition
         if begins:
-            self._tell(self._notifications.started(action.id, list(asked)))
+            self._notify(self._notifications.started(action.id, list(asked)))
 
     def _stop(self, state: IncrementalState, action: StopSnapshot) -> None:
         stopped = set(expand(action.tables, state.tables)) if action.tables else None
@@ -147,7 +147,7 @@ class SignalControl:
             self._engine.leave_out(run, f"The signal '{action.id}' stopped the snapshot of this new table.")
         dropped = state.drop(lambda run: any(run is one for one in ended))
         if dropped:
-            self._tell(self._notifications.aborted(state.name, dropped))
+            self._notify(self._notifications.aborted(state.name, dropped))
         if stopped is None:
             # The pause applied to what has been stopped.
             state.paused = False
@@ -166,4 +166,4 @@ class SignalControl:
             return
         state.paused = paused
         make = self._notifications.paused if paused else self._notifications.resumed
-        self._tell(make(state.name, state.tables))
+        self._notify(make(state.name, state.tables))

@@ -19,7 +19,7 @@ What = Literal["initial", "blocking", "incremental", "log"]
 
 
 @dataclass(frozen=True)
-class AsideTable:
+class ExcludedTable:
     """A table that is excluded.
 
     Attributes:
@@ -44,18 +44,18 @@ class AsideTable:
         return cls(**data)
 
 
-class TablesAside:
+class ExcludedTables:
     """The excluded tables, while a micro-batch is planned."""
 
     def __init__(self) -> None:
-        self._tables: dict[int, AsideTable] = {}
+        self._tables: dict[int, ExcludedTable] = {}
 
     @property
-    def tables(self) -> tuple[AsideTable, ...]:
+    def tables(self) -> tuple[ExcludedTable, ...]:
         """All of them."""
         return tuple(self._tables.values())
 
-    def begin(self, tables: Iterable[AsideTable]) -> None:
+    def begin(self, tables: Iterable[ExcludedTable]) -> None:
         """Start with the excluded tables of an offset."""
         self._tables = {table.oid: table for table in tables}
 
@@ -72,7 +72,7 @@ class TablesAside:
         if failures and failures.keys() >= set(tables):
             raise no_table_left(failures)
 
-    def failed(self, table: AsideTable, tries: int) -> bool:
+    def failed(self, table: ExcludedTable, tries: int) -> bool:
         """Record that a table could not be read; return whether it is excluded for that.
 
         Args:
@@ -85,7 +85,7 @@ class TablesAside:
         self.add(table)
         return True
 
-    def add(self, table: AsideTable) -> None:
+    def add(self, table: ExcludedTable) -> None:
         """Exclude a table; the entry of one whose changes are left out is kept."""
         known = self._tables.get(table.oid)
         if known is not None and known.what == "log":

@@ -9,7 +9,7 @@ import typer
 
 from floodmark.cli.output import output_console
 from floodmark.cli.status.checkpoint import Checkpoint
-from floodmark.cli.status.progress_from_offsets import Standing, TimedOffset, standing
+from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
@@ -38,7 +38,7 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
         output_console().print(render(pipeline.title, file, found, log))
 
 
-def read_standing(uri: str) -> Standing:
+def read_standing(uri: str) -> PipelineProgress:
     """Return where a pipeline is, from its checkpoint.
 
     Raises:
@@ -50,12 +50,12 @@ def read_standing(uri: str) -> Standing:
     files = checkpoint.offsets()[-WINDOW:]
     offsets = [TimedOffset(file.batch, checkpoint.read_offset(file), file.written) for file in files]
     committed = commits[-1] if commits else None
-    return standing(
+    return pipeline_progress(
         offsets, committed.batch if committed else None, committed.written if committed else None, time.time()
     )
 
 
-def read_log(pipeline: Pipeline, found: Standing) -> LogStatus:
+def read_log(pipeline: Pipeline, found: PipelineProgress) -> LogStatus:
     """Return the status of the source's log, from ``log_status`` in the connector's module of that name.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from floodmark.capture.gaps import Gap
 from floodmark.cli.status.tables import TableProgress, table_progress
-from floodmark.snapshots.excluded_tables import AsideTable
+from floodmark.snapshots.excluded_tables import ExcludedTable
 from floodmark.spark.stream.offsets import Offset
 
 Phase = Literal[
@@ -39,7 +39,7 @@ class TimedOffset:
 
 
 @dataclass(frozen=True)
-class Pace:
+class SnapshotSpeed:
     """How fast a snapshot progresses.
 
     Attributes:
@@ -52,15 +52,15 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class PacedTable:
+class TableSpeed:
     """A table of a running snapshot, and how fast it is read."""
 
     progress: TableProgress
-    pace: Pace
+    pace: SnapshotSpeed
 
 
 @dataclass(frozen=True)
-class Standing:
+class PipelineProgress:
     """Where a pipeline is.
 
     Attributes:
@@ -80,13 +80,15 @@ class Standing:
     planned: int | None = None
     committed: int | None = None
     committed_age_s: float | None = None
-    tables: tuple[PacedTable, ...] = ()
-    pace: Pace = Pace()
-    aside: tuple[AsideTable, ...] = ()
+    tables: tuple[TableSpeed, ...] = ()
+    pace: SnapshotSpeed = SnapshotSpeed()
+    aside: tuple[ExcludedTable, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 
-def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at: float | None, now: float) -> Standing:
+def pipeline_progress(
+    offsets: Sequence[TimedOffset], committed: int | None, committed_at: float | None, now: float
+) -> PipelineProgress:
     """Return where a pipeline is.
 
     Args:
@@ -100,14 +102,14 @@ def standing(offsets: Sequence[TimedOffset], committed: int | None, committed_at
     """
     age = None if committed_at is None else max(now - committed_at, 0.0)
     if not offsets:
-        return Standing("new", committed=committed, committed_age_s=age)
+        return PipelineProgress("new", committed=committed, committed_age_s=age)
     newest = offsets[-1]
     offset = Offset.from_json(dict(newest.data))
     history = [(item.written, _by_name(item)) for item in offsets]
     tables = tuple(_paced(table, history) for table in table_progress(newest.data))
     # A gap stays in several offsets.
     gaps = tuple(dict.fromkeys(Gap.from_json(gap) for item in offsets for gap in item.data.get("gaps", ())))
-    return Standing(
+    return PipelineProgress(
         phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
     )
 
@@ -135,7 +137,7 @@ def _by_name(offset: TimedOffset) -> _Named:
     return {(table.kind, table.name): table for table in table_progress(offset.data)}
 
 
-def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> PacedTable:
+def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> TableSpeed:
     """Measure a table's pace between the newest offset and the oldest one of the same snapshot."""
     newest_at = history[-1][0]
     first, first_at, later = table, newest_at, table
@@ -148,7 +150,7 @@ def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]])
             # Before that, the table only waited.
             break
     if table.state != "reading" or newest_at is None or first_at is None or newest_at <= first_at:
-        return PacedTable(table, Pace())
+        return TableSpeed(table, SnapshotSpeed())
     seconds = newest_at - first_at
     speed = None
     if table.rows is not None and first.rows is not None and table.rows > first.rows:
@@ -156,7 +158,7 @@ def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]])
     remaining = None
     if table.share is not None and first.share is not None and table.share > first.share:
         remaining = (1 - table.share) * seconds / (table.share - first.share)
-    return PacedTable(table, Pace(speed, remaining))
+    return TableSpeed(table, SnapshotSpeed(speed, remaining))
 
 
 def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
@@ -170,10 +172,10 @@ def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
     )
 
 
-def _together(tables: Sequence[PacedTable]) -> Pace:
+def _together(tables: Sequence[TableSpeed]) -> SnapshotSpeed:
     speeds = [table.pace.rows_per_second for table in tables if table.pace.rows_per_second is not None]
     if not speeds:
-        return Pace()
+        return SnapshotSpeed()
     speed = sum(speeds)
     left = 0
     for item in tables:
@@ -181,6 +183,6 @@ def _together(tables: Sequence[PacedTable]) -> Pace:
         if table.finished:
             continue
         if table.rows is None or table.estimate is None:
-            return Pace(speed)
+            return SnapshotSpeed(speed)
         left += max(table.estimate - table.rows, 0)
-    return Pace(speed, left / speed)
+    return SnapshotSpeed(speed, left / speed)

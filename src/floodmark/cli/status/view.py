@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from floodmark.cli.output import human_bytes, human_time, printable
-from floodmark.cli.status.progress_from_offsets import Pace, PacedTable, Standing
+from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TableSpeed
 from floodmark.connectors.contract.log_status import LogStatus
-from floodmark.snapshots.excluded_tables import NO_KEY, AsideTable
+from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
-def as_json_data(name: str, file: str, found: Standing, log: LogStatus) -> dict[str, Any]:
+def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Any]:
     """Return everything as one JSON object."""
     return {
         "pipeline": name,
@@ -50,7 +50,7 @@ def as_json_data(name: str, file: str, found: Standing, log: LogStatus) -> dict[
     }
 
 
-def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
+def render(name: str, file: str, found: PipelineProgress, log: LogStatus) -> Group:
     """Return what is printed for people."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True, style="bold")
@@ -82,7 +82,7 @@ def render(name: str, file: str, found: Standing, log: LogStatus) -> Group:
     return Group(*parts)
 
 
-def resume_command(file: str, table: AsideTable) -> str:
+def resume_command(file: str, table: ExcludedTable) -> str:
     """Return the command that includes a table again, by reading it.
 
     Args:
@@ -105,7 +105,7 @@ def _reader(log: LogStatus) -> Text:
     return Text(f"{log.reader}: {'active' if log.active else 'not active'}, confirmed up to {log.confirmed}")
 
 
-def _batch(found: Standing) -> Text:
+def _batch(found: PipelineProgress) -> Text:
     parts = []
     if found.committed is not None:
         age = "" if found.committed_age_s is None else f" {human_time(found.committed_age_s)} ago"
@@ -115,7 +115,7 @@ def _batch(found: Standing) -> Text:
     return Text(", ".join(parts) or "none yet")
 
 
-def _tables(tables: tuple[PacedTable, ...]) -> Table:
+def _tables(tables: tuple[TableSpeed, ...]) -> Table:
     grid = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     counted = "units" if all(item.progress.chunks is None for item in tables) else "chunks"
     for name in ("table", "state", "done", "rows", counted, "rows/s", "remaining"):
@@ -143,7 +143,7 @@ def _rows(rows: int | None, estimate: int | None) -> str:
     return f"~{rows:,}" if estimate is None else f"~{rows:,}/{estimate:,}"
 
 
-def _pace_data(pace: Pace) -> dict[str, float | None]:
+def _pace_data(pace: SnapshotSpeed) -> dict[str, float | None]:
     return {"rows_per_second": _rounded(pace.rows_per_second), "remaining_s": _rounded(pace.remaining_s)}
 
 

@@ -402,7 +402,7 @@ class Connector(Protocol):
     def oldest_transaction(self) -> int | None:
         """Return the oldest transaction that the source keeps rows for; None if events don't include it."""
 
-    def run_aside(self, statement: str) -> None:
+    def execute_in_background(self, statement: str) -> None:
         """Run a statement without waiting for it; its errors are logged."""
 
     def log_stream(self) -> LogStream:

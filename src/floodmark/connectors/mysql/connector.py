@@ -17,8 +17,8 @@ from floodmark.connectors.contract.base import Connector, ReadPoint
 from floodmark.connectors.mysql.binlog.xa import branch_name
 from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.checks.server import obstacles
-from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace, Start, probe, read_mark
-from floodmark.connectors.mysql.continuity.resume_points import Places
+from floodmark.connectors.mysql.continuity.check import Accepted, ResumePoint, Start, probe, read_mark
+from floodmark.connectors.mysql.continuity.resume_points import ResumePoints
 from floodmark.connectors.mysql.ddl.schema import Schema
 from floodmark.connectors.mysql.decode.decoder import BinlogDecoder
 from floodmark.connectors.mysql.decode.signal_rows import SignalRows
@@ -76,13 +76,13 @@ class BinlogConnector(Snapshots):
         self._at: ServerIdentity | None = None
         self._epoch = 0
         self.gaps = AcceptedGaps()
-        self._places = Places()
+        self._places = ResumePoints()
         self._undecided = UndecidedPlaces()
         self._spool = TransactionSpool(SpoolFiles(options.state_dir, options.owner))
         self._accepted = Accepted.from_options(options)
         self._schema = SchemaFollower(options, self.gaps)
         self._streams = self._limited = False
-        self._aside = SideStatements(lambda: BinlogSideSession(options))
+        self._background = SideStatements(lambda: BinlogSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the kind of server; the server itself may change, and ``prepare`` verifies that it has the log."""
@@ -116,12 +116,12 @@ class BinlogConnector(Snapshots):
         self._know_prepared(listed, start)
         return start, point
 
-    def _place_of(self, end: LogEnd) -> KnownPlace:
+    def _place_of(self, end: LogEnd) -> ResumePoint:
         assert self._at is not None
         mark = read_mark(self._beside, self._options.connector, end.position(self._epoch), end.name)
         # On MySQL no GTIDs mean that they are off; on MariaDB the set is just empty.
         gtids = end.gtids if end.gtids or self._described().mariadb else None
-        return KnownPlace(self._at.server, gtids, self._at.host, mark)
+        return ResumePoint(self._at.server, gtids, self._at.host, mark)
 
     def read_point(self, begins: bool = False) -> MysqlReadPoint:
         """Open a read point at the end of the log; store its announcements if a snapshot begins with it."""
@@ -188,7 +188,7 @@ class BinlogConnector(Snapshots):
         del position, ends
 
     def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Any] | None) -> None:
-        known = None if bookmark is None else KnownPlace.from_json(bookmark)
+        known = None if bookmark is None else ResumePoint.from_json(bookmark)
         try:
             start = self._proven(position, known)
             undecided = undecided_of(bookmark)
@@ -220,7 +220,7 @@ class BinlogConnector(Snapshots):
             LogGoneError: it doesn't.
             SourceStateError: the batch has changes, and the log now comes from a server with other positions.
         """
-        known = None if bookmark is None else KnownPlace.from_json(bookmark)
+        known = None if bookmark is None else ResumePoint.from_json(bookmark)
         try:
             epoch = self._prove(position, known)
         except LogGoneError:
@@ -238,7 +238,7 @@ class BinlogConnector(Snapshots):
             "newest file of the checkpoint's directory 'offsets': the changes then come from this server.",
         )
 
-    def _same_transactions(self, one: KnownPlace, other: KnownPlace) -> bool:
+    def _same_transactions(self, one: ResumePoint, other: ResumePoint) -> bool:
         flavor = self._options.connector
         return parse_gtids(flavor, one.gtids or "") == parse_gtids(flavor, other.gtids or "")
 
@@ -248,11 +248,11 @@ class BinlogConnector(Snapshots):
         self._undecided.clear()
         self._epoch = Position.parse(position).epoch + 1
 
-    def _prove(self, position: str, known: KnownPlace | None) -> int:
+    def _prove(self, position: str, known: ResumePoint | None) -> int:
         """Verify that the server has the log that a position belongs to; return the epoch of positions there."""
         return self._proven(position, known).epoch
 
-    def _proven(self, position: str, known: KnownPlace | None) -> Start:
+    def _proven(self, position: str, known: ResumePoint | None) -> Start:
         """Verify that the server has the log that a position belongs to; return where a stream would begin."""
         options = self._options
         start = probe(self._beside, options.connector, Position.parse(position), known, self._accepted)
@@ -319,9 +319,9 @@ class BinlogConnector(Snapshots):
         """Return None: MySQL's source block has no such field."""
         return None
 
-    def run_aside(self, statement: str) -> None:
+    def execute_in_background(self, statement: str) -> None:
         """Run a statement without waiting for it."""
-        self._aside.run(statement)
+        self._background.run(statement)
 
     def log_stream(self) -> LogStream:
         """Return a new stream of the binlog."""
@@ -387,7 +387,7 @@ class BinlogConnector(Snapshots):
 
     def stop(self) -> None:
         """Close the connections."""
-        self._aside.stop()
+        self._background.stop()
         if self._conn is not None:
             close(self._conn)
             self._conn = None

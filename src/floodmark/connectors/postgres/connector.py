@@ -99,7 +99,7 @@ class PostgresConnector:
         self._first_xid: int | None = None
         self._half_made: set[int] = set()
         self._oldest = OldestTransaction(options)
-        self._aside = SideStatements(lambda: PostgresSideSession(options))
+        self._background = SideStatements(lambda: PostgresSideSession(options))
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""
@@ -472,9 +472,9 @@ class PostgresConnector:
                 self._oldest.fetch(self._ordinary())
         return self._oldest.known
 
-    def run_aside(self, statement: str) -> None:
+    def execute_in_background(self, statement: str) -> None:
         """Run a statement without waiting for it."""
-        self._aside.run(statement)
+        self._background.run(statement)
 
     def log_stream(self) -> LogStream:
         """Return a new replication stream."""
@@ -489,7 +489,7 @@ class PostgresConnector:
                 slots.drop_slot(self._conn, self._options.slot_name)
             except FloodmarkError:
                 pass
-        self._aside.stop()
+        self._background.stop()
         for conn in (self._conn, self._capture_conn):
             if conn is not None:
                 conn.close()

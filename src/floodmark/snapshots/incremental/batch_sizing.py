@@ -21,7 +21,7 @@ LEAST_S = 0.001
 
 
 @dataclass(frozen=True)
-class Pace:
+class BatchSizing:
     """How much an incremental snapshot reads in a micro-batch.
 
     Attributes:
@@ -44,13 +44,13 @@ class BatchRows:
         number: number of rows for the next micro-batch.
     """
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, sizing: BatchSizing) -> None:
         # A micro-batch that takes too long delays the log more than a shorter one saves.
-        self._target_s = MARGIN * pace.target_s
+        self._target_s = MARGIN * sizing.target_s
         self._longest_s = LONGEST * self._target_s
-        self._least = pace.least
-        self._most = max(pace.most, pace.least)
-        self.number = min(FIRST_CHUNKS * pace.least * pace.tasks, self._most)
+        self._least = sizing.least
+        self._most = max(sizing.most, sizing.least)
+        self.number = min(FIRST_CHUNKS * sizing.least * sizing.tasks, self._most)
         self._began_at: float | None = None
         self._planned = 0
         self._own_s = 0.0

@@ -10,9 +10,9 @@ from floodmark.errors import ConditionError, LockTimeoutError, SourceStateError,
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
 from floodmark.packing import FEW
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import GONE, NO_KEY, RETRIES, AsideTable
-from floodmark.snapshots.incremental.batch_sizing import BatchRows, Pace
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import GONE, NO_KEY, RETRIES, ExcludedTable
+from floodmark.snapshots.incremental.batch_sizing import BatchRows, BatchSizing
 from floodmark.snapshots.incremental.state import IncrementalState, KeyRange, TableRun
 from floodmark.snapshots.patience import PutOff
 from floodmark.snapshots.reports import Report, TaskReports
@@ -31,24 +31,28 @@ class IncrementalEngine:
     """Plans the chunks of incremental snapshots.
 
     Args:
-        around: the context that the snapshot engines share.
+        context: the context that the snapshot engines share.
         notifications: creates the notifications.
-        pace: how much it reads.
+        sizing: how much it reads.
         isolate: whether a table that fails is excluded; otherwise the error is raised.
     """
 
     def __init__(
-        self, around: Surroundings, notifications: IncrementalSnapshotNotifications, pace: Pace, isolate: bool
+        self,
+        context: SnapshotContext,
+        notifications: IncrementalSnapshotNotifications,
+        sizing: BatchSizing,
+        isolate: bool,
     ) -> None:
-        self._connector = around.connector
-        self._tell = around.tell
-        self._aside = around.aside
+        self._connector = context.connector
+        self._notify = context.notify
+        self._excluded_tables = context.aside
         self._notifications = notifications
         self._isolate = isolate
-        self._least = pace.least
-        self._tasks = pace.tasks
-        self._longest_s = LONGEST * pace.target_s
-        self._rows = BatchRows(pace)
+        self._least = sizing.least
+        self._tasks = sizing.tasks
+        self._longest_s = LONGEST * sizing.target_s
+        self._rows = BatchRows(sizing)
         self._point: ReadPoint | None = None
         self._settled = False
         self._captured: set[int] | None = None
@@ -87,7 +91,7 @@ class IncrementalEngine:
         if len(state.runs) < FEW:
             self._describe(run)
         state.runs.append(run)
-        self._aside.resume(table["oid"], table["published"])
+        self._excluded_tables.resume(table["oid"], table["published"])
         self._limits.pop(table["oid"], None)
 
     def _waiting(self, state: IncrementalState) -> set[tuple[int, str | None, str]]:
@@ -127,7 +131,7 @@ class IncrementalEngine:
     def leave_out(self, run: TableRun, why: str) -> None:
         """Exclude a new table whose rows are not read, so that this is reported."""
         if run.owed:
-            self._aside.add(AsideTable(run.name, run.oid, "incremental", why))
+            self._excluded_tables.add(ExcludedTable(run.name, run.oid, "incremental", why))
 
     def resume(self, state: IncrementalState, reports: TaskReports) -> IncrementalState:
         """Return the state after its batch has been delivered; the given one stays as it is.
@@ -167,7 +171,7 @@ class IncrementalEngine:
             self._limits[run.oid] = max(self._sizes.get(run.oid, self._least) // SMALLER, 1)
             if not self._isolate and run.failures >= RETRIES:
                 raise SourceStateError(f"The snapshot of {run.name} takes too long: {report.error}")
-        self._set_aside(run, report.error)
+        self._count_failure(run, report.error)
 
     def put_off(self, error: StatementTimeoutError) -> None:
         """Plan nothing for a while, so that the stream goes on."""
@@ -208,12 +212,12 @@ class IncrementalEngine:
         for run in looked_at:
             if not run.outcome and run.oid not in files:
                 run.outcome = "SKIPPED"
-        self._tell_finished(state)
+        self._notify_finished(state)
 
     def _settle_batch(self, state: IncrementalState, reports: TaskReports) -> dict[int, Report]:
         return state.settle_batch(reports)
 
-    def _tell_finished(self, state: IncrementalState) -> None:
+    def _notify_finished(self, state: IncrementalState) -> None:
         """Send the notifications of finished tables, and remove them from the state."""
         for index, run in enumerate(state.runs):
             if not run.finished:
@@ -221,12 +225,12 @@ class IncrementalEngine:
             tables = list(dict.fromkeys([run.name, *(other.name for other in state.runs[index:])]))
             read = run.chunks > 0 or run.top is not None
             status = run.outcome or ("SUCCEEDED" if read else "EMPTY")
-            self._tell(self._notifications.table_completed(state.name, tables, run.name, run.rows, status))
+            self._notify(self._notifications.table_completed(state.name, tables, run.name, run.rows, status))
             if run.outcome in ("NO_PRIMARY_KEY", "SKIPPED", "UNKNOWN_SCHEMA"):
                 self.leave_out(run, NO_KEY if run.outcome == "NO_PRIMARY_KEY" else GONE)
         left = [run for run in state.runs if not run.finished]
         if state.runs and not left:
-            self._tell(self._notifications.completed(state.name))
+            self._notify(self._notifications.completed(state.name))
             # A paused snapshot is completed, too, if its tables are gone.
             state.paused = False
         state.runs = left
@@ -268,7 +272,7 @@ class IncrementalEngine:
         state.position = self._point.position
         state.token = self._point.token
         for notification in self._fill(state, self._point, self._isolate):
-            self._tell(notification)
+            self._notify(notification)
         self._rows.planned(self._rows.number, time.monotonic() - began_at)
         return True
 
@@ -310,16 +314,16 @@ class IncrementalEngine:
                 # A condition that an earlier version accepted must not end the query at each start.
                 if not isolate and not isinstance(exc, ConditionError):
                     raise
-                self._set_aside(run, str(exc))
+                self._count_failure(run, str(exc))
             else:
                 told += self._progress(state, run)
         return told
 
-    def _set_aside(self, run: TableRun, error: str) -> None:
+    def _count_failure(self, run: TableRun, error: str) -> None:
         """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""
         run.failures += 1
         run.error = error
-        if self._aside.failed(AsideTable(run.name, run.oid, "incremental", error), run.failures):
+        if self._excluded_tables.failed(ExcludedTable(run.name, run.oid, "incremental", error), run.failures):
             run.outcome = "SQL_EXCEPTION"
             run.redo = []
 

@@ -27,8 +27,8 @@ from floodmark.connectors.contract.base import ReadPoint, Window
 from floodmark.errors import SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.incremental.batch_sizing import BatchSizing
 from floodmark.snapshots.incremental.engine import IncrementalEngine
 from floodmark.snapshots.incremental.state import IncrementalState, KeyRange, TableRun
 from floodmark.snapshots.reports import Report, TaskReports
@@ -98,16 +98,16 @@ class WindowEngine(IncrementalEngine):
 
     def __init__(
         self,
-        around: Surroundings,
+        context: SnapshotContext,
         notifications: IncrementalSnapshotNotifications,
-        pace: Pace,
+        sizing: BatchSizing,
         isolate: bool,
         store: SegmentStore,
         most_bytes: int,
     ) -> None:
-        super().__init__(around, notifications, pace, isolate)
+        super().__init__(context, notifications, sizing, isolate)
         # One statement reads all that a window takes of a table; its rows are divided among `_readers` tasks.
-        self._readers, self._tasks = pace.tasks, 1
+        self._readers, self._tasks = sizing.tasks, 1
         self._store = store
         self._most_bytes = most_bytes
         self._taken: _Taken | None = None
@@ -150,7 +150,7 @@ class WindowEngine(IncrementalEngine):
         state.runs, state.batch = taken.planned.runs, taken.planned.batch
         state.position, state.token = taken.window.position, taken.window.token
         for notification in taken.told:
-            self._tell(notification)
+            self._notify(notification)
         return True
 
     def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
@@ -278,7 +278,7 @@ class WindowEngine(IncrementalEngine):
             raise error
         for run in state.runs:
             if not run.finished:
-                self._set_aside(run, str(error))
+                self._count_failure(run, str(error))
         return True
 
     def _take(self, state: IncrementalState, index: int, run: TableRun, rows: int, point: ReadPoint) -> int:
@@ -326,14 +326,14 @@ class WindowEngine(IncrementalEngine):
 
 
 def make_engine(
-    around: Surroundings,
+    context: SnapshotContext,
     notifications: IncrementalSnapshotNotifications,
-    pace: Pace,
+    sizing: BatchSizing,
     options: CommonOptions,
     store: SegmentStore,
 ) -> IncrementalEngine:
     """Return the engine of incremental snapshots that the options and the connector require."""
     isolate = options.errors_tables == "isolate"
-    if options.incremental_snapshot_read_points == "exact" and around.connector.tasks_read:
-        return IncrementalEngine(around, notifications, pace, isolate)
-    return WindowEngine(around, notifications, pace, isolate, store, options.max_batch_bytes)
+    if options.incremental_snapshot_read_points == "exact" and context.connector.tasks_read:
+        return IncrementalEngine(context, notifications, sizing, isolate)
+    return WindowEngine(context, notifications, sizing, isolate, store, options.max_batch_bytes)

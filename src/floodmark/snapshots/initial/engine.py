@@ -11,8 +11,8 @@ from floodmark.errors import ConditionError, SignalError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.signals.records import ExecuteSnapshot, asked_tables
-from floodmark.snapshots.context import Surroundings
-from floodmark.snapshots.excluded_tables import GONE, AsideTable, absent
+from floodmark.snapshots.context import SnapshotContext
+from floodmark.snapshots.excluded_tables import GONE, ExcludedTable, absent
 from floodmark.snapshots.reports import Part, TaskReports
 from floodmark.snapshots.state import Found, SnapshotState, TableState, first_state, rebase, settle_batch, take_units
 
@@ -27,7 +27,7 @@ class SnapshotEngine:
     """Plans the chunks of one snapshot.
 
     Args:
-        around: the context that the snapshot engines share.
+        context: the context that the snapshot engines share.
         notifications: creates the notifications.
         part: the part under which its chunks are reported.
         target_s: how long a micro-batch with chunks should take.
@@ -36,15 +36,15 @@ class SnapshotEngine:
 
     def __init__(
         self,
-        around: Surroundings,
+        context: SnapshotContext,
         notifications: InitialSnapshotNotifications,
         part: Part,
         target_s: float,
         max_chunks: int,
     ) -> None:
-        self._connector = around.connector
-        self._tell = around.tell
-        self._aside = around.aside
+        self._connector = context.connector
+        self._notify = context.notify
+        self._excluded_tables = context.aside
         self._notifications = notifications
         self._part: Part = part
         self._target_s = target_s
@@ -61,7 +61,7 @@ class SnapshotEngine:
         self._point = point
         tables = self._connector.snapshot_tables()
         log.info("snapshot_begins", tables=len(tables), position=point.position)
-        self._tell(self._notifications.started())
+        self._notify(self._notifications.started())
         return first_state(point.position, point.token, point.token["visible"], tables)
 
     def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
@@ -83,14 +83,14 @@ class SnapshotEngine:
                 log.warning("condition_refused", signal=action.id, table=table["published"], error=str(exc))
                 refused.append(table["published"])
             else:
-                self._aside.resume(table["oid"], table["published"])
+                self._excluded_tables.resume(table["oid"], table["published"])
         chosen = [table for table in chosen if table["published"] not in refused]
         for name, tables in asked.items():
             if not tables and action.owed:
-                self._leave_out(AsideTable(name, absent(name), "blocking", GONE))
-        self._tell(self._notifications.started())
+                self._leave_out(ExcludedTable(name, absent(name), "blocking", GONE))
+        self._notify(self._notifications.started())
         for name in dict.fromkeys(refused):
-            self._tell(self._notifications.table_failed(name))
+            self._notify(self._notifications.table_failed(name))
         log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
         return first_state(point.position, point.token, point.token["visible"], chosen, blocking=True)
 
@@ -109,7 +109,7 @@ class SnapshotEngine:
         """
         if not state.batch:
             self._take_back(state)
-            self._tell_finished(state)
+            self._notify_finished(state)
             return
         self._unseen = {
             state.tables[state.batch[number][0]].oid
@@ -117,27 +117,27 @@ class SnapshotEngine:
             if number < len(state.batch)
         }
         for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
-            self._set_aside(state, index, error)
+            self._count_failure(state, index, error)
         self._take_back(state)
-        self._tell_finished(state)
+        self._notify_finished(state)
 
-    def _set_aside(self, state: SnapshotState, index: int, error: str) -> None:
+    def _count_failure(self, state: SnapshotState, index: int, error: str) -> None:
         """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""
         table = state.tables[index]
         table.failures += 1
-        if self._aside.failed(self._excluded(state, table, error), table.failures):
+        if self._excluded_tables.failed(self._excluded(state, table, error), table.failures):
             table.pending, table.outcome = [], "SQL_EXCEPTION"
-            self._tell(self._notifications.table_failed(table.name))
+            self._notify(self._notifications.table_failed(table.name))
 
-    def _tell_finished(self, state: SnapshotState) -> None:
+    def _notify_finished(self, state: SnapshotState) -> None:
         partly = {index for index, _ in state.batch}
         names = [table.name for table in state.tables]
         for index, table in enumerate(state.tables):
             if not table.outcome and not table.pending and index not in partly:
                 table.outcome = "SUCCEEDED"
                 if not table.all_units:
-                    self._tell(self._notifications.in_progress(table.name, names))
-                self._tell(self._notifications.table_completed(table.name, names, table.read))
+                    self._notify(self._notifications.in_progress(table.name, names))
+                self._notify(self._notifications.table_completed(table.name, names, table.read))
 
     def usable(self, state: SnapshotState) -> bool:
         """Return whether the state can go on at its read point; tables that are gone are removed from it.
@@ -187,21 +187,23 @@ class SnapshotEngine:
             if table.oid in there:
                 table.outcome = ""
                 table.pending, table.done, table.keys, table.read = table.all_units, [], {}, 0
-                self._aside.resume(table.oid, table.name)
+                self._excluded_tables.resume(table.oid, table.name)
 
     def give_up(self, state: SnapshotState) -> None:
         """Exclude the tables that have not been read completely, since the snapshot is given up."""
         for table in state.tables:
             if table.pending:
-                self._aside.add(self._excluded(state, table, "Its snapshot was given up, since snapshot.mode says so."))
-        self._tell(self._notifications.aborted())
+                self._excluded_tables.add(
+                    self._excluded(state, table, "Its snapshot was given up, since snapshot.mode says so.")
+                )
+        self._notify(self._notifications.aborted())
 
-    def _excluded(self, state: SnapshotState, table: TableState, why: str) -> AsideTable:
-        return AsideTable(table.name, table.oid, "blocking" if state.blocking else "initial", why)
+    def _excluded(self, state: SnapshotState, table: TableState, why: str) -> ExcludedTable:
+        return ExcludedTable(table.name, table.oid, "blocking" if state.blocking else "initial", why)
 
-    def _leave_out(self, table: AsideTable) -> None:
-        self._aside.add(table)
-        self._tell(self._notifications.table_skipped(table.name))
+    def _leave_out(self, table: ExcludedTable) -> None:
+        self._excluded_tables.add(table)
+        self._notify(self._notifications.table_skipped(table.name))
 
     def holds(self, state: SnapshotState) -> bool:
         """Return whether the state's read point is held by this process and can be read from."""
@@ -230,7 +232,7 @@ class SnapshotEngine:
         self._take(state, everything)
         names = [table.name for table in state.tables]
         for index in sorted(untouched & {index for index, _ in state.batch}):
-            self._tell(self._notifications.in_progress(names[index], names))
+            self._notify(self._notifications.in_progress(names[index], names))
 
     def _refuse_statements(self, state: SnapshotState) -> None:
         """Leave out tables whose statements can't be used: an earlier version accepted them, or a column is gone."""
@@ -241,7 +243,7 @@ class SnapshotEngine:
             except ConditionError as exc:
                 log.warning("condition_refused", table=table.name, error=str(exc))
                 table.pending, table.outcome = [], "SQL_EXCEPTION"
-                self._tell(self._notifications.table_failed(table.name))
+                self._notify(self._notifications.table_failed(table.name))
 
     def _take(self, state: SnapshotState, everything: bool) -> None:
         size = self._connector.chunk_units()
@@ -302,7 +304,7 @@ class SnapshotEngine:
     def complete(self) -> None:
         """Release the read point, since everything has been read, and send the notification of that."""
         self.release()
-        self._tell(self._notifications.completed())
+        self._notify(self._notifications.completed())
 
     def give_way(self) -> None:
         """Release what another session may wait for while it blocks the source; nothing here."""

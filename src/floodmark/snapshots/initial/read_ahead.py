@@ -14,7 +14,7 @@ from floodmark.connectors.contract.base import ReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
-from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.initial.engine import SMALL_TABLES, SnapshotEngine
 from floodmark.snapshots.initial.reading import Job, Piece, Reading, Rest
 from floodmark.snapshots.reports import Part, TaskReports
@@ -58,7 +58,7 @@ class ReadAheadEngine(SnapshotEngine):
 
     def __init__(
         self,
-        around: Surroundings,
+        context: SnapshotContext,
         notifications: InitialSnapshotNotifications,
         part: Part,
         target_s: float,
@@ -69,7 +69,7 @@ class ReadAheadEngine(SnapshotEngine):
         chunk_bytes: int,
         isolate: bool,
     ) -> None:
-        super().__init__(around, notifications, part, target_s, max_chunks)
+        super().__init__(context, notifications, part, target_s, max_chunks)
         self._store = store
         self._threads = threads
         self._most_bytes = most_bytes
@@ -249,7 +249,7 @@ class ReadAheadEngine(SnapshotEngine):
         assert job.error is not None
         if not self._isolate or not isinstance(job.error, SourceStateError):
             raise job.error
-        self._set_aside(state, job.table, str(job.error))
+        self._count_failure(state, job.table, str(job.error))
 
 
 def _moved(table: TableState, found: Found) -> TableState:
@@ -311,7 +311,7 @@ def _hand_out(state: SnapshotState, index: int, piece: Piece) -> None:
 
 
 def make_snapshot_engine(
-    around: Surroundings,
+    context: SnapshotContext,
     notifications: InitialSnapshotNotifications,
     part: Part,
     target_s: float,
@@ -320,14 +320,14 @@ def make_snapshot_engine(
 ) -> SnapshotEngine:
     """Return the snapshot engine that the connector needs."""
     chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
-    if around.connector.tasks_read:
-        return SnapshotEngine(around, notifications, part, target_s, chunks)
+    if context.connector.tasks_read:
+        return SnapshotEngine(context, notifications, part, target_s, chunks)
     threads = reading_threads(options)
     isolate = options.errors_tables == "isolate"
     bytes_ahead = options.max_batch_bytes
     # While one half is delivered, the other is read; a larger micro-batch would wait for its rows.
     return ReadAheadEngine(
-        around,
+        context,
         notifications,
         part,
         target_s,

@@ -21,7 +21,7 @@ from floodmark.spark.stream.captured_log import IDLE_WAIT_S, CapturedLog
 
 
 @dataclass(frozen=True)
-class Lane:
+class CatchUpState:
     """A catch-up snapshot and stream, as stored in the offset.
 
     Attributes:
@@ -52,7 +52,7 @@ class Lane:
         return cls(ExecuteSnapshot.from_json(data["action"]), data["position"], tuple(data["tables"]), snapshot)
 
 
-class SecondLane:
+class CatchUp:
     """Plans the catch-up snapshot and stream of new tables.
 
     Args:
@@ -70,11 +70,11 @@ class SecondLane:
         self.engine = engine
         self.put_off = PutOff()
 
-    def begin(self, lane: Lane, after: str, rows: int | None) -> tuple[str, Lane]:
+    def begin(self, catch_up: CatchUpState, after: str, rows: int | None) -> tuple[str, CatchUpState]:
         """Open the read point, if the main stream can be delivered up to it.
 
         Args:
-            lane: one that hasn't begun.
+            catch_up: one that hasn't begun.
             after: the position of the main stream.
             rows: maximum number of log records in the micro-batch; None: no limit.
 
@@ -82,59 +82,59 @@ class SecondLane:
             The position at which the main stream's micro-batch ends, and the catch-up: begun there, or not begun yet.
         """
         if self.put_off:
-            return self._log.wait_briefly(after, rows, IDLE_WAIT_S), lane
+            return self._log.wait_briefly(after, rows, IDLE_WAIT_S), catch_up
         end, point = self._log.reach_fresh_point(after, rows)
         if point is None:
-            return end, lane
+            return end, catch_up
         self.engine.release()
         try:
-            state = self.engine.begin_blocking(point, lane.action)
+            state = self.engine.begin_blocking(point, catch_up.action)
         except StatementTimeoutError as exc:
             self.engine.release()
             self.put_off.now("the snapshot of new tables", exc)
-            return end, lane
+            return end, catch_up
         oids = {table.oid for table in state.tables}
         numbers = {table["logged"] for table in self._connector.tables() if table["oid"] in oids}
-        return end, replace(lane, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
+        return end, replace(catch_up, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
 
-    def step(self, lane: Lane, main: str, rows: int | None, reports: TaskReports) -> Lane | None:
+    def step(self, catch_up: CatchUpState, main: str, rows: int | None, reports: TaskReports) -> CatchUpState | None:
         """Return the catch-up at the end of the next micro-batch; None: it ends where the main stream does.
 
         Args:
-            lane: one that has begun.
+            catch_up: one that has begun.
             main: the position at which the main stream's micro-batch ends.
             rows: maximum number of log records in the micro-batch; None: no limit.
             reports: the reports of the last micro-batch's tasks.
         """
-        if lane.snapshot is not None:
-            state = lane.snapshot.copy()
+        if catch_up.snapshot is not None:
+            state = catch_up.snapshot.copy()
             self.engine.settle(state, reports)
             usable = self._usable(state, reports)
             if usable is None:
                 defer_batch(state)
-                return replace(lane, snapshot=state)
+                return replace(catch_up, snapshot=state)
             if not usable:
-                reached, point = self._log.reach_fresh_point(lane.position, rows)
+                reached, point = self._log.reach_fresh_point(catch_up.position, rows)
                 if point is None:
                     defer_batch(state)
-                    return replace(lane, position=reached, snapshot=state)
+                    return replace(catch_up, position=reached, snapshot=state)
                 state = self.engine.move(state, point)
             if state.pending:
                 state.batch = []
-                if lane.position < state.position:
-                    reached = self._log.wait_for(lane.position, state.position, rows)
-                    return replace(lane, position=reached, snapshot=state)
+                if catch_up.position < state.position:
+                    reached = self._log.wait_for(catch_up.position, state.position, rows)
+                    return replace(catch_up, position=reached, snapshot=state)
                 self.engine.plan(state, rows is None)
-                return replace(lane, snapshot=state)
+                return replace(catch_up, snapshot=state)
             self.engine.complete()
-        if main < lane.position:
+        if main < catch_up.position:
             # After a restart the read point may lie ahead of the main stream, which must not take the tables over
             # before it gets there: it would deliver changes that the rows already contain.
-            return replace(lane, snapshot=None)
-        reached = self._log.bounded(lane.position, rows)
-        if reached >= self._log.captured(lane.position) or reached >= main:
+            return replace(catch_up, snapshot=None)
+        reached = self._log.bounded(catch_up.position, rows)
+        if reached >= self._log.captured(catch_up.position) or reached >= main:
             return None
-        return replace(lane, position=reached, snapshot=None)
+        return replace(catch_up, position=reached, snapshot=None)
 
     def _usable(self, state: SnapshotState, reports: TaskReports) -> bool | None:
         """Return whether the snapshot can go on at its read point; None: the source keeps it waiting for too long."""

@@ -50,5 +50,5 @@ class Heartbeats:
             return None
         self._next = now + self._interval_s
         if self._action:
-            self._connector.run_aside(self._action)
+            self._connector.execute_in_background(self._action)
         return time_ms

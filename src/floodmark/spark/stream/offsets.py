@@ -10,10 +10,10 @@ from floodmark.errors import CheckpointError
 from floodmark.notifications.records import Notification, pack_notifications, unpack_notifications
 from floodmark.packing import pack_names, unpack_names
 from floodmark.signals.records import ExecuteSnapshot
-from floodmark.snapshots.excluded_tables import AsideTable
+from floodmark.snapshots.excluded_tables import ExcludedTable
 from floodmark.snapshots.incremental.state import IncrementalState
 from floodmark.snapshots.state import SnapshotState
-from floodmark.spark.stream.catch_up import Lane
+from floodmark.spark.stream.catch_up import CatchUpState
 
 VERSION = 4
 READABLE = (3, VERSION)
@@ -35,7 +35,7 @@ class Offset:
         known: the names of the captured tables when new tables were last looked for.
         batch: the name of the micro-batch that ends with this offset, under which its tasks report.
         aside: the excluded tables.
-        lane: the catch-up snapshot and stream of new tables, if there is one.
+        catch_up: the catch-up snapshot and stream of new tables, if there is one.
         gap: whether the log before this offset was left out: the source had lost it, or the query doesn't stream.
         heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
             epoch; None: there is none.
@@ -55,8 +55,8 @@ class Offset:
     blocking: tuple[ExecuteSnapshot, ...] = ()
     known: tuple[str, ...] = ()
     batch: str = ""
-    aside: tuple[AsideTable, ...] = ()
-    lane: Lane | None = None
+    aside: tuple[ExcludedTable, ...] = ()
+    catch_up: CatchUpState | None = None
     heartbeat: int | None = None
     xmin: int | None = None
     bookmark: dict[str, Any] | None = None
@@ -65,7 +65,9 @@ class Offset:
     @property
     def oldest(self) -> str:
         """The position from which the log is still needed."""
-        return min(self.log, self.lane.position) if self.lane is not None and self.lane.position else self.log
+        return (
+            min(self.log, self.catch_up.position) if self.catch_up is not None and self.catch_up.position else self.log
+        )
 
     @property
     def new(self) -> bool:
@@ -76,7 +78,7 @@ class Offset:
     def reads_tables(self) -> bool:
         """Whether a snapshot runs or is about to."""
         runs = self.incremental is not None and self.incremental.active
-        return runs or self.snapshot is not None or self.lane is not None or bool(self.blocking)
+        return runs or self.snapshot is not None or self.catch_up is not None or bool(self.blocking)
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as JSON data."""
@@ -93,7 +95,7 @@ class Offset:
             "known": pack_names(self.known),
             "batch": self.batch,
             "aside": [table.to_json() for table in self.aside],
-            "lane": self.lane.to_json() if self.lane else None,
+            "lane": self.catch_up.to_json() if self.catch_up else None,
             "blocking": [action.to_json() for action in self.blocking],
             "heartbeat": self.heartbeat,
             "xmin": self.xmin,
@@ -128,8 +130,8 @@ class Offset:
             tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
             unpack_names(data["known"]),
             data["batch"],
-            tuple(AsideTable.from_json(item) for item in data["aside"]),
-            Lane.from_json(data["lane"]) if data["lane"] else None,
+            tuple(ExcludedTable.from_json(item) for item in data["aside"]),
+            CatchUpState.from_json(data["lane"]) if data["lane"] else None,
             data.get("heartbeat"),
             data.get("xmin"),
             data.get("bookmark"),

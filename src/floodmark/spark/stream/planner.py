@@ -35,17 +35,17 @@ from floodmark.notifications.channels import notification_channels
 from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
 from floodmark.signals.files import signal_channels
 from floodmark.signals.records import ExecuteSnapshot, Signal, in_order_of_time
-from floodmark.snapshots.context import Surroundings
+from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.control import SignalControl
-from floodmark.snapshots.excluded_tables import AsideTable, TablesAside
-from floodmark.snapshots.incremental.batch_sizing import Pace
+from floodmark.snapshots.excluded_tables import ExcludedTable, ExcludedTables
+from floodmark.snapshots.incremental.batch_sizing import BatchSizing
 from floodmark.snapshots.incremental.state import IncrementalState
 from floodmark.snapshots.incremental.windows import make_engine
 from floodmark.snapshots.initial.read_ahead import make_snapshot_engine
 from floodmark.snapshots.patience import PutOff
 from floodmark.snapshots.reports import LastReports, ReportBox
 from floodmark.spark.stream.captured_log import IDLE_WAIT_S, CapturedLog
-from floodmark.spark.stream.catch_up import Lane, SecondLane
+from floodmark.spark.stream.catch_up import CatchUp, CatchUpState
 from floodmark.spark.stream.gaps import with_gaps
 from floodmark.spark.stream.heartbeats import Heartbeats
 from floodmark.spark.stream.offsets import Offset, following
@@ -94,25 +94,27 @@ class Planner:
         self._connector = connector
         self._retry = retry
         self._log = CapturedLog(options, connector, retry, owner)
-        pace = Pace(
+        sizing = BatchSizing(
             options.snapshot_batch_target_ms / 1000,
             options.incremental_snapshot_chunk_size,
             options.max_batch_rows,
             TASKS_A_CPU * (os.cpu_count() or 1),
         )
         self._told: list[Notification] = []
-        self._aside = TablesAside()
+        self._excluded_tables = ExcludedTables()
         self._last = LastReports(ReportBox(options.state_dir, owner))
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
-        around = Surroundings(connector, self._told.append, self._aside)
-        waiting_s = max(pace.target_s, WAITING_TARGET_S)
+        context = SnapshotContext(connector, self._told.append, self._excluded_tables)
+        waiting_s = max(sizing.target_s, WAITING_TARGET_S)
         store = self._log.store
-        self._engine = make_snapshot_engine(around, self._initial, "consistent", waiting_s, options, store)
-        engine = make_snapshot_engine(around, self._initial, "lane", pace.target_s, options, store)
-        self._lane = SecondLane(connector, self._log, engine)
+        self._engine = make_snapshot_engine(context, self._initial, "consistent", waiting_s, options, store)
+        engine = make_snapshot_engine(context, self._initial, "lane", sizing.target_s, options, store)
+        self._catch_up = CatchUp(connector, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
-        self._incremental = make_engine(around, notifications, pace, options, store)
-        self._tasks = MicroBatchTasks(options, owner, connector, self._log, self._engine, self._lane, self._incremental)
+        self._incremental = make_engine(context, notifications, sizing, options, store)
+        self._tasks = MicroBatchTasks(
+            options, owner, connector, self._log, self._engine, self._catch_up, self._incremental
+        )
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
         self._listeners = notification_channels(options)
@@ -152,7 +154,7 @@ class Planner:
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
         if self._options.format != "events" and not end.reads_tables:
-            self._aside.prove_any_left(self._row_schema.tables)
+            self._excluded_tables.prove_any_left(self._row_schema.tables)
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
         gaps = with_gaps(start, end, self._connector.gaps.all())
         if end is start:
@@ -172,7 +174,7 @@ class Planner:
             end,
             batch=uuid.uuid4().hex,
             notifications=events,
-            aside=self._aside.tables,
+            aside=self._excluded_tables.tables,
             heartbeat=heartbeat,
             gaps=gaps,
             xmin=self._connector.oldest_transaction(),
@@ -223,20 +225,20 @@ class Planner:
     def _anything_put_off(self, start: Offset) -> bool:
         state = start.incremental
         waits = state is not None and state.active and not self._incremental.ready(state)
-        return bool(self._put_off or self._lane.put_off or waits)
+        return bool(self._put_off or self._catch_up.put_off or waits)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then collects its notifications again.
         self._told.clear()
-        self._aside.begin(start.aside)
+        self._excluded_tables.begin(start.aside)
         self._open(start)
         self._aim()
         for failure in self._last.look(start.batch).log_failures:
-            self._aside.add(AsideTable(failure.table, failure.oid, "log", failure.error))
+            self._excluded_tables.add(ExcludedTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._acknowledge(start)
         # Decided once per start. Only a decision that led to an offset counts.
         decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._gone is not None)
-        if decision is Start.SNAPSHOT and start.lane is not None:
+        if decision is Start.SNAPSHOT and start.catch_up is not None:
             # The catch-up stream has to end first.
             decision = Start.GO_ON
             decided = False
@@ -247,7 +249,7 @@ class Planner:
         end = self._carry_out(decision, begun, rows)
         self._decided = decided
         if end is begun:
-            if begun == start and self._aside.tables == start.aside:
+            if begun == start and self._excluded_tables.tables == start.aside:
                 return start
             end = following(begun)
         return replace(end, taken=(*remembered, *end.taken))
@@ -292,8 +294,8 @@ class Planner:
         if new and mode != "off":
             log.info("new_tables", tables=len(new), snapshot=mode)
             action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode != "incremental", owed=True)
-            if mode == "parallel" and start.lane is None:
-                return replace(start, known=tables, lane=Lane(action))
+            if mode == "parallel" and start.catch_up is None:
+                return replace(start, known=tables, catch_up=CatchUpState(action))
             if mode == "parallel":
                 # Further new tables wait until those that are catching up have finished.
                 return start
@@ -319,7 +321,7 @@ class Planner:
             return self._during_snapshot(start, rows)
         if not self._snapshotter.should_stream():
             return start if start.ended else replace(start, ended=True)
-        if start.blocking and start.lane is None and not self._put_off:
+        if start.blocking and start.catch_up is None and not self._put_off:
             told = len(self._told)
             try:
                 return self._begin_blocking(start, rows)
@@ -345,7 +347,7 @@ class Planner:
             return []
         making = partial(self._tasks_of, start, end)
         tasks = self._retry.run(making, "planning the tasks of a micro-batch")
-        if end.incremental is not None and end.incremental.batch and end.lane is None and not end.blocking:
+        if end.incremental is not None and end.incremental.batch and end.catch_up is None and not end.blocking:
             self._incremental.read_ahead(end.incremental, end.log)
         return tasks
 
@@ -402,7 +404,7 @@ class Planner:
         for channel in self._channels:
             channel.close()
         self._engine.release()
-        self._lane.release()
+        self._catch_up.release()
         self._incremental.release()
         self._log.stop()
         self._connector.stop()
@@ -519,15 +521,15 @@ class Planner:
     def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
         time.sleep(max(self._stream_at - time.monotonic(), 0))
         self._log.start(start.oldest)
-        state, lane = self._resume(start), start.lane
-        if lane is not None:
+        state, catch_up = self._resume(start), start.catch_up
+        if catch_up is not None:
             # One read point at a time: incremental snapshots go on when the catch-up stream has ended.
             self._incremental.release()
-            if lane.position:
+            if catch_up.position:
                 end = self._without_chunks(start.log, rows, NO_WAIT_S)
-                lane = self._lane.step(lane, end, rows, self._last.reports)
+                catch_up = self._catch_up.step(catch_up, end, rows, self._last.reports)
             else:
-                end, lane = self._lane.begin(lane, start.log, rows)
+                end, catch_up = self._catch_up.begin(catch_up, start.log, rows)
         elif self._incremental.ready(state):
             end, state = self._with_chunks_in_time(start.log, state, rows)
         else:
@@ -538,7 +540,7 @@ class Planner:
         result = following(
             start,
             log=end,
-            lane=lane,
+            catch_up=catch_up,
             taken=tuple(signal.receipt for signals in polled for signal in signals),
             **heeded,
         )

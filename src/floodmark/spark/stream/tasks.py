@@ -13,7 +13,7 @@ from floodmark.snapshots.initial.engine import SnapshotEngine
 from floodmark.snapshots.reports import Part
 from floodmark.snapshots.state import SnapshotState
 from floodmark.spark.stream.captured_log import CapturedLog
-from floodmark.spark.stream.catch_up import SecondLane
+from floodmark.spark.stream.catch_up import CatchUp
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.stream.partitions import (
     AnnouncementPartition,
@@ -52,7 +52,7 @@ class MicroBatchTasks:
         connector: the source.
         log: what capture has received.
         engine: the engine of the initial and blocking snapshots.
-        lane: the catch-up snapshot and stream of new tables.
+        catch_up: the catch-up snapshot and stream of new tables.
         incremental: the engine of the incremental snapshots.
     """
 
@@ -63,7 +63,7 @@ class MicroBatchTasks:
         connector: Connector,
         log: CapturedLog,
         engine: SnapshotEngine,
-        lane: SecondLane,
+        catch_up: CatchUp,
         incremental: IncrementalEngine,
     ) -> None:
         self._options = options
@@ -71,7 +71,7 @@ class MicroBatchTasks:
         self._connector = connector
         self._log = log
         self._engine = engine
-        self._lane = lane
+        self._catch_up = catch_up
         self._incremental = incremental
 
     def of(self, start: Offset, end: Offset) -> list[Task]:
@@ -104,22 +104,26 @@ class MicroBatchTasks:
 
     def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
         result: list[Task] = []
-        if start.lane is not None and start.lane.position:
+        if start.catch_up is not None and start.catch_up.position:
             self._log.start(start.oldest)
-            upto = end.log if end.lane is None else end.lane.position
-            if upto > start.lane.position:
-                aside = _aside(start, end)
-                result += self._log.partitions(start.lane.position, upto, end.batch, aside, start.lane.tables, end.xmin)
-        if end.lane is not None and end.lane.snapshot is not None:
-            result += self._chunk_tasks(end, "lane", self._lane.engine.chunks(end.lane.snapshot))
+            upto = end.log if end.catch_up is None else end.catch_up.position
+            if upto > start.catch_up.position:
+                aside = _excluded_tables(start, end)
+                result += self._log.partitions(
+                    start.catch_up.position, upto, end.batch, aside, start.catch_up.tables, end.xmin
+                )
+        if end.catch_up is not None and end.catch_up.snapshot is not None:
+            result += self._chunk_tasks(end, "lane", self._catch_up.engine.chunks(end.catch_up.snapshot))
         return result
 
     def _log_tasks(self, start: Offset, end: Offset) -> list[LogPartition]:
         after = end.log if start.new or end.gap else start.log
         if end.log <= after:
             return []
-        lane = start.lane.tables if start.lane is not None and start.lane.position else ()
-        return self._log.partitions(after, end.log, end.batch, (*_aside(start, end), *lane), None, end.xmin)
+        catch_up = start.catch_up.tables if start.catch_up is not None and start.catch_up.position else ()
+        return self._log.partitions(
+            after, end.log, end.batch, (*_excluded_tables(start, end), *catch_up), None, end.xmin
+        )
 
     def _chunk_tasks(
         self, end: Offset, part: Part, chunks: list[dict[str, Any]], captured: Sequence[LogPartition] = ()
@@ -131,6 +135,6 @@ class MicroBatchTasks:
         ]
 
 
-def _aside(start: Offset, end: Offset) -> tuple[int, ...]:
+def _excluded_tables(start: Offset, end: Offset) -> tuple[int, ...]:
     """Return the tables whose changes are left out, as the log numbers them."""
     return tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})

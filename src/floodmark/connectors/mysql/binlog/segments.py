@@ -82,7 +82,7 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True)
-class Places:
+class RecordLocations:
     """Locations of records in the log.
 
     Attributes:
@@ -100,7 +100,7 @@ class Places:
     bare: NDArray[np.bool_]
 
 
-def places(data: SegmentData) -> Places:
+def places(data: SegmentData) -> RecordLocations:
     """Return where a segment's records lie in the log."""
     header = data.header
     starts = data.starts.astype(np.int64)
@@ -121,7 +121,7 @@ def places(data: SegmentData) -> Places:
         own = record + np.flatnonzero(~bare[record:end])
         offset[own] = offsets_of(data.payload, starts[own], at)
     checksum[bare] = 0
-    return Places(file, offset, checksum, inner, bare)
+    return RecordLocations(file, offset, checksum, inner, bare)
 
 
 def payload_runs(

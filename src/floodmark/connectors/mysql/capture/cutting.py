@@ -17,7 +17,7 @@ from floodmark.connectors.mysql.binlog.records import Records, join_records
 from floodmark.connectors.mysql.binlog.segments import OpenTransaction
 from floodmark.connectors.mysql.binlog.xa import BranchStep, Step, branch_steps, starts_branch
 from floodmark.connectors.mysql.capture.segment_maker import SegmentMaker, commit_s
-from floodmark.connectors.mysql.continuity.check import KnownPlace
+from floodmark.connectors.mysql.continuity.check import ResumePoint
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.prepared.branches import Branches, Delivery
 from floodmark.connectors.mysql.prepared.undecided import UndecidedPlaces
@@ -58,7 +58,7 @@ class Cutter:
         maker: SegmentMaker,
         branches: Branches,
         undecided: UndecidedPlaces,
-        told: Callable[[str, KnownPlace], None] | None,
+        told: Callable[[str, ResumePoint], None] | None,
         segment_bytes: int,
     ) -> None:
         self._after = after
@@ -82,9 +82,9 @@ class Cutter:
         return self._delivery is not None
 
     @property
-    def place(self) -> KnownPlace:
+    def place(self) -> ResumePoint:
         """The server, GTIDs and mark at the end of the last cut, or of the idle log after it."""
-        return KnownPlace(self._server.server, self._executed.text, self._server.host, self._receiver.tail.mark)
+        return ResumePoint(self._server.server, self._executed.text, self._server.host, self._receiver.tail.mark)
 
     @property
     def full(self) -> bool:

@@ -17,7 +17,7 @@ from floodmark.connectors.mysql.binlog.segments import OpenTransaction, payload_
 from floodmark.connectors.mysql.binlog.transactions import parse_gtid
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.reading.receiver import Receiver
-from floodmark.connectors.mysql.reading.table_versions import Structures, Touched
+from floodmark.connectors.mysql.reading.table_versions import Structures, TableVersions
 
 _GTIDS = type_set(*GTIDS)
 
@@ -56,7 +56,7 @@ class SegmentMaker:
         count: Callable[[SegmentData], Mapping[str, int]] | None,
     ) -> None:
         self._flavor = flavor
-        self._touched = Touched(structures)
+        self._touched = TableVersions(structures)
         self._signals = signals
         self._count = count
 

@@ -18,7 +18,7 @@ from floodmark.capture.spool import TransactionSpool, Undecided
 from floodmark.connectors.mysql.binlog.inflation import Scratch
 from floodmark.connectors.mysql.capture.cutting import Cutter
 from floodmark.connectors.mysql.capture.segment_maker import SegmentMaker, Signals
-from floodmark.connectors.mysql.continuity.check import Accepted, Dump, KnownPlace, open_dump
+from floodmark.connectors.mysql.continuity.check import Accepted, Dump, ResumePoint, open_dump
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.prepared.branches import Branches, Search
 from floodmark.connectors.mysql.prepared.rereading import Past, Rereading, restored
@@ -81,9 +81,9 @@ class MysqlStream:
         connect: Callable[[], Connection],
         settings: CaptureSettings,
         structures: Structures,
-        known: Callable[[str], KnownPlace | None],
+        known: Callable[[str], ResumePoint | None],
         signals: Signals | None = None,
-        told: Callable[[str, KnownPlace], None] | None = None,
+        told: Callable[[str, ResumePoint], None] | None = None,
         count: Callable[[SegmentData], Mapping[str, int]] | None = None,
         reads_from: Callable[[ServerIdentity | None], None] | None = None,
         scratch: Scratch = tempfile.TemporaryFile,
@@ -261,7 +261,7 @@ class MysqlStream:
         self._last_data = time.monotonic()
 
     @property
-    def place(self) -> KnownPlace:
+    def place(self) -> ResumePoint:
         """The server, GTIDs and mark at the end of the last cut, or of the idle log after it."""
         assert self._cutter is not None
         return self._cutter.place

@@ -12,7 +12,7 @@ from floodmark.connectors.contract.findings import Check, Finding, name_list, re
 from floodmark.connectors.mysql.binlog.xa import branch_name
 from floodmark.connectors.mysql.checks.filters import REPLICA_VERSION, filtered, variables
 from floodmark.connectors.mysql.checks.losses import losses
-from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace, probe
+from floodmark.connectors.mysql.continuity.check import Accepted, ResumePoint, probe
 from floodmark.connectors.mysql.options import SYSTEM_DATABASES, BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.prepared.search import SEE_THEM, UNSEEN, listed_branches
@@ -209,7 +209,7 @@ def _checkpoint(options: BinlogOptions, offset: Mapping[str, Any] | None) -> lis
     if offset is None:
         return []
     log, bookmark = str(offset.get("log")), offset.get("bookmark")
-    known = KnownPlace.from_json(bookmark) if bookmark else None
+    known = ResumePoint.from_json(bookmark) if bookmark else None
     accepted = Accepted.from_options(options)
     probe(lambda: connect(options), options.connector, Position.parse(log), known, accepted)
     return [Finding("checkpoint", "ok", f"goes on at {log}")]

@@ -67,7 +67,7 @@ _REFUSES = "@@GLOBAL.GTID_MODE"
 
 
 @dataclass(frozen=True)
-class KnownPlace:
+class ResumePoint:
     """Identifies the server and the log that a position belongs to.
 
     Attributes:
@@ -174,7 +174,7 @@ def open_dump(
     connect: Callable[[], Connection],
     flavor: str,
     place: Position,
-    known: KnownPlace | None,
+    known: ResumePoint | None,
     accepted: Accepted,
     server_id: int = PROBE_ID,
     heartbeat_s: float = PROBE_HEARTBEAT_S,
@@ -267,7 +267,7 @@ def _refuse_holes(connect: Callable[[], Connection], server: ServerIdentity, sta
 
 
 def probe(
-    connect: Callable[[], Connection], flavor: str, place: Position, known: KnownPlace | None, accepted: Accepted
+    connect: Callable[[], Connection], flavor: str, place: Position, known: ResumePoint | None, accepted: Accepted
 ) -> Start:
     """Verify that a server's binlog is the one that a position belongs to; return where a stream would begin.
 
@@ -336,7 +336,7 @@ def find_start(
     flavor: str,
     server: ServerIdentity,
     position: Position,
-    known: KnownPlace | None,
+    known: ResumePoint | None,
     accepted: Accepted,
     other: LogGoneError | None = None,
 ) -> Start:
@@ -408,7 +408,7 @@ def by_file(conn: Connection, position: Position, mark: Mark | None = None, tent
     return Start(DumpStart(file.name, offset), position.epoch, True, mark, tentative)
 
 
-def _refuse_a_replacement(flavor: str, server: ServerIdentity, known: KnownPlace) -> None:
+def _refuse_a_replacement(flavor: str, server: ServerIdentity, known: ResumePoint) -> None:
     """Refuse a MariaDB server on another host with the same ``server_id``, which may be any server.
 
     Raises:
@@ -423,7 +423,7 @@ def _refuse_a_replacement(flavor: str, server: ServerIdentity, known: KnownPlace
         )
 
 
-def by_gtids(conn: Connection, flavor: str, position: Position, known: KnownPlace, accepted: Accepted) -> Start:
+def by_gtids(conn: Connection, flavor: str, position: Position, known: ResumePoint, accepted: Accepted) -> Start:
     """Return where another server, which has executed the transactions before a position, must start to send.
 
     Args:

@@ -6,17 +6,17 @@ import threading
 from bisect import bisect_right
 from typing import Any
 
-from floodmark.connectors.mysql.continuity.check import KnownPlace
+from floodmark.connectors.mysql.continuity.check import ResumePoint
 from floodmark.connectors.mysql.server.identity import ServerIdentity
 
 
-class Places:
+class ResumePoints:
     """Remembers the positions that capture has reached; used by its thread and by the planner's."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._positions: list[str] = []
-        self._places: list[KnownPlace] = []
+        self._places: list[ResumePoint] = []
         self._captured = False
         self._reader: ServerIdentity | None = None
 
@@ -31,7 +31,7 @@ class Places:
         with self._lock:
             return self._captured, self._reader
 
-    def add(self, position: str, place: KnownPlace) -> None:
+    def add(self, position: str, place: ResumePoint) -> None:
         """Remember a position; it comes after all others, unless the log is read again."""
         with self._lock:
             # When the log is read again, the later positions may be of another server.
@@ -40,13 +40,13 @@ class Places:
             self._positions.append(position)
             self._places.append(place)
 
-    def at(self, position: str) -> KnownPlace | None:
+    def at(self, position: str) -> ResumePoint | None:
         """Return the entry of a position, or of the last one before it: between two entries nothing was committed."""
         with self._lock:
             found = bisect_right(self._positions, position)
             return self._places[found - 1] if found else None
 
-    def newest(self) -> tuple[str, KnownPlace] | None:
+    def newest(self) -> tuple[str, ResumePoint] | None:
         """Return the last position and its entry; None if there is none."""
         with self._lock:
             return (self._positions[-1], self._places[-1]) if self._positions else None

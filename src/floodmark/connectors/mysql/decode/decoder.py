@@ -20,7 +20,7 @@ from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.changes.event_order import EventOrders
 from floodmark.changes.isolation import Isolation
-from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.contract.base import DeadLetter, TableFailure
@@ -108,7 +108,7 @@ class _Segment:
 
     events: Events
     tables: SegmentTables
-    shapes: Shapes
+    shapes: LayoutGroups
     versions: Sequence[TableVersion | None]
     source: StreamedSource
     isolation: Isolation
@@ -201,7 +201,7 @@ class BinlogDecoder:
     def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
         events = segment_events(data)
         tables = SegmentTables(events, data.header, data.header["flavor"])
-        shapes = Shapes(tables.relations, self._options)
+        shapes = LayoutGroups(tables.relations, self._options)
         isolation = isolate(tables.relations)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
         queries = self._queries(data, events) if self._options.include_query else None

@@ -23,7 +23,7 @@ from floodmark.connectors.mysql.binlog.compressed import payload_events
 from floodmark.connectors.mysql.binlog.gtid_events import gtids
 from floodmark.connectors.mysql.binlog.little_endian import numbers
 from floodmark.connectors.mysql.binlog.queries import POST_HEADER_BYTES, parse_query
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction, Places, places
+from floodmark.connectors.mysql.binlog.segments import OpenTransaction, RecordLocations, places
 from floodmark.connectors.mysql.position import Position, event_places, within_payload
 from floodmark.errors import DecodeError
 
@@ -199,7 +199,7 @@ def _outer_events(data: SegmentData) -> Events:
 
 
 def _transactions(
-    header: dict[str, Any], buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, place: Places
+    header: dict[str, Any], buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, place: RecordLocations
 ) -> tuple[Numbers, Transactions]:
     begins = np.flatnonzero(_OF_KIND["gtids"][kind])
     gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])

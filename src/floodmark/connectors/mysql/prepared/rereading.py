@@ -23,7 +23,7 @@ from floodmark.connectors.mysql.binlog.records import Records
 from floodmark.connectors.mysql.binlog.segments import OpenTransaction
 from floodmark.connectors.mysql.binlog.transactions import parse_gtid
 from floodmark.connectors.mysql.binlog.xa import Step, branch_steps, holds
-from floodmark.connectors.mysql.continuity.check import Accepted, KnownPlace, Start, by_file, by_gtids
+from floodmark.connectors.mysql.continuity.check import Accepted, ResumePoint, Start, by_file, by_gtids
 from floodmark.connectors.mysql.gtid import Gtids, lacking, parse_gtids
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.prepared.branches import Branches
@@ -56,7 +56,7 @@ class Past:
 
     flavor: str
     place: Position
-    known: KnownPlace | None
+    known: ResumePoint | None
     undecided: Undecided
     start: Start
     server: ServerIdentity
@@ -110,7 +110,7 @@ def beginning(conn: Connection, past: Past, accepted: Accepted) -> Start:
                 "Connect to the former server until the transaction is decided, or restore the directory 'spool' below "
                 "state.dir; or end it (XA RECOVER lists it), and start with a new checkpoint.",
             )
-        return by_gtids(conn, past.flavor, past.place, KnownPlace("", undecided.token), accepted)
+        return by_gtids(conn, past.flavor, past.place, ResumePoint("", undecided.token), accepted)
     except LogGoneError as exc:
         raise LogGoneError(
             f"{what} and isn't decided yet, but its changes are neither in the server's log nor in state.dir any more. "

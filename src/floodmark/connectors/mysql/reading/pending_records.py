@@ -9,7 +9,7 @@ from floodmark.connectors.mysql.binlog.records import ORDINARY, Bytes, Indices, 
 from floodmark.connectors.mysql.position import Position
 
 
-class Waiting:
+class PendingRecords:
     """Records that wait to be cut, and where the last complete transaction among them ends.
 
     Attributes:

@@ -57,7 +57,7 @@ from floodmark.connectors.mysql.binlog.segments import WORD_MASK, offsets_of
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.reading.channel import dump_error
 from floodmark.connectors.mysql.reading.file_marks import Mark, Proof, Tail, birth_of
-from floodmark.connectors.mysql.reading.pending_records import Waiting
+from floodmark.connectors.mysql.reading.pending_records import PendingRecords
 from floodmark.connectors.mysql.server.binlogs import split_name
 from floodmark.errors import ConnectError, DecodeError, SourceStateError
 from floodmark.logger import get_logger
@@ -132,7 +132,7 @@ class Receiver:
         mark: Mark | None = None,
         scratch: Scratch = tempfile.TemporaryFile,
     ) -> None:
-        self.waiting = Waiting()
+        self.waiting = PendingRecords()
         self.buffer: Bytes = np.empty(segment_bytes + SLACK, np.uint8)
         self.framed = 0
         self.base = ""

@@ -60,7 +60,7 @@ class Structures(Protocol):
         """Return the structure of a table; None if it isn't known."""
 
 
-class Touched:
+class TableVersions:
     """Lists the tables that each segment touches.
 
     Args:

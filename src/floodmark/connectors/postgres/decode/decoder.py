@@ -15,7 +15,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import Rows
 from floodmark.changes.isolation import Isolation
-from floodmark.changes.layout_groups import Shapes, TableNames
+from floodmark.changes.layout_groups import LayoutGroups, TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn, with_old_values
 from floodmark.connectors.contract.base import DeadLetter, TableFailure
@@ -67,7 +67,7 @@ class PostgresDecoder:
         """
         whole = all_changes(data)
         changes = within(whole, after, upto)
-        shapes = Shapes(changes.relations, self._options)
+        shapes = LayoutGroups(changes.relations, self._options)
         isolation = Isolation(changes.relations, aside, only, failed, dead)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
         source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, xmin)
@@ -100,7 +100,7 @@ class PostgresDecoder:
     def _row_changes(
         self,
         changes: Changes,
-        shapes: Shapes,
+        shapes: LayoutGroups,
         versions: Sequence[TableVersion | None],
         source: StreamedSource,
         blocks: Blocks | None,

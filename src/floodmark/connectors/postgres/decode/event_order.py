@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.event_order import EventOrders
-from floodmark.changes.layout_groups import Shapes
+from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import EventVersions, TableVersion
 from floodmark.codecs.raw_column import with_old_values
 from floodmark.connectors.postgres.decode.logical_messages import LogicalMessages
@@ -46,7 +46,7 @@ class RecordOrders:
 def event_orders(
     data: SegmentData,
     changes: Changes,
-    shapes: Shapes,
+    shapes: LayoutGroups,
     versions: Sequence[TableVersion | None],
     options: PostgresOptions,
 ) -> RecordOrders:
@@ -90,7 +90,7 @@ def event_orders(
 
 
 def _row_events(
-    changes: Changes, shapes: Shapes, versions: Sequence[TableVersion | None], options: PostgresOptions
+    changes: Changes, shapes: LayoutGroups, versions: Sequence[TableVersion | None], options: PostgresOptions
 ) -> Numbers:
     """Return how many events each row's change makes, 0 for other changes, shape (changes,)."""
     captured = np.append(shapes.shape, -1)[changes.relation]
@@ -128,7 +128,7 @@ def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str,
 
     def count(data: SegmentData) -> dict[str, int]:
         changes = all_changes(data)
-        shapes = Shapes(changes.relations, options)
+        shapes = LayoutGroups(changes.relations, options)
         orders = event_orders(data, changes, shapes, [make(relation) for relation in shapes.first], options)
         last = len(changes.transactions.lsn) - 1
         return orders.entries.of_transaction(last)

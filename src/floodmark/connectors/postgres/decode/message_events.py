@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.postgres.decode.logical_messages import NO_TABLE, LogicalMessages, MessageEvents
 from floodmark.connectors.postgres.decode.records import Changes
-from floodmark.connectors.postgres.decode.transaction_events import Blocks, Told
+from floodmark.connectors.postgres.decode.transaction_events import Blocks, TopicEvents
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.wire.messages import MESSAGE
@@ -41,7 +41,7 @@ def placed(
     return EventGroup.of(order, {**columns, "database": options.dbname, **place})
 
 
-def told_group(told: Told, changes: Changes, options: PostgresOptions) -> EventGroup:
+def told_group(told: TopicEvents, changes: Changes, options: PostgresOptions) -> EventGroup:
     """Return the events of the transaction topic."""
     return placed(told.record * 256, changes, told.transaction, told.ordinal, 0, told.columns, options)
 

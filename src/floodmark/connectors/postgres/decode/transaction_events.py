@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Told:
+class TopicEvents:
     """Events of the transaction topic.
 
     Attributes:
@@ -41,11 +41,11 @@ class Told:
     ordinal: Numbers
     columns: dict[str, str | pa.Array]
 
-    def select(self, low: int, high: int) -> Told:
+    def select(self, low: int, high: int) -> TopicEvents:
         """Return the events whose records lie in ``[low, high)``."""
         part = slice(*np.searchsorted(self.record, [low, high]).tolist())
         columns = {name: one if isinstance(one, str) else one[part] for name, one in self.columns.items()}
-        return Told(self.record[part], self.transaction[part], self.ordinal[part], columns)
+        return TopicEvents(self.record[part], self.transaction[part], self.ordinal[part], columns)
 
 
 class Blocks:
@@ -126,7 +126,7 @@ class TransactionEvents:
         only: NDArray[np.bool_] = (count > 0) & (np.bincount(own.transaction, minlength=len(count)) == count)
         return only
 
-    def begins(self, after: str, upto: str) -> Told:
+    def begins(self, after: str, upto: str) -> TopicEvents:
         """Return the beginnings in ``(after, upto]``: each belongs to the transaction's first change."""
         record, tx = self._begin
         lsn = self._changes.transactions.lsn[tx]
@@ -136,7 +136,7 @@ class TransactionEvents:
         joiner.add(',"event_count":null,"data_collections":null,"ts_ms":').add(self._times(tx)).add("}")
         return self._told(record, tx, np.zeros(len(tx), np.int64), joiner.join(len(tx)))
 
-    def ends(self, after: str, upto: str) -> Told:
+    def ends(self, after: str, upto: str) -> TopicEvents:
         """Return the ends in ``(after, upto]``: each comes after the transaction's last change."""
         record, tx = self._end
         inside = in_range(self._changes.transactions.lsn[tx], self._last[tx] + 1, after, upto)
@@ -148,8 +148,8 @@ class TransactionEvents:
         joiner.add('],"ts_ms":').add(self._times(tx)).add("}")
         return self._told(record, tx, self._last[tx] + 1, joiner.join(len(tx)))
 
-    def _told(self, record: Numbers, tx: Numbers, ordinal: Numbers, value: pa.StringArray) -> Told:
-        return Told(record, tx, ordinal, self._topic.columns(self._ids(record, tx), value))
+    def _told(self, record: Numbers, tx: Numbers, ordinal: Numbers, value: pa.StringArray) -> TopicEvents:
+        return TopicEvents(record, tx, ordinal, self._topic.columns(self._ids(record, tx), value))
 
     def _ids(self, record: Numbers, tx: Numbers) -> pa.StringArray:
         xid = text_of(self._changes.transactions.xid[tx])
