@@ -12,8 +12,8 @@ from floodmark.config.model import OWN, Options
 from floodmark.connectors import advice
 from floodmark.connectors.load import CLASSES, load_options
 from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
-from floodmark.connectors.postgres import debezium_options
 from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.registry import CONNECTORS
 from floodmark.errors import ConfigError
 from tests.support.options import REQUIRED_MYSQL
 from tests.support.recording import Recorder
@@ -271,11 +271,11 @@ def test_options_of_other_connectors_say_so(connector: str, name: str, end: str)
 
 def test_advice_names_options_that_exist() -> None:
     """What is to be used instead is there, in the model of the connector that it is said of."""
-    models: dict[str, type[Options]] = {"postgres": PostgresOptions, "mysql": MysqlOptions}
-    for connector, instead in advice._INSTEAD.items():
-        for name, use in instead.items():
-            assert models[connector].knows(use), use
-            assert not models[connector].knows(name), name
+    models: list[type[Options]] = [PostgresOptions, MysqlOptions, MariadbOptions]
+    for model in models:
+        for name, use in model.similar.items():
+            assert model.knows(use), use
+            assert not model.knows(name), name
     for name in advice._REPLACED.values():
         assert PostgresOptions.knows(name) or MysqlOptions.knows(name)
     for former in {**advice._FORMER, **advice._REPLACED}:
@@ -313,7 +313,7 @@ def test_a_class_that_is_wrong() -> None:
     with pytest.raises(ConfigError, match=r"Did you mean '.*\.PostgresConnector'\?"):
         load_options({**given, "connector.class": "io.debezium.connector.postgres.PostgresConnector"})
     with pytest.raises(ConfigError, match=r"\(mysql\) and 'connector.class' \(.*\) contradict .* 'postgres'"):
-        load_options({**given, "connector": "mysql", "connector.class": debezium_options.CONNECTOR_CLASS})
+        load_options({**given, "connector": "mysql", "connector.class": CONNECTORS["postgres"].debezium_class})
 
 
 def test_an_option_that_is_given_twice() -> None:

@@ -138,6 +138,8 @@ class Options(BaseModel):
     """Debezium's options that are accepted without effect."""
     refused: ClassVar[Mapping[str, str]] = {}
     """Debezium's options that are refused, and why."""
+    similar: ClassVar[Mapping[str, str]] = {}
+    """Options of other connectors, in lower case, and the most similar ones of this one."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], advise: Advise = _nearest_option) -> Self:

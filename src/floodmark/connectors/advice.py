@@ -32,27 +32,6 @@ _REPLACED: Mapping[str, str] = {
 }
 """Debezium 1.x's options that others with other values have replaced."""
 
-_INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "postgres": {
-        "database.include.list": "database.dbname",
-        "database.ssl.keystore": "database.sslcert",
-        "database.ssl.keystore.password": "database.sslpassword",
-        "database.ssl.mode": "database.sslmode",
-        "database.ssl.truststore": "database.sslrootcert",
-    },
-    "mysql": {
-        "database.dbname": "database.include.list",
-        "database.sslcert": "database.ssl.keystore",
-        "database.sslkey": "database.ssl.keystore",
-        "database.sslmode": "database.ssl.mode",
-        "database.sslpassword": "database.ssl.keystore.password",
-        "database.sslrootcert": "database.ssl.truststore",
-        "schema.exclude.list": "database.exclude.list",
-        "schema.include.list": "database.include.list",
-    },
-}
-"""Options of other connectors, and the most similar ones of a connector."""
-
 _OTHER_DATABASES: Mapping[str, str] = {
     "capture.<option>": "MongoDB",
     "collection.<option>": "MongoDB",
@@ -122,6 +101,5 @@ def _not_here(connector: str, owners: Sequence[str]) -> str:
 
 
 def _instead(model: type[Options], key: str) -> str:
-    family = "postgres" if _connector(model) == "postgres" else "mysql"
-    same = _INSTEAD[family].get(key.lower())
+    same = model.similar.get(key.lower())
     return f"Use '{same}', or remove it." if same else nearest(key, model.names(), cutoff=0.85)

@@ -1,18 +1,14 @@
-"""Options of Debezium's MySQL and MariaDB connectors that have no effect here, or are refused."""
+"""Options of other connectors: Debezium's that have no effect here, and those that are similar."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from floodmark.config import debezium
-from floodmark.config.debezium import JAVA_CLASS, NO_JVM, REFUSED, Foreign
+from floodmark.config.debezium import JAVA_CLASS, NO_JVM, Foreign
+from floodmark.connectors.registry import CONNECTORS
 
-__all__ = ["ACCEPTED", "REFUSED"]
-
-_CONNECTOR_CLASSES = (
-    "io.debezium.connector.mysql.MySqlConnector",
-    "io.debezium.connector.mariadb.MariaDbConnector",
-)
+_CONNECTOR_CLASSES = tuple(CONNECTORS[name].debezium_class for name in ("mysql", "mariadb"))
 _SOURCE_MAKERS = (
     "io.debezium.connector.mysql.MySqlSourceInfoStructMaker",
     "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker",
@@ -42,4 +38,14 @@ ACCEPTED: Mapping[str, Foreign] = {
     "legacy.snapshot.max.threads": Foreign(_CONNECTIONS),
     "sourceinfo.struct.maker": Foreign(JAVA_CLASS, _SOURCE_MAKERS),
     "use.nongraceful.disconnect": Foreign("a connection is closed at once in any case"),
+}
+SIMILAR: Mapping[str, str] = {
+    "database.dbname": "database.include.list",
+    "database.sslcert": "database.ssl.keystore",
+    "database.sslkey": "database.ssl.keystore",
+    "database.sslmode": "database.ssl.mode",
+    "database.sslpassword": "database.ssl.keystore.password",
+    "database.sslrootcert": "database.ssl.truststore",
+    "schema.exclude.list": "database.exclude.list",
+    "schema.include.list": "database.include.list",
 }

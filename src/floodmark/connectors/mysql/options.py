@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import SecretStr, model_validator
 
 from floodmark.config.common import CommonOptions
+from floodmark.config.debezium import REFUSED
 from floodmark.config.kafka_clients import refuse_java_names
 from floodmark.config.model import OWN, Patterns, SecretFamily, matches, option, statements
 from floodmark.config.snapshot import MIB
@@ -29,7 +30,8 @@ class BinlogOptions(CommonOptions):
     """Options of ``connector=mysql`` and ``connector=mariadb``."""
 
     accepted = debezium_options.ACCEPTED
-    refused = debezium_options.REFUSED
+    refused = REFUSED
+    similar = debezium_options.SIMILAR
 
     hostname: str = option("database.hostname", ..., "Host name or address of the server.")
     port: int = option("database.port", 3306, "Port of the server.", ge=1, le=65535)

@@ -1,4 +1,4 @@
-"""Options of Debezium's PostgreSQL connector that have no effect here, or are refused."""
+"""Options of other connectors: Debezium's that have no effect here or are refused, and those that are similar."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from floodmark.config import debezium
 from floodmark.config.debezium import JAVA_CLASS, Foreign
+from floodmark.connectors.registry import CONNECTORS
 
-CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
 _FLUSH = "what the server may discard is sent without waiting for an answer"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **debezium.ACCEPTED,
-    "connector.class": Foreign("the option connector names the database", (CONNECTOR_CLASS,)),
+    "connector.class": Foreign("the option connector names the database", (CONNECTORS["postgres"].debezium_class,)),
     "driver.<property>": Foreign("libpq has other parameters than the JDBC driver; see database.initial.statements"),
     "include.schema.comments": Foreign("Debezium adds comments to schemas of other databases only"),
     "legacy.snapshot.max.threads": Foreign(_THREADS),
@@ -34,4 +34,11 @@ ACCEPTED: Mapping[str, Foreign] = {
 REFUSED: Mapping[str, str] = {
     **debezium.REFUSED,
     "database.sslfactory": f"{JAVA_CLASS}; see database.sslmode and the options beside it",
+}
+SIMILAR: Mapping[str, str] = {
+    "database.include.list": "database.dbname",
+    "database.ssl.keystore": "database.sslcert",
+    "database.ssl.keystore.password": "database.sslpassword",
+    "database.ssl.mode": "database.sslmode",
+    "database.ssl.truststore": "database.sslrootcert",
 }

@@ -52,6 +52,7 @@ class PostgresOptions(ReplicationOptions):
 
     accepted = debezium_options.ACCEPTED
     refused = debezium_options.REFUSED
+    similar = debezium_options.SIMILAR
 
     hostname: str = option("database.hostname", ..., "Host name or address of the server.")
     port: int = option("database.port", 5432, "Port of the server.", ge=1, le=65535)
