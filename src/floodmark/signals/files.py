@@ -348,10 +348,7 @@ def send(options: CommonOptions, owner: str, signal: Signal) -> None:
     text = json.dumps(signal.to_json(), ensure_ascii=False)
     # The query must be able to read what is sent, and escapes make the text longer than the signal's parts.
     read_signal(text)
-    try:
-        content = text.encode() + b"\n"
-    except UnicodeEncodeError:
-        raise SignalError(f"Signal {signal.id!r} has half of a surrogate pair, which is no text.") from None
+    content = text.encode() + b"\n"
     filesystem, root = open_filesystem(options.state_dir)
     directory = f"{root.rstrip('/')}/{owner}/{SIGNALS}"
     # Names sort as the signals were sent.
