@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -84,7 +85,7 @@ class Reader:
     def events(self, chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the events of chunks, as tasks make them."""
         found: list[dict[str, Any]] = []
-        for chunk in json.loads(json.dumps(chunks)):
+        for chunk in pickle.loads(pickle.dumps(chunks)):
             batches = self._reader.read(chunk, map(self.store.read, chunk["files"]), [])
             found += pa.Table.from_batches(list(batches), EVENT_SCHEMA).to_pylist()
         return found

@@ -65,9 +65,9 @@ def incremental(*runs: TableRun, paused: bool = False) -> dict[str, Any]:
 def test_incremental_snapshot_has_a_bar_per_unfinished_table() -> None:
     begun: dict[str, Any] = {"begun": True, "after": ["5"], "top": ["9"], "rows": 250}
     runs = [
-        TableRun("public.a", 1, "f", {}, None, "", 1000, **begun),
-        TableRun("public.b", 2, "f", {}, None, "id > 7", 1000, **begun),
-        TableRun("public.c", 3, "f", {}, None, "", 1000, outcome="NO_PRIMARY_KEY"),
+        TableRun("public.a", 1, "f", None, None, "", 1000, **begun),
+        TableRun("public.b", 2, "f", None, None, "id > 7", 1000, **begun),
+        TableRun("public.c", 3, "f", None, None, "", 1000, outcome="NO_PRIMARY_KEY"),
     ]
     progress = QueryProgress()
     progress.update(report(0, 1000, incremental(*runs), LATEST), now=1.0)
@@ -85,10 +85,10 @@ def test_a_table_that_is_read_again_is_reported_again(capsys: pytest.CaptureFixt
     progress = QueryProgress()
     done: dict[str, Any] = {"begun": True, "after": ["9"], "top": ["9"]}
     steps = [
-        incremental(TableRun("public.a", 1, "f", {}, None, "", 10, **done)),
-        incremental(TableRun("public.a", 1, "f", {}, None, "", 10)),
-        incremental(TableRun("public.a", 1, "f", {}, None, "", 10, **done)),
-        incremental(TableRun("public.b", 2, "f", {}, None, "", 10, outcome="NO_PRIMARY_KEY")),
+        incremental(TableRun("public.a", 1, "f", None, None, "", 10, **done)),
+        incremental(TableRun("public.a", 1, "f", None, None, "", 10)),
+        incremental(TableRun("public.a", 1, "f", None, None, "", 10, **done)),
+        incremental(TableRun("public.b", 2, "f", None, None, "", 10, outcome="NO_PRIMARY_KEY")),
     ]
     for number, end in enumerate(steps):
         progress.update(report(number, 0, end, LATEST))

@@ -11,6 +11,7 @@ import pytest
 
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import IncrementalSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.excluded_tables import ExcludedTables
@@ -39,7 +40,7 @@ class Query:
     tells: bool = True
     task_s: float = 0.0
     state: IncrementalState = field(
-        default_factory=lambda: IncrementalState(runs=[TableRun("t", 1, "", {}, None, "", 0)])
+        default_factory=lambda: IncrementalState(runs=[TableRun("t", 1, "", TableKey(("id",), False), None, "", 0)])
     )
 
     def micro_batch(self) -> tuple[int, float]:

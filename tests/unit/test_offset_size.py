@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark.cli.status.tables import table_progress
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.packing import table_number
 from floodmark.snapshots.incremental.state import Chunk, IncrementalState, KeyRange, TableRun
@@ -127,7 +128,7 @@ def test_initial_snapshot(kind: str, numbered: bool) -> None:
 def test_incremental_snapshot(numbered: bool) -> None:
     names = worded()
     runs = [
-        TableRun(one["name"], one["oid"], one["file"], {"columns": ["id"], "nulls": False}, None, "", one["rows"])
+        TableRun(one["name"], one["oid"], one["file"], TableKey(("id",), False), None, "", one["rows"])
         for one in described(names, numbered)
     ]
     runs[3].condition, runs[9].surrogate, runs[7].failures = "id > 7", "other", 2

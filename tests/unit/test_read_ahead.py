@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import ChunkOutcome, Connector
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import InitialSnapshotNotifications, Notification
 from floodmark.snapshots.context import SnapshotContext
@@ -93,8 +94,8 @@ class Made:
         names = list(self.tables_of)
         return {oid: {"stored": {"name": names[oid - 1], "oid": oid, "statement": None}} for oid in oids}
 
-    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any]:
-        return {"columns": ["id"]}
+    def key_of(self, oid: int, surrogate: str | None) -> TableKey:
+        return TableKey(("id",), False)
 
     def cuts(self, point: Point, oid: int, count: int) -> list[list[str]]:
         rows = self.tables_of[list(self.tables_of)[oid - 1]]

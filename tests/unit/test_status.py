@@ -41,7 +41,7 @@ def snapshot(*tables: tuple[str, int, int, int], blocking: bool = False) -> Snap
 
 def run(name: str, rows: int, estimate: int, **fields: Any) -> TableRun:
     begun: dict[str, Any] = {"begun": True, "after": ["5"], "top": ["9"], "chunks": rows // 100} if rows else {}
-    return TableRun(name, 1, "f", {}, None, rows=rows, **{"condition": "", "estimate": estimate, **begun, **fields})
+    return TableRun(name, 1, "f", None, None, rows=rows, **{"condition": "", "estimate": estimate, **begun, **fields})
 
 
 def stand(*data: dict[str, Any], every: float = 10.0) -> PipelineProgress:

@@ -15,6 +15,7 @@ import pytest
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import IncrementalSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
@@ -153,4 +154,4 @@ def test_release_does_not_wait_for_all_rows(planned: Planned, monkeypatch: pytes
 
 
 def _run(oid: int) -> TableRun:
-    return TableRun("t", oid, "", {}, None, "", 0)
+    return TableRun("t", oid, "", TableKey(("id",), False), None, "", 0)

@@ -131,7 +131,7 @@ class SignalControl:
         asked = asked_tables(action, self._engine.tables())
         for name, parts in asked.items():
             if not parts:
-                state.runs.append(TableRun(name, absent(name), "", {}, None, "", 0, outcome="UNKNOWN_SCHEMA"))
+                state.runs.append(TableRun(name, absent(name), "", None, None, "", 0, outcome="UNKNOWN_SCHEMA"))
             for part in parts:
                 self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "")
         if action.owed:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.contract.table_key import TableKey
 
 ChunkOutcome = Literal["complete", "unchanged", "nothing"]
 """``complete``: all rows as the read point sees them. ``unchanged``: the read point is gone, so only the rows
@@ -338,17 +339,15 @@ class Connector(Protocol):
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         """Return the ``file`` of tables; those that are gone are left out."""
 
-    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-        """Describe a table's chunking key, as JSON data; None if it has none.
-
-        ``nulls`` is whether there may be rows without key.
+    def key_of(self, oid: int, surrogate: str | None) -> TableKey | None:
+        """Return the key that a table is cut by; None if it has none.
 
         Args:
             oid: the table.
             surrogate: a column to use instead.
         """
 
-    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+    def key_ranges(self, point: ReadPoint, oid: int, key: TableKey, condition: str) -> KeyRanges:
         """Return a table as a read point sees it, to be split by its key.
 
         Args:

@@ -15,6 +15,7 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.codecs.conversions import load_converters
 from floodmark.connectors.contract.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.postgres.capture.stream import PostgresStream
 from floodmark.connectors.postgres.checks.tables import silent_tables_text, too_many_tables
 from floodmark.connectors.postgres.continuity.check import Continuity, StandbyError
@@ -390,7 +391,7 @@ class PostgresConnector:
             if table.oid in sizes and table.oid in files
         ]
 
-    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
+    def key_of(self, oid: int, surrogate: str | None) -> TableKey | None:
         """Return the columns that a table is cut by; None if there are none."""
         found = key_of(self._ordinary(), oid, surrogate)
         # Rows read between watermarks are compared with the log by the table's own key, so there it must have one.
@@ -402,7 +403,7 @@ class PostgresConnector:
         """Return texts that change when tables are rewritten or altered; tables that are gone are left out."""
         return chunks.fingerprints(self._ordinary(), oids)
 
-    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> KeyRanges:
+    def key_ranges(self, point: ReadPoint, oid: int, key: TableKey, condition: str) -> KeyRanges:
         """Return a table as a read point sees it, to be cut by its key."""
         assert isinstance(point, PostgresReadPoint)
         rows = run(

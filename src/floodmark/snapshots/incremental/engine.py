@@ -86,7 +86,7 @@ class IncrementalEngine:
         if self._captured is not None:
             self._captured.add(table["oid"])
         run = TableRun(
-            table["published"], table["oid"], table["file"], {}, surrogate, condition, table["rows"], described=False
+            table["published"], table["oid"], table["file"], None, surrogate, condition, table["rows"], described=False
         )
         if len(state.runs) < FEW:
             self._describe(run)
@@ -114,7 +114,7 @@ class IncrementalEngine:
         if key is None:
             run.outcome = "NO_PRIMARY_KEY"
         else:
-            run.key, run.nulls = key, bool(key["nulls"])
+            run.key, run.nulls = key, key.nulls
             self._check_condition(run)
 
     def _check_condition(self, run: TableRun) -> None:
@@ -412,6 +412,7 @@ class IncrementalEngine:
         return self._take_ranges(state, index, run, rows, self._ranges(point, run, ""))
 
     def _ranges(self, point: ReadPoint, run: TableRun, condition: str) -> KeyRanges:
+        assert run.key is not None, "a table is described before it is read"
         return self._connector.key_ranges(point, run.oid, run.key, condition)
 
     def _take_ranges(self, state: IncrementalState, index: int, run: TableRun, rows: int, ranges: KeyRanges) -> int:
@@ -455,4 +456,4 @@ class IncrementalEngine:
         if key is None:
             run.outcome = "NO_PRIMARY_KEY"
         else:
-            run.key, run.nulls = key, bool(key["nulls"])
+            run.key, run.nulls = key, key.nulls

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import ScanStatus
 from floodmark.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshots.reports import Report, TaskReports
@@ -39,7 +40,7 @@ class TableRun:
     Attributes:
         name: the name that its events have, ``schema.table``.
         file: changes when what was read of it may not fit what follows.
-        key: the connector's description of the key, as JSON data.
+        key: the key that it is cut by; None until it is described.
         surrogate: the column to use instead of the key.
         condition: an SQL condition that the rows fulfil; empty: all rows.
         estimate: how many rows it has, roughly.
@@ -60,7 +61,7 @@ class TableRun:
     name: str
     oid: int
     file: str
-    key: dict[str, Any]
+    key: TableKey | None
     surrogate: str | None
     condition: str
     estimate: int
@@ -91,10 +92,15 @@ class TableRun:
         """Return a copy that can be changed; what is in its lists stays."""
         return replace(self, redo=list(self.redo))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as JSON data."""
+        return {**asdict(self), "key": {} if self.key is None else self.key.to_json()}
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the state that ``asdict`` described."""
-        return cls(**{**data, "redo": [KeyRange(**item) for item in data["redo"]]})
+        """Return the state that ``to_json`` described."""
+        key = TableKey.from_json(data["key"]) if data["key"] else None
+        return cls(**{**data, "key": key, "redo": [KeyRange(**item) for item in data["redo"]]})
 
 
 @dataclass
@@ -144,7 +150,7 @@ class IncrementalState:
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON data; many tables that wait are packed into one text."""
         state = {
-            "runs": [asdict(run) for run in self.runs] if len(self.runs) <= FEW else [],
+            "runs": [run.to_json() for run in self.runs] if len(self.runs) <= FEW else [],
             "name": self.name,
             "paused": self.paused,
             "batch": [asdict(chunk) for chunk in self.batch],
@@ -254,7 +260,7 @@ def _packed(runs: Sequence[TableRun]) -> str:
             which,
             list(asked),
             [run.estimate for run in waiting],
-            [[index, asdict(run)] for index, run in enumerate(runs) if not run.waits],
+            [[index, run.to_json()] for index, run in enumerate(runs) if not run.waits],
         ]
     )
 
@@ -265,7 +271,7 @@ def runs_of(data: Mapping[str, Any]) -> list[TableRun]:
         return [TableRun.from_json(run) for run in data["runs"]]
     names, numbers, which, asked, estimates, others = unpack(data["packed"])
     waiting = iter(
-        TableRun(name, oid, "", {}, surrogate, condition, estimate, described=False, owed=owed)
+        TableRun(name, oid, "", None, surrogate, condition, estimate, described=False, owed=owed)
         for name, oid, (surrogate, condition, owed), estimate in zip(
             names, unpack_numbers(names, numbers), (asked[place] for place in which), estimates, strict=True
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.mysql.structures.table import Column, Table, quote
 from floodmark.connectors.mysql.structures.type_names import BLOBS, INTEGERS
 
@@ -22,53 +23,45 @@ _NULL = 0xFB
 _LENGTH_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
-def key_of(table: Table, surrogate: str | None = None) -> dict[str, Any] | None:
-    """Describe a table's chunking key.
+def key_of(table: Table, surrogate: str | None = None) -> TableKey | None:
+    """Return the key that a table is cut by; None if it has none.
 
     Args:
         table: its structure.
         surrogate: a column to use instead of the key.
-
-    Returns:
-        JSON data: ``columns``, their ``kinds`` (how each is compared), the ``index`` that has them, and ``nulls``
-        (whether a column may be NULL). None if the table has no key.
     """
     names = [surrogate] if surrogate is not None else list(table.key)
     columns = {column.name: column for column in table.columns}
     if not names or any(name not in columns for name in names):
         return None
     index = next((index.name for index in table.indexes if _serves(index.columns, names) and not index.partial), None)
-    return {
-        "columns": names,
-        "kinds": [_kind(columns[name]) for name in names],
-        "index": index,
-        "nulls": any(columns[name].optional for name in names),
-    }
+    nulls = any(columns[name].optional for name in names)
+    return TableKey(tuple(names), nulls, tuple(_kind(columns[name]) for name in names), index)
 
 
 def _serves(indexed: Sequence[str], names: Sequence[str]) -> bool:
     return list(indexed[: len(names)]) == list(names)
 
 
-def _kind(column: Column) -> list[str]:
+def _kind(column: Column) -> tuple[str, ...]:
     """Return how a column's values are written and compared: a word, and its parameters."""
     if column.type in _NUMBERS:
-        return ["number"]
+        return ("number",)
     if column.type in _FLOATS:
-        return ["float"]
+        return ("float",)
     if column.type in _BINARY:
-        return ["binary"]
+        return ("binary",)
     if column.type == "bit":
-        return ["bit"]
+        return ("bit",)
     if column.type in ("enum", "set"):
         # They are compared by the numbers of their labels in the table.
-        return [column.type, *column.values]
+        return (column.type, *column.values)
     if column.charset is not None and column.collation is not None:
-        return ["text", column.charset, column.collation]
-    return ["quoted"]
+        return ("text", column.charset, column.collation)
+    return ("quoted",)
 
 
-def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+def range_condition(key: TableKey, after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
     """Return the SQL condition of the keys in ``(after, upto]``; without either bound that of all keys."""
     parts = []
     if after is not None:
@@ -78,18 +71,18 @@ def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequ
     return " AND ".join(parts) or "TRUE"
 
 
-def null_condition(key: dict[str, Any]) -> str:
+def null_condition(key: TableKey) -> str:
     """Return the SQL condition of the rows that are in no range."""
-    return " OR ".join(f"{quote(name)} IS NULL" for name in key["columns"])
+    return " OR ".join(f"{quote(name)} IS NULL" for name in key.columns)
 
 
-def _beyond(key: dict[str, Any], values: Sequence[str], sign: str, last_sign: str) -> str:
+def _beyond(key: TableKey, values: Sequence[str], sign: str, last_sign: str) -> str:
     """Return the SQL condition of keys beyond a bound.
 
     It compares column by column, since the server finds no index range for a comparison of rows.
     """
-    names = [quote(name) for name in key["columns"]]
-    texts = [literal(kind, value) for kind, value in zip(key["kinds"], values, strict=True)]
+    names = [quote(name) for name in key.columns]
+    texts = [literal(kind, value) for kind, value in zip(key.kinds, values, strict=True)]
     parts = []
     for place, name in enumerate(names):
         equal = [f"{other} = {text}" for other, text in zip(names[:place], texts[:place], strict=True)]
@@ -112,10 +105,10 @@ def literal(kind: Sequence[str], value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _expressions(key: dict[str, Any]) -> str:
+def _expressions(key: TableKey) -> str:
     """Return the expressions to select so that the key is returned as texts."""
     shown = []
-    for name, kind in zip(map(quote, key["columns"]), key["kinds"], strict=True):
+    for name, kind in zip(map(quote, key.columns), key.kinds, strict=True):
         if kind[0] == "text":
             shown.append(name)
         elif kind[0] == "binary":
@@ -127,7 +120,7 @@ def _expressions(key: dict[str, Any]) -> str:
     return ", ".join(shown)
 
 
-def key_of_row(row: bytes, columns: Sequence[Column], key: dict[str, Any]) -> list[str]:
+def key_of_row(row: bytes, columns: Sequence[Column], key: TableKey) -> list[str]:
     """Return the key of a row of a query that selects all columns.
 
     Args:
@@ -135,7 +128,7 @@ def key_of_row(row: bytes, columns: Sequence[Column], key: dict[str, Any]) -> li
         columns: in the order of the row.
         key: of the table.
     """
-    wanted = dict(zip(key["columns"], key["kinds"], strict=True))
+    wanted = dict(zip(key.columns, key.kinds, strict=True))
     found: dict[str, str] = {}
     at = 0
     for column in columns:
@@ -145,7 +138,7 @@ def key_of_row(row: bytes, columns: Sequence[Column], key: dict[str, Any]) -> li
             if len(found) == len(wanted):
                 break
         at += length
-    return [found[name] for name in key["columns"]]
+    return [found[name] for name in key.columns]
 
 
 def _length(row: bytes, at: int) -> tuple[int, int]:
@@ -170,14 +163,14 @@ def _key_text(value: bytes, kind: Sequence[str]) -> str:
     return text
 
 
-def ordered(key: dict[str, Any], direction: str = "") -> str:
+def ordered(key: TableKey, direction: str = "") -> str:
     """Return the list for ``ORDER BY`` that sorts rows by their key."""
-    return ", ".join(f"{quote(name)}{direction}" for name in key["columns"])
+    return ", ".join(f"{quote(name)}{direction}" for name in key.columns)
 
 
-def forced(key: dict[str, Any] | None) -> str:
+def forced(key: TableKey | None) -> str:
     """Return the index hint that makes the server read in the key's order, without sorting; empty without an index."""
-    return f" FORCE INDEX ({quote(key['index'])})" if key is not None and key["index"] is not None else ""
+    return f" FORCE INDEX ({quote(key.index)})" if key is not None and key.index is not None else ""
 
 
 _PREFIX_BYTES = 8
@@ -205,7 +198,7 @@ class MysqlKeyRanges:
         condition: on the rows; empty: all.
     """
 
-    def __init__(self, query: Callable[[str], Rows], table: str, key: dict[str, Any], condition: str) -> None:
+    def __init__(self, query: Callable[[str], Rows], table: str, key: TableKey, condition: str) -> None:
         self._query = query
         self._key = key
         self._from = f"FROM {table}{forced(key)}"
@@ -216,7 +209,7 @@ class MysqlKeyRanges:
         return self._end(" DESC")
 
     def _end(self, direction: str) -> list[str] | None:
-        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key["columns"])
+        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key.columns)
         rows = self._query(
             f"SELECT {_expressions(self._key)} {self._from} WHERE {present}{self._and} "
             f"ORDER BY {ordered(self._key, direction)} LIMIT 1"
@@ -232,7 +225,7 @@ class MysqlKeyRanges:
         first, last = self._end(""), self._end(" DESC")
         if first is None or last is None:
             return []
-        kind, name = self._key["kinds"][0], quote(self._key["columns"][0])
+        kind, name = self._key.kinds[0], quote(self._key.columns[0])
         found: list[list[str]] = []
         for value in _between(kind, first[0], last[0], count):
             rows = self._query(

@@ -7,6 +7,7 @@ from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.base import ChunkOutcome, ReadPoint, Window
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection
@@ -133,14 +134,14 @@ class Snapshots:
         """Return the fingerprints of tables, which change when they are altered; those that are gone are left out."""
         return {number: found.file for number, found in self._tables.now(oids).items()}
 
-    def key_of(self, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-        """Describe a table's chunking key; None if it has none."""
+    def key_of(self, oid: int, surrogate: str | None) -> TableKey | None:
+        """Return the key that a table is cut by; None if it has none."""
         found = self._tables.now([oid]).get(oid)
         key = None if found is None else key_of(found.table, surrogate)
         # A row with a null in one of several columns is in no range.
-        return None if key is None or (key["nulls"] and len(key["columns"]) > 1) else key
+        return None if key is None or (key.nulls and len(key.columns) > 1) else key
 
-    def key_ranges(self, point: ReadPoint, oid: int, key: dict[str, Any], condition: str) -> MysqlKeyRanges:
+    def key_ranges(self, point: ReadPoint, oid: int, key: TableKey, condition: str) -> MysqlKeyRanges:
         """Return what cuts a table, as a view shows it, into ranges of its key."""
         assert isinstance(point, MysqlReadPoint)
         return MysqlKeyRanges(point.query, table_name(self._tables.one(oid)), key, condition)

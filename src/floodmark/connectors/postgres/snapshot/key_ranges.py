@@ -6,9 +6,9 @@ Only the server compares keys, since they have its collations and types.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from floodmark.changes.column_plan import event_key
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, key_names, literal, quote
 from floodmark.connectors.postgres.server.connection import run
@@ -27,8 +27,8 @@ _COLUMNS = """
 """
 
 
-def key_of(conn: Conn, oid: int, surrogate: str | None) -> dict[str, Any] | None:
-    """Return the key that a table is cut by: ``columns``, and whether they can have ``nulls``; None without a key.
+def key_of(conn: Conn, oid: int, surrogate: str | None) -> TableKey | None:
+    """Return the key that a table is cut by; None if it has none.
 
     Args:
         conn: an ordinary connection.
@@ -40,28 +40,28 @@ def key_of(conn: Conn, oid: int, surrogate: str | None) -> dict[str, Any] | None
         if not found:
             return None
         name, nulls = found[0]
-        return {"columns": [name], "nulls": nulls}
+        return TableKey((name,), nulls)
     columns = key_names(conn, [oid]).get(oid)
-    return {"columns": columns, "nulls": False} if columns else None
+    return TableKey(tuple(columns), False) if columns else None
 
 
-def message_key_of(conn: Conn, oid: int, options: PostgresOptions) -> dict[str, Any] | None:
+def message_key_of(conn: Conn, oid: int, options: PostgresOptions) -> TableKey | None:
     """Return what a table without a key is cut by: the key of its events; None if that isn't possible."""
     rows = run(conn, _COLUMNS.format(oid=oid), "the columns of a table")
     if not rows:
         return None
     schema, table = rows[0][:2]
     nullable = {name: nulls for _, _, name, nulls in rows}
-    columns = list(event_key(schema, table, list(nullable), (), options))
+    columns = tuple(event_key(schema, table, list(nullable), (), options))
     nulls = any(nullable[name] for name in columns)
     # A row with a null in one of several columns is in no range.
-    return {"columns": columns, "nulls": nulls} if columns and (len(columns) == 1 or not nulls) else None
+    return TableKey(columns, nulls) if columns and (len(columns) == 1 or not nulls) else None
 
 
-def range_condition(key: dict[str, Any], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+def range_condition(key: TableKey, after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
     """Return the SQL condition for keys in ``(after, upto]``; if ``upto`` is None, for null keys."""
     if upto is None:
-        return f"{quote(key['columns'][0])} IS NULL"
+        return f"{quote(key.columns[0])} IS NULL"
     parts = [f"{_columns(key)} <= {_values(upto)}"]
     if after is not None:
         parts.insert(0, f"{_columns(key)} > {_values(after)}")
@@ -78,7 +78,7 @@ class PostgresKeyRanges:
         condition: on the rows; empty: all.
     """
 
-    def __init__(self, point: PostgresReadPoint, table: str, key: dict[str, Any], condition: str) -> None:
+    def __init__(self, point: PostgresReadPoint, table: str, key: TableKey, condition: str) -> None:
         self._point = point
         self._table = table
         self._key = key
@@ -86,8 +86,8 @@ class PostgresKeyRanges:
 
     def last(self) -> list[str] | None:
         """Return the highest key."""
-        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key["columns"])
-        order = ", ".join(f"{place} DESC" for place, _ in enumerate(self._key["columns"], 1))
+        present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key.columns)
+        order = ", ".join(f"{place} DESC" for place, _ in enumerate(self._key.columns, 1))
         rows = self._point.look(
             f"SELECT {_texts(self._key)} FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
             f"WHERE {present}{self._and} ORDER BY {order} LIMIT 1) AS highest",
@@ -99,8 +99,8 @@ class PostgresKeyRanges:
         self, after: Sequence[str] | None, upto: Sequence[str], size: int, count: int
     ) -> list[tuple[list[str], int]]:
         """Return the upper bounds of the next ranges, each with how many rows it has."""
-        order = ", ".join(f"k{number}" for number, _ in enumerate(self._key["columns"]))
-        places = ", ".join(str(place) for place, _ in enumerate(self._key["columns"], 1))
+        order = ", ".join(f"k{number}" for number, _ in enumerate(self._key.columns))
+        places = ", ".join(str(place) for place, _ in enumerate(self._key.columns, 1))
         rows = self._point.look(
             f"SELECT n, {_texts(self._key)} FROM (SELECT {order}, row_number() OVER (ORDER BY {order}) AS n, "
             f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
@@ -119,9 +119,9 @@ class PostgresKeyRanges:
         return bounds
 
 
-def _columns(key: dict[str, Any]) -> str:
-    names = ", ".join(map(quote, key["columns"]))
-    return f"({names})" if len(key["columns"]) > 1 else names
+def _columns(key: TableKey) -> str:
+    names = ", ".join(map(quote, key.columns))
+    return f"({names})" if len(key.columns) > 1 else names
 
 
 def _values(values: Sequence[str]) -> str:
@@ -130,14 +130,14 @@ def _values(values: Sequence[str]) -> str:
     return f"({', '.join(texts)})" if len(texts) > 1 else texts[0]
 
 
-def _named(key: dict[str, Any]) -> str:
+def _named(key: TableKey) -> str:
     """Return the key's columns under the names ``k0``, ``k1`` and so on.
 
     ORDER BY in the same query must use positions: it resolves a name to an output column before a column of the table.
     """
-    return ", ".join(f"{quote(name)} AS k{number}" for number, name in enumerate(key["columns"]))
+    return ", ".join(f"{quote(name)} AS k{number}" for number, name in enumerate(key.columns))
 
 
-def _texts(key: dict[str, Any]) -> str:
+def _texts(key: TableKey) -> str:
     """Return the columns that ``_named`` named, as text."""
-    return ", ".join(f"k{number}::text" for number, _ in enumerate(key["columns"]))
+    return ", ".join(f"k{number}::text" for number, _ in enumerate(key.columns))
