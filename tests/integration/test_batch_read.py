@@ -173,7 +173,7 @@ def test_the_given_schema_chooses_columns(spark: SparkSession, source: Source, o
     assert isinstance(parsed, PostgresBatchOptions)
     schema = table.table_schema(parsed)
     (chunk,) = table.plan(parsed, source.dbname, schema.remove(1), [])
-    assert [column[0] for column in chunk["relation"]["columns"]] == ["id", "v"]
+    assert [column.name for column in chunk.table.structure.columns] == ["id", "v"]
     fails(load(spark, options, "w string").collect, ConfigError, "'w'", "id, other, v")
     fails(load(spark, options, "id string").collect, ConfigError, "'id' as string", "int32")
 

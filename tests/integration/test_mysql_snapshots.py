@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ import pytest
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.table_version import EventVersions
 from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.schema.catalog import read_server
@@ -82,11 +83,11 @@ class Reader:
     def context(self) -> SnapshotContext:
         return SnapshotContext(cast(Connector, self), self.told.append, ExcludedTables())
 
-    def events(self, chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def events(self, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
         """Return the events of chunks, as tasks make them."""
         found: list[dict[str, Any]] = []
         for chunk in pickle.loads(pickle.dumps(chunks)):
-            batches = self._reader.read(chunk, map(self.store.read, chunk["files"]), [])
+            batches = self._reader.read(chunk, map(self.store.read, chunk.files), [])
             found += pa.Table.from_batches(list(batches), EVENT_SCHEMA).to_pylist()
         return found
 

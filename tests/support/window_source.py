@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.contract.chunk import DescribedTable, KeyRangeChunk
 
 TOP = 1 << 40
 
@@ -60,8 +61,8 @@ class WindowSource:
 
         return SimpleNamespace(last=lambda: [str(TOP)], bounds=bounds)
 
-    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        return {oid: {"stored": {}} for oid in oids}
+    def describe(self, oids: Sequence[int]) -> dict[int, DescribedTable]:
+        return {oid: DescribedTable(oid, "t", None) for oid in oids}
 
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         return dict.fromkeys(oids, "")
@@ -69,8 +70,9 @@ class WindowSource:
     def tables(self) -> list[dict[str, Any]]:
         return [{"oid": 1}]
 
-    def window_rows(self, window: object, chunk: dict[str, Any]) -> Generator[SegmentData, None, str]:
-        rows = int(chunk["upto"][0]) - int((chunk["after"] or ["0"])[0])
+    def window_rows(self, window: object, chunk: KeyRangeChunk) -> Generator[SegmentData, None, str]:
+        assert chunk.upto is not None
+        rows = int(chunk.upto[0]) - int((chunk.after or ["0"])[0])
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure

@@ -13,7 +13,7 @@ from floodmark.cli.status.tables import table_progress
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.packing import table_number
-from floodmark.snapshots.incremental.state import Chunk, IncrementalState, KeyRange, TableRun
+from floodmark.snapshots.incremental.state import BatchRange, IncrementalState, KeyRange, TableRun
 from floodmark.snapshots.reports import Report, TaskReports
 from floodmark.snapshots.state import Found, SnapshotState, first_state, rebase, settle_batch, take_units
 from floodmark.spark.stream.offsets import Offset
@@ -134,7 +134,7 @@ def test_incremental_snapshot(numbered: bool) -> None:
     runs[3].condition, runs[9].surrogate, runs[7].failures = "id > 7", "other", 2
     runs[0].begun, runs[0].after, runs[0].top = True, ["5"], ["70"]
     runs[20].outcome = "NO_PRIMARY_KEY"
-    state = IncrementalState(runs, "signal", False, [Chunk(0, KeyRange(["4"], ["5"]))], "p", {"visible": "1:1:"})
+    state = IncrementalState(runs, "signal", False, [BatchRange(0, KeyRange(["4"], ["5"]))], "p", {"visible": "1:1:"})
     offset = offset_with(names, incremental=state)
     assert len(stored(offset)) < IN_A_SNAPSHOT["worded"]
     restored = again(offset).incremental

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from floodmark.capture.segment import Segment
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.spark.stream.partitions import (
     MOST_ANNOUNCED,
     MOST_TOGETHER,
@@ -14,14 +13,16 @@ from floodmark.spark.stream.partitions import (
 )
 
 
-def chunk(number: int, share: float, low: str = "05", position: str = "05") -> dict[str, Any]:
-    return {"chunk": (number, 0), "files": [f"{number}.seg"], "low": low, "position": position, "share": share}
+def chunk(number: int, share: float, low: str = "05", position: str = "05") -> Chunk:
+    table = DescribedTable(1, "t", None)
+    files = (f"{number}.seg",)
+    return Chunk(table=table, file="", number=(number, 0), files=files, low=low, position=position, share=share)
 
 
-def tasks(chunks: list[dict[str, Any]], log: list[LogPartition]) -> list[tuple[list[int], list[str]]]:
+def tasks(chunks: list[Chunk], log: list[LogPartition]) -> list[tuple[list[int], list[str]]]:
     """Return the chunks and the log of each task."""
     made = window_partitions(chunks, log, ("uri", "owner", "run"), "batch", "incremental")
-    return [([one["chunk"][0] for one in task.chunks], [part.upto for part in task.log]) for task in made]
+    return [([one.number[0] for one in task.chunks], [part.upto for part in task.log]) for task in made]
 
 
 def part(after: str, upto: str) -> LogPartition:
@@ -38,7 +39,7 @@ def test_small_chunks_share_tasks() -> None:
 
 
 def test_what_the_planner_has_not_read_is_no_window() -> None:
-    assert tasks([{"chunk": (0, 0)}], []) == []
+    assert tasks([Chunk(table=DescribedTable(1, "t", None), file="")], []) == []
 
 
 def test_a_task_has_the_log_of_its_windows() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import ChunkOutcome, Connector
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import InitialSnapshotNotifications, Notification
@@ -90,9 +91,9 @@ class Made:
 
     tables = snapshot_tables
 
-    def describe(self, oids: list[int]) -> dict[int, dict[str, Any]]:
+    def describe(self, oids: list[int]) -> dict[int, DescribedTable]:
         names = list(self.tables_of)
-        return {oid: {"stored": {"name": names[oid - 1], "oid": oid, "statement": None}} for oid in oids}
+        return {oid: DescribedTable(oid, names[oid - 1], None) for oid in oids}
 
     def key_of(self, oid: int, surrogate: str | None) -> TableKey:
         return TableKey(("id",), False)
@@ -104,11 +105,14 @@ class Made:
     def chunk_units(self) -> int:
         return 1
 
-    def window_rows(self, point: Point, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
-        name = chunk["stored"]["name"]
-        self.queries.append((name, chunk["after"], chunk["to_end"]))
-        low = int(chunk["after"][0]) if chunk["after"] else 0
-        high = 1 << 30 if chunk["to_end"] else int(chunk["upto"][0])
+    def window_rows(self, point: Point, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
+        name = chunk.table.name
+        low, high, in_order = 0, 1 << 30, False
+        if isinstance(chunk, KeyRangeChunk):
+            low = int(chunk.after[0]) if chunk.after else 0
+            high = int(chunk.upto[0]) if chunk.upto else high
+            in_order = chunk.in_order
+            self.queries.append((name, chunk.after, chunk.to_end))
         rows = [row for row in self.tables_of[name] if low < row <= high]
         for first in range(0, len(rows), ROWS):
             if self.lost:
@@ -118,7 +122,7 @@ class Made:
             if name in self.altered:
                 return "nothing"
             part = rows[first : first + ROWS]
-            header = {"last": [str(part[-1])]} if chunk["in_order"] else {}
+            header = {"last": [str(part[-1])]} if in_order else {}
             yield SegmentData(
                 np.frombuffer(json.dumps(part).encode(), np.uint8), np.zeros(len(part), np.uint32), header
             )
@@ -197,16 +201,16 @@ class Run:
         """Run the micro-batch's tasks; some fail. A chunk of several files has as many tasks, and fails as a whole."""
         reports = []
         chunks = self.engine.chunks(self.state)
-        failed = {chunk["chunk"] for number, chunk in enumerate(chunks) if number in failing}
+        failed = {chunk.number for number, chunk in enumerate(chunks) if number in failing}
         for number, chunk in enumerate(chunks):
             if number in failing:
-                reports.append(Report("consistent", chunk["chunk"], "failed", 0, "t", 0, "task"))
+                reports.append(Report("consistent", chunk.number, "failed", 0, "t", 0, "task"))
                 continue
-            for name in chunk["files"]:
-                table = chunk["stored"]["name"]
+            for name in chunk.files:
+                table = chunk.table.name
                 rows = json.loads(bytes(self.store.read(name).payload))
                 self.rows[table] += rows
-                self.coming_again[table] += len(rows) if chunk["chunk"] in failed else 0
+                self.coming_again[table] += len(rows) if chunk.number in failed else 0
         self.reports = TaskReports(reports)
 
     def finish(self) -> dict[str, list[int]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, PageChunk
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.errors import ConfigError, LogGoneError
@@ -171,10 +172,11 @@ def test_positions_never_go_back() -> None:
 
 
 def test_threads_bound_the_tasks_of_a_snapshot() -> None:
-    chunks = [{"first": n} for n in range(5)]
+    table = DescribedTable(1, "t", None)
+    chunks: list[Chunk] = [PageChunk(table=table, file="", first=n, last=n + 1) for n in range(5)]
 
-    def tasks(chunks: list[dict[str, int]], most: int | None) -> list[list[dict[str, int]]]:
-        return [task.chunks for task in chunk_partitions("owner", "batch", "consistent", chunks, most)]
+    def tasks(chunks: list[Chunk], most: int | None) -> list[list[Chunk]]:
+        return [list(task.chunks) for task in chunk_partitions("owner", "batch", "consistent", chunks, most)]
 
     assert tasks(chunks, None) == [[chunk] for chunk in chunks]
     assert [len(found) for found in tasks(chunks, 2)] == [3, 2]

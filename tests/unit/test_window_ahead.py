@@ -79,7 +79,7 @@ def test_it_is_what_the_next_micro_batch_holds(planned: Planned) -> None:
     assert len(planned.source.reads) == 2
     assert planned.files == 1
     assert state.batch[0].range.after == planned.state.batch[-1].range.upto
-    assert [chunk["files"] for chunk in planned.engine.chunks(state)] == [["rows-00000002.seg"]]
+    assert [chunk.files for chunk in planned.engine.chunks(state)] == [("rows-00000002.seg",)]
 
 
 def test_it_is_read_once(planned: Planned) -> None:

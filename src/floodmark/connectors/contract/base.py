@@ -15,6 +15,7 @@ import pyarrow as pa
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 
 ChunkOutcome = Literal["complete", "unchanged", "nothing"]
@@ -87,7 +88,7 @@ class LogDecoder(Protocol):
 class ChunkReader(Protocol):
     """Reads chunks of tables one after the other, in an executor."""
 
-    def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+    def read(self, chunk: Chunk) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
         """Yield a chunk's rows as read events, and return its outcome."""
 
     def close(self) -> None:
@@ -127,12 +128,12 @@ class WindowReader(Protocol):
     """Turns rows that were read in a window into events, in an executor."""
 
     def read(
-        self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+        self, chunk: Chunk, rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows that have not changed up to the end of their window, as read events.
 
         Args:
-            chunk: as the engine described it; ``low`` and ``position`` are the window's.
+            chunk: its ``low`` and ``position`` are the window's.
             rows: what ``Connector.window_rows`` returned for it.
             log: segments that hold the log in the window; of each, what lies in ``(after, upto]``.
         """
@@ -275,7 +276,7 @@ class Connector(Protocol):
             The window; None while the tables don't show yet what was delivered: try again later.
         """
 
-    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
         """Yield the raw rows of a chunk as the window sees them, in pieces, and return the chunk's outcome.
 
         If they are not all read, the window can't be used any more. Several threads may read at a read point that tasks
@@ -283,8 +284,7 @@ class Connector(Protocol):
 
         Args:
             window: the window, or a read point that tasks can't read at.
-            chunk: as an engine describes it. With ``to_end`` it reaches from ``after`` to the table's end. With
-                ``in_order`` each piece's header has its ``last`` row's key, if ``key`` isn't None.
+            chunk: with ``in_order`` each piece's header has the key of its ``last`` row.
         """
 
     def close_window(self, window: Window) -> None:
@@ -395,8 +395,8 @@ class Connector(Protocol):
     def chunk_units(self) -> int:
         """Return how many units make a chunk."""
 
-    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return the data about tables that chunks need, such as their structure; tables that are gone are left out."""
+    def describe(self, oids: Sequence[int]) -> dict[int, DescribedTable]:
+        """Return tables as chunks name them; those that are gone are left out."""
 
     def oldest_transaction(self) -> int | None:
         """Return the oldest transaction that the source keeps rows for; None if events don't include it."""

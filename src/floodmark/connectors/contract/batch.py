@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.contract.conditions import Condition, SqlCondition
 
 
@@ -31,7 +32,7 @@ class BatchSource(Protocol):
     def sql_conditions(self, options: Any, conditions: Sequence[Condition | None]) -> list[SqlCondition | None]:
         """Return each condition as one that the server can evaluate; None for those that it can't."""
 
-    def plan(self, options: Any, load: str, schema: pa.Schema, conditions: Sequence[str]) -> list[dict[str, Any]]:
+    def plan(self, options: Any, load: str, schema: pa.Schema, conditions: Sequence[str]) -> Sequence[Chunk]:
         """Take a snapshot, unless the ``load`` has one, and return the chunks to read.
 
         Args:
@@ -41,5 +42,5 @@ class BatchSource(Protocol):
             conditions: SQL of the conditions that the server evaluates.
         """
 
-    def read(self, options: Any, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(self, options: Any, schema: pa.Schema, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Return the rows of a chunk; if the source can't be reached, the task fails and Spark tries it again."""

@@ -15,6 +15,7 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.codecs.conversions import load_converters
 from floodmark.connectors.contract.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.postgres.capture.stream import PostgresStream
 from floodmark.connectors.postgres.checks.tables import silent_tables_text, too_many_tables
@@ -267,7 +268,7 @@ class PostgresConnector:
         text = run(conn, "SELECT pg_current_snapshot()::text", "the running transactions")[0][0]
         return self._commits.first_hidden(Visibility.parse(text), frozenset(), lsn, lsn) == lsn
 
-    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as the window sees them, in COPY's text format."""
         assert isinstance(window, PostgresWindow)
         return window.rows(chunk)
@@ -424,7 +425,7 @@ class PostgresConnector:
         """Return a blocking signal's statement on a table as SQL that reads its rows and can do nothing else."""
         return row_query(self._ordinary(), self._one(oid), statement, self._options)
 
-    def _one(self, oid: int) -> dict[str, Any]:
+    def _one(self, oid: int) -> DescribedTable:
         found = self.describe([oid]).get(oid)
         if found is None:
             raise SourceStateError(f"The table with OID {oid} does not exist any more.")
@@ -439,8 +440,8 @@ class PostgresConnector:
         """Return how many pages make a chunk of ``snapshot.chunk.bytes``."""
         return max(self._options.snapshot_chunk_bytes // chunks.block_size(self._ordinary()), 1)
 
-    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return ``relation``, as the events have it, and ``stored``, the table to read, of each table."""
+    def describe(self, oids: Sequence[int]) -> dict[int, DescribedTable]:
+        """Return tables as chunks name them; their ``structure`` is the ``Relation`` that events have."""
         conn = self._ordinary()
         own = self._tables.with_statements(conn)
         pairs = {table.oid: (table, published) for table, published in stored_tables(conn, self._options)}
@@ -455,14 +456,7 @@ class PostgresConnector:
         for oid in wanted:
             table, published = pairs[oid]
             relation = as_read(_relation(published, columns[published.oid], known[published.oid]), self._options)
-            result[oid] = {
-                "relation": chunks.relation_to_json(relation),
-                "stored": {
-                    "oid": oid,
-                    "name": table.quoted,
-                    "statement": own[oid].statement if oid in own else None,
-                },
-            }
+            result[oid] = DescribedTable(oid, table.quoted, relation, own[oid].statement if oid in own else None)
         return result
 
     def oldest_transaction(self) -> int | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from floodmark.connectors.contract.base import KeyRanges, ReadPoint
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.errors import ConditionError, LockTimeoutError, SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
@@ -333,41 +336,40 @@ class IncrementalEngine:
         tables = [run.name, *(name for name in state.tables if name != run.name)]
         return [self._notifications.in_progress(state.name, tables, run.name, run.top, run.after)]
 
-    def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
+    def chunks(self, state: IncrementalState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch, as readers take them."""
         lost = not self._holds(state)
         described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
-        place = {"token": state.token, "position": state.position, "lost": lost}
         result = []
         for number, chunk in enumerate(state.batch):
             run = state.runs[chunk.run]
             if run.oid not in described:
                 continue
             try:
-                part = self._described(run, chunk.range, described[run.oid])
+                part = self._chunk(run, chunk.range, described[run.oid])
             except SourceStateError as exc:
                 # An earlier version accepted the condition, or the table is gone. Without a report the range counts as
                 # not read.
                 log.warning("condition_refused", table=run.name, error=str(exc))
                 continue
-            result.append({**part, **place, "chunk": (number,)})
+            result.append(replace(part, token=state.token, position=state.position, lost=lost, number=(number,)))
         return result
 
-    def _described(self, run: TableRun, span: KeyRange, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the description of a chunk without its read point."""
-        return {
-            **table,
+    def _chunk(self, run: TableRun, span: KeyRange, table: DescribedTable) -> KeyRangeChunk:
+        """Return a chunk without its read point."""
+        assert run.key is not None, "a table is described before it is read"
+        return KeyRangeChunk(
             # A statement that the options give for the table is for initial snapshots only.
-            "stored": {**table["stored"], "statement": None},
-            "file": run.file,
-            "key": run.key,
-            "after": span.after,
-            "upto": span.upto,
-            "since": span.since,
-            "condition": self._filter(run),
-            "marker": MARKER,
-            "streams": True,
-        }
+            table=replace(table, statement=None),
+            file=run.file,
+            key=run.key,
+            after=span.after,
+            upto=span.upto,
+            since=span.since,
+            condition=self._filter(run),
+            marker=MARKER,
+            streams=True,
+        )
 
     def _filter(self, run: TableRun) -> str:
         """Return the condition on a table's rows as SQL; the state has the signal's own text, checked again here."""

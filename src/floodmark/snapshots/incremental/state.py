@@ -104,7 +104,7 @@ class TableRun:
 
 
 @dataclass
-class Chunk:
+class BatchRange:
     """A range that a micro-batch reads."""
 
     run: int
@@ -128,7 +128,7 @@ class IncrementalState:
     runs: list[TableRun] = field(default_factory=list)
     name: str = ""
     paused: bool = False
-    batch: list[Chunk] = field(default_factory=list)
+    batch: list[BatchRange] = field(default_factory=list)
     position: str = ""
     token: dict[str, Any] = field(default_factory=dict)
     switched_ms: int = 0
@@ -167,7 +167,7 @@ class IncrementalState:
             runs_of(data),
             data["name"],
             data["paused"],
-            [Chunk(item["run"], KeyRange(**item["range"])) for item in data["batch"]],
+            [BatchRange(item["run"], KeyRange(**item["range"])) for item in data["batch"]],
             data["position"],
             data["token"],
             data.get("switched_ms", 0),
@@ -182,7 +182,7 @@ class IncrementalState:
         """Remove tables, and their chunks from the batch; return their names."""
         dropped = [run for run in self.runs if unwanted(run)]
         kept = [index for index, run in enumerate(self.runs) if not unwanted(run)]
-        self.batch = [Chunk(kept.index(chunk.run), chunk.range) for chunk in self.batch if chunk.run in kept]
+        self.batch = [BatchRange(kept.index(chunk.run), chunk.range) for chunk in self.batch if chunk.run in kept]
         self.runs = [self.runs[index] for index in kept]
         return list(dict.fromkeys(run.name for run in dropped))
 
@@ -213,7 +213,7 @@ class IncrementalState:
         """Move up to ``most`` ranges that are to be read again into the batch; return how many."""
         run = self.runs[index]
         taken, run.redo = run.redo[:most], run.redo[most:]
-        self.batch += [Chunk(index, item) for item in taken]
+        self.batch += [BatchRange(index, item) for item in taken]
         return len(taken)
 
     def split_redo(self, index: int, bounds: Sequence[tuple[Key, int]]) -> None:
@@ -231,7 +231,7 @@ class IncrementalState:
     def take_nulls(self, index: int) -> None:
         """Move the rows without key into the batch."""
         self.runs[index].nulls = False
-        self.batch.append(Chunk(index, KeyRange(None, None)))
+        self.batch.append(BatchRange(index, KeyRange(None, None)))
 
     def take(self, index: int, bounds: Sequence[tuple[Key, int]]) -> None:
         """Move the ranges between bounds into the batch.
@@ -242,7 +242,7 @@ class IncrementalState:
         """
         run = self.runs[index]
         for upto, rows in bounds:
-            self.batch.append(Chunk(index, KeyRange(run.after, upto)))
+            self.batch.append(BatchRange(index, KeyRange(run.after, upto)))
             run.after = upto
             run.rows += rows
             run.chunks += 1

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.base import ReadPoint, Window
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.errors import SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
@@ -51,13 +52,13 @@ class _Read:
     Attributes:
         oid: its table.
         complete: whether its rows were read; false if the table is gone or has another structure.
-        parts: described chunks, one for each task, each with the files that hold its rows.
+        parts: its chunks, one for each task, each with the files that hold its rows.
     """
 
     oid: int
     span: KeyRange
     complete: bool = False
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[Chunk] = field(default_factory=list)
 
 
 @dataclass
@@ -153,14 +154,13 @@ class WindowEngine(IncrementalEngine):
             self._notify(notification)
         return True
 
-    def chunks(self, state: IncrementalState) -> list[dict[str, Any]]:
+    def chunks(self, state: IncrementalState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
         if self._taken is None or not self._holds(state):
             return []
         window = self._taken.window
-        place = {"token": window.token, "position": window.position, "low": window.low}
         return [
-            {**part, **place, "chunk": (number,)}
+            replace(part, token=window.token, position=window.position, low=window.low, number=(number,))
             for number, read in enumerate(self._reads(state))
             for part in read.parts
         ]
@@ -303,9 +303,9 @@ class WindowEngine(IncrementalEngine):
         table = self._connector.describe([run.oid]).get(run.oid)
         if table is None:
             return read
-        described = self._described(run, span, table)
+        chunk = self._chunk(run, span, table)
         files: list[str] = []
-        with closing(self._connector.window_rows(reading.window, described)) as pieces:
+        with closing(self._connector.window_rows(reading.window, chunk)) as pieces:
             while True:
                 try:
                     data = next(pieces)
@@ -321,7 +321,8 @@ class WindowEngine(IncrementalEngine):
                 files.append(f"rows-{self._written:08d}.seg")
                 reading.files.append(files[-1])
                 self._store.write(files[-1], data)
-        read.parts = [{**described, "files": part} for i in range(self._readers) if (part := files[i :: self._readers])]
+        shares = [tuple(files[first :: self._readers]) for first in range(self._readers)]
+        read.parts = [replace(chunk, files=share) for share in shares if share]
         return read
 
 

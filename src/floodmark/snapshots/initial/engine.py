@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container
-from typing import Any
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from floodmark.connectors.contract.base import ReadPoint
+from floodmark.connectors.contract.chunk import Chunk, PageChunk
 from floodmark.errors import ConditionError, SignalError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
@@ -249,39 +250,39 @@ class SnapshotEngine:
         size = self._connector.chunk_units()
         take_units(state, 1 << 60 if everything else self._chunks * size, max(size // SMALL_TABLES, 1))
 
-    def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
+    def chunks(self, state: SnapshotState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch, as readers take them."""
         lost = not self.holds(state)
         oids = sorted({state.tables[index].oid for index, _ in state.batch})
         described = self._connector.describe(oids)
         size = self._connector.chunk_units()
-        result = []
+        result: list[Chunk] = []
         for number, (index, (first, last, view)) in enumerate(state.batch):
             table = state.tables[index]
             if table.oid not in described:
                 continue
-            stored = described[table.oid]["stored"]
+            found = described[table.oid]
             if state.blocking:
                 # A statement that the options give for the table is for initial snapshots only.
                 try:
-                    stored = {**stored, "statement": self._statement(table)}
+                    found = replace(found, statement=self._statement(table))
                 except SourceStateError:
                     continue  # without a report the table counts as not read, and planning refuses it
-            shared = {
-                **described[table.oid],
-                "stored": stored,
-                "file": table.file,
-                "since": None if view < 0 else state.views[view],
-                "token": state.token,
-                "position": state.position,
-                "lost": lost,
-                "streams": self._part == "lane",
-                "full": size,
-            }
-            cuts = range(first, last, size)
-            result += [
-                {**shared, "chunk": (number, begin), "first": begin, "last": min(begin + size, last)} for begin in cuts
-            ]
+            whole = PageChunk(
+                table=found,
+                file=table.file,
+                token=state.token,
+                position=state.position,
+                lost=lost,
+                since=None if view < 0 else state.views[view],
+                streams=self._part == "lane",
+                first=first,
+                last=last,
+            )
+            for begin in range(first, last, size):
+                end = min(begin + size, last)
+                share = (end - begin) / size
+                result.append(replace(whole, number=(number, begin), first=begin, last=end, share=share))
         return result
 
     def _check(self, oid: int, statement: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.base import ReadPoint
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
@@ -121,17 +121,18 @@ class ReadAheadEngine(SnapshotEngine):
         tables = [_moved(table, found[table.oid]) if table.oid in found else table for table in state.tables]
         return SnapshotState(point.position, point.token, [point.token["visible"]], tables, [], state.blocking)
 
-    def chunks(self, state: SnapshotState) -> list[dict[str, Any]]:
+    def chunks(self, state: SnapshotState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch with their files; none if the process that read them is gone."""
-        place = {"token": state.token, "position": state.position, "low": state.position}
         return [
-            {
-                **piece.chunk,
-                **place,
-                "chunk": (number, first),
-                "files": [name],
-                "share": piece.size / len(piece.files) / self._chunk_bytes,
-            }
+            replace(
+                piece.chunk,
+                token=state.token,
+                position=state.position,
+                low=state.position,
+                number=(number, first),
+                files=(name,),
+                share=piece.size / len(piece.files) / self._chunk_bytes,
+            )
             for number, (first, _, piece) in enumerate(self._read(state))
             if piece is not None
             for name in piece.files
@@ -220,29 +221,27 @@ class ReadAheadEngine(SnapshotEngine):
                 reading.add(job)
 
     def _job(
-        self, state: SnapshotState, index: int, table: TableState, span: Span, described: dict[str, Any]
+        self, state: SnapshotState, index: int, table: TableState, span: Span, described: DescribedTable
     ) -> Job | None:
         """Return the job that reads a part of a table; None if the table is gone or has no key any more."""
         key = self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None
         if key is None and table.units == UNCOUNTED:
             return None
-        stored = described["stored"]
         if state.blocking:
             # A statement that the options give for the table is for initial snapshots only.
-            stored = {**stored, "statement": self._statement(table)}
+            described = replace(described, statement=self._statement(table))
         first, last, _ = span
-        chunk = {
-            **described,
-            "stored": stored,
-            "file": table.file,
-            "key": key,
-            "after": table.keys.get(first),
-            "upto": table.keys.get(last),
-            "to_end": last not in table.keys,
-            "in_order": is_open(last),
-            "since": None,
-            "condition": "",
-        }
+        chunk = Chunk(table=described, file=table.file)
+        if key is not None:
+            chunk = KeyRangeChunk(
+                table=described,
+                file=table.file,
+                key=key,
+                after=table.keys.get(first),
+                upto=table.keys.get(last),
+                to_end=last not in table.keys,
+                in_order=is_open(last),
+            )
         return Job(index, first, table.keys.get(first), chunk, not is_open(last))
 
     def _fail(self, state: SnapshotState, job: Job) -> None:

@@ -12,11 +12,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import Connector, ReadPoint
+from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk
 from floodmark.errors import ConnectError
 from floodmark.logger import get_logger
 from floodmark.snapshots.state import RANGE_UNITS
@@ -58,18 +58,19 @@ class _Part:
         table: index of the table in the snapshot's state.
         unit: the number of the next, or only, piece in its table.
         after: the key before its first row; None: it begins with the table.
-        chunk: the chunk's description for the connector.
+        chunk: what the connector reads.
     """
 
     table: int
     unit: int
     after: Key | None
-    chunk: dict[str, Any]
+    chunk: Chunk
 
     @property
     def rest(self) -> Rest:
         """The part of the table that begins here."""
-        return Rest(self.table, self.unit, self.after, self.chunk["upto"])
+        upto = self.chunk.upto if isinstance(self.chunk, KeyRangeChunk) else None
+        return Rest(self.table, self.unit, self.after, upto)
 
     @property
     def range(self) -> Range:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from floodmark.connectors.contract.batch import BatchOptions, BatchSource
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError
 from floodmark.spark.batch.filters import condition_of
@@ -29,7 +30,7 @@ def table_schema(options: BatchOptions) -> pa.Schema:
 class TablePartition(InputPartition):
     """A chunk of a batch read."""
 
-    chunk: dict[str, Any]
+    chunk: Chunk
 
 
 class FloodmarkBatchReader(DataSourceReader):

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from floodmark.capture.gaps import Gap
 from floodmark.capture.segment import Segment
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.notifications.records import Notification
 from floodmark.snapshots.reports import Part
 
@@ -90,14 +91,14 @@ class ChunkPartition(InputPartition):
         owner: the name of the source's directory below ``state.dir``.
         batch: the name of the micro-batch in reports.
         part: the kind of snapshot that they belong to.
-        chunks: each with the engine's number of it as ``chunk``, which the report repeats.
+        chunks: what to read.
         required: whether the query has no other table than the one that is read.
     """
 
     owner: str
     batch: str
     part: Part
-    chunks: list[dict[str, Any]]
+    chunks: Sequence[Chunk]
     required: bool = False
 
 
@@ -118,14 +119,14 @@ class WindowPartition(InputPartition):
     run: str
     batch: str
     part: Part
-    chunks: list[dict[str, Any]]
+    chunks: Sequence[Chunk]
     log: list[LogPartition]
     required: bool = False
 
 
-def in_window(log: Sequence[LogPartition], chunk: dict[str, Any]) -> list[LogPartition]:
+def in_window(log: Sequence[LogPartition], chunk: Chunk) -> list[LogPartition]:
     """Return the parts of the log that overlap a chunk's window."""
-    return [part for part in log if part.upto > chunk["low"] and part.after < chunk["position"]]
+    return [part for part in log if part.upto > chunk.low and part.after < chunk.position]
 
 
 def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPartition]:
@@ -142,7 +143,7 @@ def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPart
 
 
 def chunk_partitions(
-    owner: str, batch: str, part: Part, chunks: list[dict[str, Any]], most: int | None
+    owner: str, batch: str, part: Part, chunks: Sequence[Chunk], most: int | None
 ) -> list[ChunkPartition]:
     """Return the tasks for chunks: one per chunk, with small ones grouped, or ``most`` tasks if that is given."""
     if most is not None:
@@ -151,33 +152,25 @@ def chunk_partitions(
     return [ChunkPartition(owner, batch, part, task) for task in _together(chunks)]
 
 
-def _together(chunks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _together(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     """Group chunks into tasks: one chunk each, or several small ones."""
-    tasks: list[list[dict[str, Any]]] = []
-    together: list[dict[str, Any]] = []
+    tasks: list[list[Chunk]] = []
+    together: list[Chunk] = []
     share = 0.0
     for chunk in chunks:
-        of_full = _share(chunk)
-        if of_full * SMALL_SHARE >= 1:
+        if chunk.share * SMALL_SHARE >= 1:
             tasks.append([chunk])
             continue
         if not together or share * SMALL_SHARE >= 1 or len(together) >= MOST_TOGETHER:
             together, share = [], 0.0
             tasks.append(together)
         together.append(chunk)
-        share += of_full
+        share += chunk.share
     return tasks
 
 
-def _share(chunk: dict[str, Any]) -> float:
-    """Return a chunk's size as a fraction of a full chunk."""
-    if "share" in chunk:
-        return float(chunk["share"])
-    return (int(chunk["last"]) - int(chunk["first"])) / chunk["full"] if "full" in chunk else 1.0
-
-
 def window_partitions(
-    chunks: list[dict[str, Any]], captured: Sequence[LogPartition], place: tuple[str, str, str], batch: str, part: Part
+    chunks: Sequence[Chunk], captured: Sequence[LogPartition], place: tuple[str, str, str], batch: str, part: Part
 ) -> list[WindowPartition]:
     """Return the tasks for those chunks whose rows the planner has read.
 
@@ -189,7 +182,7 @@ def window_partitions(
         part: the kind of snapshot that they belong to.
     """
     result = []
-    for task in _together([chunk for chunk in chunks if "files" in chunk]):
+    for task in _together([chunk for chunk in chunks if chunk.files]):
         log = [one for one in captured if any(in_window([one], chunk) for chunk in task)]
         result.append(WindowPartition(*place, batch, part, task, log))
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from floodmark.connectors.contract.base import (
     LogDecoder,
     TableFailure,
 )
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import (
     ConnectError,
@@ -165,7 +166,7 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
     reports = []
     for chunk in partition.chunks:
         try:
-            files = map(store.read, chunk["files"])
+            files = map(store.read, chunk.files)
             log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
             yield from reader.read(chunk, files, log)
         except (LogGoneError, StateDirError, SchemaChangeError):
@@ -218,7 +219,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
                 for batch in reading:
                     rows += batch.num_rows
                     yield batch
-                reports.append(Report(partition.part, chunk["chunk"], reading.outcome, rows))
+                reports.append(Report(partition.part, chunk.number, reading.outcome, rows))
             except (ConnectError, SchemaChangeError):
                 raise
             except Exception as exc:
@@ -233,17 +234,14 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
     ReportBox(options.state_dir, partition.owner).write(partition.batch, reports)
 
 
-def _failure(part: Part, chunk: dict[str, Any], rows: int, error: Exception) -> Report:
-    stored = chunk["stored"]
+def _failure(part: Part, chunk: Chunk, rows: int, error: Exception) -> Report:
     outcome: Outcome = "failed"
-    if chunk.get("streams") and isinstance(error, StatementTimeoutError):
+    if chunk.streams and isinstance(error, StatementTimeoutError):
         outcome = "locked" if isinstance(error, LockTimeoutError) else "slow"
-    return Report(part, chunk["chunk"], outcome, rows, stored["name"], stored["oid"], describe(error))
+    return Report(part, chunk.number, outcome, rows, chunk.table.name, chunk.table.oid, describe(error))
 
 
-def read_chunk(
-    reader: ChunkReader, policy: RetryPolicy, chunk: dict[str, Any]
-) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+def read_chunk(reader: ChunkReader, policy: RetryPolicy, chunk: Chunk) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
     """Yield a chunk's rows and return its outcome; retry while the source is unavailable.
 
     Rows that were yielded can't be taken back, so a connection lost after that fails the task:

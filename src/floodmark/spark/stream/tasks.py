@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.snapshots.incremental.engine import IncrementalEngine
 from floodmark.snapshots.initial.engine import SnapshotEngine
 from floodmark.snapshots.reports import Part
@@ -126,9 +126,9 @@ class MicroBatchTasks:
         )
 
     def _chunk_tasks(
-        self, end: Offset, part: Part, chunks: list[dict[str, Any]], captured: Sequence[LogPartition] = ()
+        self, end: Offset, part: Part, chunks: Sequence[Chunk], captured: Sequence[LogPartition] = ()
     ) -> list[ChunkPartition | WindowPartition]:
-        to_read = [chunk for chunk in chunks if "files" not in chunk]
+        to_read = [chunk for chunk in chunks if not chunk.files]
         return [
             *window_partitions(chunks, captured, self._log.place, end.batch, part),
             *chunk_partitions(self._owner, end.batch, part, to_read, self._options.snapshot_max_threads),

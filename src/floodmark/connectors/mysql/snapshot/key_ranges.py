@@ -168,9 +168,9 @@ def ordered(key: TableKey, direction: str = "") -> str:
     return ", ".join(f"{quote(name)}{direction}" for name in key.columns)
 
 
-def forced(key: TableKey | None) -> str:
+def forced(key: TableKey) -> str:
     """Return the index hint that makes the server read in the key's order, without sorting; empty without an index."""
-    return f" FORCE INDEX ({quote(key.index)})" if key is not None and key.index is not None else ""
+    return f" FORCE INDEX ({quote(key.index)})" if key.index is not None else ""
 
 
 _PREFIX_BYTES = 8

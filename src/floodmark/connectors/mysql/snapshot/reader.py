@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,13 @@ from floodmark.capture.segment import SegmentData
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.mysql.decode.structure import Flavor, TableStructure
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.snapshot.result_rows import row_ends
 from floodmark.connectors.mysql.snapshot.text_rows import split_text_rows
 from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges
 from floodmark.connectors.mysql.source_block import snapshot_block, table_pieces
-from floodmark.connectors.mysql.structures.table import Table
 from floodmark.events.columns import EventGroup, assemble
 
 SLICE_ROWS = 1 << 16
@@ -34,22 +33,22 @@ class BinlogWindowReader:
         self._make_version = make_version
 
     def read(
-        self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+        self, chunk: Chunk, rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are still right at the end of their window, as read events."""
-        structure = TableStructure(Table.from_json(chunk["table"]), self._flavor)
+        structure = TableStructure(chunk.table.structure, self._flavor)
         version = self._make_version(structure)
         changes = None
         # The positions are the same if the view's place in the log is exact: no change can have come in between.
-        if chunk["low"] < chunk["position"]:
-            changes = WindowChanges(structure, chunk["low"], chunk["position"])
+        if chunk.low < chunk.position:
+            changes = WindowChanges(structure, chunk.low, chunk.position)
             for data, after, upto in log:
                 changes.add(data, after, upto)
         for data in rows:
             yield from self._events_of(data, version, chunk, changes)
 
     def _events_of(
-        self, data: SegmentData, version: TableVersion, chunk: dict[str, Any], changes: WindowChanges | None
+        self, data: SegmentData, version: TableVersion, chunk: Chunk, changes: WindowChanges | None
     ) -> Iterator[pa.RecordBatch]:
         assert isinstance(version.structure, TableStructure)
         columns = version.structure.columns
@@ -65,16 +64,16 @@ class BinlogWindowReader:
                 yield batch
 
     def _events(
-        self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: dict[str, Any]
+        self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: Chunk
     ) -> pa.RecordBatch | None:
-        token, structure = chunk["token"], version.structure
+        token, structure = chunk.token, version.structure
         version.admit(None)
         source = snapshot_block(
             self._flavor,
             self._options.topic_prefix,
             table_pieces(structure.schema, structure.table),
             token["micros"],
-            chunk.get("marker", "true"),
+            chunk.marker,
             None,
             token["file"],
             token["offset"],
@@ -85,7 +84,7 @@ class BinlogWindowReader:
             "table": names["table"],
             "op": "r",
             "database": structure.schema,
-            "position": f"{chunk['position']}-00",
+            "position": f"{chunk.position}-00",
         }
         columns_of = {
             **version.columns("r", rows, None, version.encode(columns), [source]),

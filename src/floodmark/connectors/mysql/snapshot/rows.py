@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.snapshot.key_ranges import (
     forced,
@@ -27,30 +27,30 @@ from floodmark.errors import SourceStateError
 
 
 def chunk_rows(
-    point: MysqlReadPoint, chunk: dict[str, Any], size: int, look: Callable[[TableId], Table | None]
+    point: MysqlReadPoint, chunk: Chunk, size: int, look: Callable[[TableId], Table | None]
 ) -> Generator[SegmentData, None, ChunkOutcome]:
     """Return the rows of a chunk, as ``connectors.contract.base.Connector.window_rows`` describes.
 
     Args:
         point: the view.
-        chunk: as an engine describes it.
+        chunk: what to read.
         size: bytes of a piece, approximately.
         look: returns a table as it is now.
     """
-    table = Table.from_json(chunk["table"])
-    statement = chunk["stored"]["statement"]
+    table: Table = chunk.table.structure
+    statement = chunk.table.statement
     if statement is None:
         seen = point.table((table.database, table.name), look)
-        if seen is None or fingerprint(seen) != chunk["file"]:
+        if seen is None or fingerprint(seen) != chunk.file:
             return "nothing"
     with point.view() as conn:
         try:
             with closing(row_pieces(conn, _query(table, chunk), f"reading {table_name(table)}", size)) as pieces:
                 for buf, starts in pieces:
                     data = SegmentData(buf, starts.astype(np.uint32))
-                    if chunk["key"] is not None and chunk.get("in_order"):
+                    if isinstance(chunk, KeyRangeChunk) and chunk.in_order:
                         row = buf[int(starts[-1]) :].tobytes()
-                        data.header["last"] = key_of_row(row, table.columns, chunk["key"])
+                        data.header["last"] = key_of_row(row, table.columns, chunk.key)
                     yield data
         except TableChangedError as exc:
             if statement is not None:
@@ -62,18 +62,18 @@ def chunk_rows(
     return "complete"
 
 
-def _query(table: Table, chunk: dict[str, Any]) -> str:
+def _query(table: Table, chunk: Chunk) -> str:
     columns = ", ".join(map(select_expression, table.columns))
-    statement, key = chunk["stored"]["statement"], chunk["key"]
+    statement = chunk.table.statement
     if statement is not None:
         # The statement may end in a comment, so the bracket has a line of its own.
         return f"SELECT {columns} FROM ({statement.strip().rstrip(';')}\n) AS selected"
-    source = f"{table_name(table)}{forced(key)}"
-    if key is None:
-        return f"SELECT {columns} FROM {source}"
-    if chunk["upto"] is None and not chunk.get("to_end"):
+    if not isinstance(chunk, KeyRangeChunk):
+        return f"SELECT {columns} FROM {table_name(table)}"
+    key = chunk.key
+    if chunk.upto is None and not chunk.to_end:
         where = null_condition(key)
     else:
-        where = range_condition(key, chunk["after"], chunk["upto"])
-    condition = f" AND ({chunk['condition']})" if chunk["condition"] else ""
-    return f"SELECT {columns} FROM {source} WHERE ({where}){condition} ORDER BY {ordered(key)}"
+        where = range_condition(key, chunk.after, chunk.upto)
+    condition = f" AND ({chunk.condition})" if chunk.condition else ""
+    return f"SELECT {columns} FROM {table_name(table)}{forced(key)} WHERE ({where}){condition} ORDER BY {ordered(key)}"

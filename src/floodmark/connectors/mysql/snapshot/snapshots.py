@@ -7,6 +7,7 @@ from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.base import ChunkOutcome, ReadPoint, Window
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.binlogs import LogEnd
@@ -102,7 +103,7 @@ class Snapshots:
             return window
         return self._points().open(1, may_lock=False) or self._points().open_window()
 
-    def window_rows(self, window: ReadPoint, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def window_rows(self, window: ReadPoint, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
         """Return the rows of a chunk as a view shows them, as text of MySQL's protocol."""
         assert isinstance(window, MysqlReadPoint)
         return chunk_rows(window, chunk, self._options.snapshot_chunk_bytes, self._tables.find)
@@ -163,9 +164,9 @@ class Snapshots:
         """Return how many units make a chunk."""
         return UNITS
 
-    def describe(self, oids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return what chunks hold of tables; those that are gone are left out."""
-        return self._tables.chunks_of(oids)
+    def describe(self, oids: Sequence[int]) -> dict[int, DescribedTable]:
+        """Return tables as chunks name them; those that are gone are left out."""
+        return self._tables.to_read(oids)
 
     def _points(self) -> ReadPoints:
         # Verifies first that the server is still the one that the log comes from.

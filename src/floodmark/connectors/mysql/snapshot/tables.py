@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from floodmark.changes.column_plan import read_columns
+from floodmark.connectors.contract.chunk import DescribedTable
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.schema.catalog import read_schema
@@ -207,17 +208,12 @@ class SnapshotTables:
                 result.append({**self._describe(found), "units": WHOLE})
         return result
 
-    def chunks_of(self, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return what chunks hold of tables: ``table``, with the columns that are read, and ``stored``."""
+    def to_read(self, numbers: Sequence[int]) -> dict[int, DescribedTable]:
+        """Return tables as chunks name them; their ``structure`` is a ``Table`` with the columns that are read."""
         return {
-            number: {
-                "table": self._as_read(found.table).to_json(),
-                "stored": {
-                    "oid": number,
-                    "name": table_name(found.table),
-                    "statement": self._statement(found.table)[1],
-                },
-            }
+            number: DescribedTable(
+                number, table_name(found.table), self._as_read(found.table), self._statement(found.table)[1]
+            )
             for number, found in self.now(numbers).items()
         }
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from psycopg.rows import TupleRow
 
 from floodmark.changes.typed_rows import RowVersion
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, PageChunk
 from floodmark.connectors.contract.conditions import Condition, SqlCondition
 from floodmark.connectors.postgres.batch.conditions import to_sql
 from floodmark.connectors.postgres.batch.snapshot_holder import HeldSnapshot, announce_reader
@@ -53,9 +54,7 @@ def sql_conditions(options: PostgresBatchOptions, conditions: Sequence[Condition
     return [None if one is None else to_sql(one, relation, options, utf8) for one in conditions]
 
 
-def plan(
-    options: PostgresBatchOptions, load: str, schema: pa.Schema, conditions: Sequence[str]
-) -> list[dict[str, Any]]:
+def plan(options: PostgresBatchOptions, load: str, schema: pa.Schema, conditions: Sequence[str]) -> Sequence[Chunk]:
     """Take a snapshot and return the chunks of the table in it.
 
     The snapshot is held until no task has read for ``batch.snapshot.idle.ms``, or until Spark ends.
@@ -80,31 +79,31 @@ def plan(
         raise
 
 
-def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: Chunk) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk.
 
     Raises:
         SourceStateError: the snapshot is gone, or the table has been rewritten.
     """
-    relation = chunks.relation_from_json(chunk["relation"])
+    relation: Relation = chunk.table.structure
     version = RowVersion(relation, options, pa.struct(list(schema)))
     name = f"{relation.schema}.{relation.table}"
     conn = connect(options)
     try:
-        if not chunks.import_snapshot(conn, chunk["token"]):
+        if not chunks.import_snapshot(conn, chunk.token):
             raise SourceStateError(
                 f"The snapshot of {name} that this batch read began with is gone: no task read from it for "
                 f"batch.snapshot.idle.ms ({options.batch_snapshot_idle_ms} ms), or the server ended its connection.",
                 AGAIN,
             )
-        announce_reader(conn, chunk["token"])
-        if not chunks.same_file(conn, chunk["stored"], chunk["file"]):
+        announce_reader(conn, chunk.token)
+        if not chunks.same_file(conn, chunk.table, chunk.file):
             raise SourceStateError(
                 f"The table {name} was dropped, truncated or rewritten after the snapshot of this batch read.",
                 AGAIN,
             )
-        conditions = [chunk["condition"]] if chunk["condition"] else []
-        query = chunks.chunk_query(relation, chunk, conditions)
+        conditions = [chunk.condition] if chunk.condition else []
+        query = chunks.chunk_query(chunk, conditions)
         for _, columns in chunks.copy_rows(conn, query, len(relation.columns)):
             yield pa.RecordBatch.from_arrays(version.values(columns), schema=schema)
     finally:
@@ -136,7 +135,7 @@ def _chunks(
     schema: pa.Schema,
     conditions: Sequence[str],
     token: dict[str, Any],
-) -> list[dict[str, Any]]:
+) -> Sequence[Chunk]:
     # The catalogs are read in the snapshot too, so partitions and columns are those of its rows.
     if not chunks.import_snapshot(conn, token):
         raise SourceStateError("The snapshot of a batch read was lost while its tasks were planned.", AGAIN)
@@ -146,19 +145,19 @@ def _chunks(
         _check_where(conn, table, options.batch_where)
         # The line break ends a comment.
         conditions = [f"({options.batch_where}\n)", *conditions]
-    common = {"relation": chunks.relation_to_json(relation), "token": token, "condition": " AND ".join(conditions)}
     step = max(options.snapshot_chunk_bytes // chunks.block_size(conn), 1)
     leaves = _leaves(conn, table)
     sizes = chunks.table_pages(conn, list(leaves))
     files = chunks.fingerprints(conn, list(leaves))
     return [
-        {
-            **common,
-            "stored": {"oid": oid, "name": name},
-            "file": files[oid],
-            "first": first,
-            "last": min(first + step, sizes[oid]),
-        }
+        PageChunk(
+            table=DescribedTable(oid, name, relation),
+            file=files[oid],
+            token=token,
+            condition=" AND ".join(conditions),
+            first=first,
+            last=min(first + step, sizes[oid]),
+        )
         for oid, name in leaves.items()
         if oid in sizes and oid in files
         for first in range(0, sizes[oid], step)

@@ -8,7 +8,6 @@ earlier snapshot, or to those that have, by the visibility of their ``xmin``.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -22,15 +21,15 @@ from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk, PageChunk
 from floodmark.connectors.postgres.continuity.check import PLACE
-from floodmark.connectors.postgres.decode.relation import Column, Relation
+from floodmark.connectors.postgres.decode.relation import Relation
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_statements, limit_waits, run
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
 from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_block
-from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import HEADER_BYTES, find_frames
 from floodmark.errors import ConnectError, SourceStateError
@@ -40,29 +39,6 @@ READ_BYTES = 8 << 20
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 READY_FOR_QUERY = b"Z\0\0\0\5"
 SNAPSHOT_GONE = (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject)
-
-
-def relation_to_json(relation: Relation) -> dict[str, Any]:
-    """Return a relation as JSON data."""
-    return {
-        "oid": relation.oid,
-        "schema": relation.schema,
-        "table": relation.table,
-        "identity": relation.replica_identity,
-        "columns": [dataclasses.astuple(column) for column in relation.columns],
-        "key": list(relation.key),
-        "types": {
-            str(oid): [t.name, t.kind, t.base, t.base_modifier, t.element, list(t.labels)]
-            for oid, t in relation.types.items()
-        },
-    }
-
-
-def relation_from_json(data: dict[str, Any]) -> Relation:
-    """Return the relation that ``relation_to_json`` described."""
-    types = {int(oid): type_from_list(v) for oid, v in data["types"].items()}
-    columns = tuple(Column(*column) for column in data["columns"])
-    return Relation(data["oid"], data["schema"], data["table"], data["identity"], columns, tuple(data["key"]), types)
 
 
 def changed_since(visible: str) -> str:
@@ -87,15 +63,18 @@ def changed_since(visible: str) -> str:
     return f"({full}) >= {oldest}"
 
 
-def chunk_query(relation: Relation, chunk: dict[str, Any], conditions: Sequence[str]) -> str:
-    """Return the COPY command of a chunk."""
-    columns = ", ".join(quote(column.name) for column in relation.columns)
-    if "key" in chunk:
-        span = range_condition(chunk["key"], chunk["after"], chunk["upto"])
-    else:
-        span = f"ctid >= '({chunk['first']},0)'::tid AND ctid < '({chunk['last']},0)'::tid"
+def chunk_query(chunk: Chunk, conditions: Sequence[str]) -> str:
+    """Return the COPY command of a chunk, which has pages or a range of keys."""
+    columns = ", ".join(quote(column.name) for column in chunk.table.structure.columns)
+    match chunk:
+        case KeyRangeChunk():
+            span = range_condition(chunk.key, chunk.after, chunk.upto)
+        case PageChunk():
+            span = f"ctid >= '({chunk.first},0)'::tid AND ctid < '({chunk.last},0)'::tid"
+        case _:
+            raise TypeError(f"PostgreSQL's tables are read by pages or by keys, not as {type(chunk).__name__}.")
     where = " AND ".join([span, *conditions])
-    return f"COPY (SELECT {columns} FROM ONLY {chunk['stored']['name']} WHERE {where}) TO STDOUT"
+    return f"COPY (SELECT {columns} FROM ONLY {chunk.table.name} WHERE {where}) TO STDOUT"
 
 
 def selected(columns: Sequence[str], statement: str) -> str:
@@ -118,16 +97,11 @@ class PostgresChunkReader:
         self._make_version = make_version
         self._conn: psycopg.Connection[TupleRow] | None = None
 
-    def read(self, chunk: dict[str, Any]) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+    def read(self, chunk: Chunk) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
         """Yield the chunk's rows as read events, and return the outcome.
 
         Args:
-            chunk: ``relation`` (structure and name of the events), ``stored`` (``oid`` and ``name`` of the
-                table that is read, and the ``statement`` that reads it, if any), ``file`` (its fingerprint),
-                ``since`` (read only rows changed since that snapshot), ``token`` and ``position`` of the read
-                point, ``lost`` (whether the read point is gone); and either ``first`` and ``last`` page, or
-                ``key``, ``after`` and ``upto`` (a range of keys), ``condition`` and ``marker`` (the source block's
-                ``snapshot``). ``streams``: whether the log is streamed meanwhile.
+            chunk: pages, or a range of keys; the table's ``structure`` is the events' ``Relation``.
         """
         conn = self._conn or connect(self._options)
         # After an error, or if the rows are not all taken, the connection can't be used again.
@@ -150,16 +124,14 @@ class PostgresChunkReader:
             self._conn.close()
             self._conn = None
 
-    def _read(
-        self, conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]
-    ) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
-        relation = relation_from_json(chunk["relation"])
+    def _read(self, conn: psycopg.Connection[TupleRow], chunk: Chunk) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+        relation: Relation = chunk.table.structure
         version = self._make_version(relation)
         limit_waits(conn, self._options)
-        if chunk.get("streams"):
+        if chunk.streams:
             self._limit(conn, chunk)
         held = _begin(conn, chunk)
-        if not held and not _same_server(conn, chunk["token"]):
+        if not held and not _same_server(conn, chunk.token):
             # Transactions' numbers show which rows have changed only on the server that the read point was opened at.
             return "nothing"
         command = _command(conn, relation, chunk, held)
@@ -171,14 +143,14 @@ class PostgresChunkReader:
                 yield batch
         return "complete" if held else "unchanged"
 
-    def _limit(self, conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> None:
+    def _limit(self, conn: psycopg.Connection[TupleRow], chunk: Chunk) -> None:
         """Limit statements and locks to what the stream may wait; for page ranges, which are read whole, only locks."""
         limit_statements(conn, self._options.snapshot_statement_timeout_ms)
-        if "key" not in chunk:
+        if isinstance(chunk, PageChunk):
             run(conn, "SET statement_timeout = 0", "setting the statement timeout")
 
     def events(
-        self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: dict[str, Any]
+        self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: Chunk
     ) -> pa.RecordBatch | None:
         """Return read events.
 
@@ -188,7 +160,7 @@ class PostgresChunkReader:
             columns: the rows' values.
             chunk: the chunk that they belong to, as for ``read``.
         """
-        token, marker = chunk["token"], chunk.get("marker", "true")
+        token, marker = chunk.token, chunk.marker
         relation = version.structure
         version.admit(None)
         after = version.encode(columns)
@@ -206,7 +178,7 @@ class PostgresChunkReader:
             **TableNames.of(relation, self._options).columns(),
             "op": "r",
             "database": self._options.dbname,
-            "position": f"{chunk['position']}-00",
+            "position": f"{chunk.position}-00",
         }
         group = EventGroup(
             order=np.zeros(rows, np.int64),
@@ -220,38 +192,38 @@ class PostgresChunkReader:
         return assemble([group], self._make_version.schema)
 
 
-def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: dict[str, Any], held: bool) -> str | None:
+def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: Chunk, held: bool) -> str | None:
     """Return the COPY command; None if there is nothing to read any more."""
-    stored = chunk["stored"]
-    if stored["statement"] is not None:
+    table = chunk.table
+    if table.statement is not None:
         # Which of its rows have changed since the read point can't be determined, so without it nothing is read:
         # the planner has the table read again at the next read point.
-        return statement_query(relation, stored["statement"]) if held and _lock(conn, stored) else None
-    conditions = [f"({chunk['condition']})"] if chunk.get("condition") else []
-    if chunk["since"] is not None:
-        conditions.append(changed_since(chunk["since"]))
+        return statement_query(relation, table.statement) if held and _lock(conn, table) else None
+    conditions = [f"({chunk.condition})"] if chunk.condition else []
+    if chunk.since is not None:
+        conditions.append(changed_since(chunk.since))
     if not held:
-        conditions.append("NOT " + changed_since(chunk["token"]["visible"]))
-    if not same_file(conn, stored, chunk["file"]) or not _has_columns(conn, relation, stored):
+        conditions.append("NOT " + changed_since(chunk.token["visible"]))
+    if not same_file(conn, table, chunk.file) or not _has_columns(conn, relation, table):
         return None
-    return chunk_query(relation, chunk, conditions)
+    return chunk_query(chunk, conditions)
 
 
-def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, stored: dict[str, Any]) -> bool:
+def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, table: DescribedTable) -> bool:
     """Return whether a locked table has the columns now; its fingerprint is only that of the transaction's snapshot."""
     columns = ", ".join(quote(column.name) for column in relation.columns)
     try:
-        looking = f"SELECT {columns} FROM ONLY {stored['name']} LIMIT 0"
+        looking = f"SELECT {columns} FROM ONLY {table.name} LIMIT 0"
         run(conn, looking, "looking for the columns", expected=(psycopg.errors.UndefinedColumn,))
     except psycopg.errors.UndefinedColumn:
         return False
     return True
 
 
-def _begin(conn: psycopg.Connection[TupleRow], chunk: dict[str, Any]) -> bool:
+def _begin(conn: psycopg.Connection[TupleRow], chunk: Chunk) -> bool:
     """Open the transaction; return whether it sees the read point's snapshot."""
-    if not chunk["lost"]:
-        if import_snapshot(conn, chunk["token"]):
+    if not chunk.lost:
+        if import_snapshot(conn, chunk.token):
             return True
         run(conn, "ROLLBACK", "opening a chunk")
     run(conn, BEGIN, "opening a chunk")
@@ -277,14 +249,14 @@ def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -
     return bool(seen[0][0] == token["visible"])
 
 
-def same_file(conn: psycopg.Connection[TupleRow], stored: dict[str, Any], file: str) -> bool:
+def same_file(conn: psycopg.Connection[TupleRow], table: DescribedTable, file: str) -> bool:
     """Lock the table against changes of its structure; return False if it has been dropped, renamed or altered.
 
     A rewritten table has other pages and looks empty to older snapshots: the planner has its chunks read again.
     """
-    if not _lock(conn, stored):
+    if not _lock(conn, table):
         return False
-    return fingerprints(conn, [stored["oid"]]).get(stored["oid"]) == file
+    return fingerprints(conn, [table.oid]).get(table.oid) == file
 
 
 def copy_rows(
@@ -328,16 +300,16 @@ def copy_pieces(
             channel.close()
 
 
-def _lock(conn: psycopg.Connection[TupleRow], stored: dict[str, Any]) -> bool:
+def _lock(conn: psycopg.Connection[TupleRow], table: DescribedTable) -> bool:
     """Lock the table against being altered; return False if its name is no longer its own."""
-    locking = f"LOCK TABLE ONLY {stored['name']} IN ACCESS SHARE MODE"
+    locking = f"LOCK TABLE ONLY {table.name} IN ACCESS SHARE MODE"
     try:
         run(conn, locking, "locking the table", LOCK_CURE, expected=(psycopg.errors.UndefinedTable,))
     except psycopg.errors.UndefinedTable:
         return False
     # to_regclass reads the current catalogs, whatever the transaction's snapshot sees.
-    named = run(conn, f"SELECT to_regclass({literal(stored['name'])})::oid::int8", "the table of a name")
-    return bool(named[0][0] == stored["oid"])
+    named = run(conn, f"SELECT to_regclass({literal(table.name)})::oid::int8", "the table of a name")
+    return bool(named[0][0] == table.oid)
 
 
 def _copied(channel: CopyChannel) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:

@@ -8,13 +8,13 @@ or, for a base type of an extension such as ``citext``, which only a superuser c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from floodmark.changes.column_plan import hidden_columns
+from floodmark.connectors.contract.chunk import DescribedTable
+from floodmark.connectors.postgres.decode.relation import Relation
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, literal, quote
 from floodmark.connectors.postgres.server.connection import parse_only, run
-from floodmark.connectors.postgres.snapshot.chunks import relation_from_json
 from floodmark.connectors.predicates.dialect import EXTRACTED, Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
@@ -124,40 +124,40 @@ _OPERATORS = """
 """
 
 
-def row_filter(conn: Conn, described: Mapping[str, Any], text: str, options: PostgresOptions) -> str:
+def row_filter(conn: Conn, table: DescribedTable, text: str, options: PostgresOptions) -> str:
     """Return a signal's condition on a table's rows as SQL.
 
     Args:
         conn: an ordinary connection.
-        described: the table, as chunks describe it.
+        table: the table.
         text: the condition.
         options: the source's options.
 
     Raises:
         ConditionError: the text is not one condition, or contains something that is not allowed.
     """
-    with locating(described["stored"]["name"], text):
-        found = parse_condition(text, _columns(conn, described, options), POSTGRES)
-        sql = PostgresRenderer(operator_schemas(conn, described["stored"]["oid"])).sql(found)
+    with locating(table.name, text):
+        found = parse_condition(text, _columns(conn, table, options), POSTGRES)
+        sql = PostgresRenderer(operator_schemas(conn, table.oid)).sql(found)
         # The server parses it, too, and finds what doesn't fit the columns' types, but runs nothing.
-        parse_only(conn, f"SELECT FROM ONLY {described['stored']['name']} WHERE {sql}")
+        parse_only(conn, f"SELECT FROM ONLY {table.name} WHERE {sql}")
     return sql
 
 
-def row_query(conn: Conn, described: Mapping[str, Any], text: str, options: PostgresOptions) -> str:
+def row_query(conn: Conn, table: DescribedTable, text: str, options: PostgresOptions) -> str:
     """Return a blocking signal's statement as SQL that reads the rows of a table; see ``row_filter``."""
-    with locating(described["stored"]["name"], text):
-        found = parse_query(text, _columns(conn, described, options), POSTGRES)
-        schemas = operator_schemas(conn, described["stored"]["oid"])
-        sql = PostgresRenderer(schemas).query(found, described["stored"]["name"])
+    with locating(table.name, text):
+        found = parse_query(text, _columns(conn, table, options), POSTGRES)
+        schemas = operator_schemas(conn, table.oid)
+        sql = PostgresRenderer(schemas).query(found, table.name)
         parse_only(conn, sql)
     return sql
 
 
-def _columns(conn: Conn, described: Mapping[str, Any], options: PostgresOptions) -> TableColumns:
-    relation = relation_from_json(described["relation"])
-    schema, name = run(conn, _NAME.format(oid=int(described["stored"]["oid"])), "the name of a table")[0]
-    names = tuple(operator_schemas(conn, described["stored"]["oid"]))
+def _columns(conn: Conn, table: DescribedTable, options: PostgresOptions) -> TableColumns:
+    relation: Relation = table.structure
+    schema, name = run(conn, _NAME.format(oid=table.oid), "the name of a table")[0]
+    names = tuple(operator_schemas(conn, table.oid))
     own = (relation.schema, relation.table), (str(schema), str(name))
     return TableColumns(own, names, hidden_columns(relation, names, options))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import psycopg
@@ -19,6 +18,7 @@ from psycopg.rows import TupleRow
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.base import ChunkOutcome
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.server.catalog import literal, quote
@@ -27,7 +27,6 @@ from floodmark.connectors.postgres.snapshot.chunks import (
     changed_since,
     chunk_query,
     copy_pieces,
-    relation_from_json,
     same_file,
 )
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
@@ -112,7 +111,7 @@ class PostgresWindow(PostgresReadPoint):
         self._settle(lsn)
         self._closed = True
 
-    def rows(self, chunk: dict[str, Any]) -> Generator[SegmentData, None, ChunkOutcome]:
+    def rows(self, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
         """Yield the rows of a chunk in pieces, and return the outcome.
 
         They are read over the connection that has the table locked: any other would have to wait behind an ALTER TABLE
@@ -120,12 +119,12 @@ class PostgresWindow(PostgresReadPoint):
         """
         with self._transaction():
             limit_statements(self._conn, self._limit_ms, local=True)
-            if not same_file(self._conn, chunk["stored"], chunk["file"]):
+            if not same_file(self._conn, chunk.table, chunk.file):
                 return "nothing"
-            conditions = [f"({chunk['condition']})"] if chunk["condition"] else []
-            if chunk["since"] is not None:
-                conditions.append(changed_since(chunk["since"]))
-            command = chunk_query(relation_from_json(chunk["relation"]), chunk, conditions)
+            conditions = [f"({chunk.condition})"] if chunk.condition else []
+            if chunk.since is not None:
+                conditions.append(changed_since(chunk.since))
+            command = chunk_query(chunk, conditions)
             for buf, starts in copy_pieces(self._conn, command, keep=True):
                 yield SegmentData(buf, starts.astype(np.uint32))
         return "complete"

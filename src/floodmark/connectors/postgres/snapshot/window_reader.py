@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.table_version import VersionMaker
 from floodmark.codecs.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.postgres.decode.records import Changes, find_changes, truncated
 from floodmark.connectors.postgres.decode.relation import Relation
 from floodmark.connectors.postgres.decode.tuples import NEW_ROW, last_tuples, tuple_pairs
 from floodmark.connectors.postgres.options import PostgresOptions
-from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader, relation_from_json
+from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, TRUNCATE, UPDATE
@@ -193,12 +193,12 @@ class PostgresWindowReader:
         self._chunks = PostgresChunkReader(options, make_version)
 
     def read(
-        self, chunk: dict[str, Any], rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+        self, chunk: Chunk, rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are still valid at the end of their window, as read events."""
-        relation = relation_from_json(chunk["relation"])
+        relation: Relation = chunk.table.structure
         version = self._make_version(relation)
-        changes = TableChanges(relation, Visibility.parse(chunk["token"]["visible"]), chunk["low"], chunk["position"])
+        changes = TableChanges(relation, Visibility.parse(chunk.token["visible"]), chunk.low, chunk.position)
         for data, after, upto in log:
             changes.add(data, after, upto)
         touches = changes.touches()
@@ -217,7 +217,7 @@ class PostgresWindowReader:
         names: Sequence[str],
         columns: Columns,
         completed: Sequence[tuple[int, list[int]]],
-        chunk: dict[str, Any],
+        chunk: Chunk,
     ) -> Iterator[pa.RecordBatch | None]:
         """Yield rows with changes applied, as read events; there are few of them."""
         by_relation: dict[int, tuple[Relation, list[dict[str, str | None]]]] = {}
