@@ -116,7 +116,7 @@ def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Sour
     random_ = random.Random(3)
     options = load_options({**shop.options, "table.include.list": "public.orders"})
     connector = connector_of(options)
-    (oid,) = [table["oid"] for table in connector.tables()]
+    (oid,) = [table.oid for table in connector.tables()]
     table = TableColumns((("public", "orders"),), COLUMNS)
     accepted = 0
     try:
@@ -181,7 +181,7 @@ def test_columns_that_events_hide_cannot_be_asked_for(shop: Source) -> None:
     }
     connector = connector_of(load_options({**shop.options, **options}))
     try:
-        (oid,) = [table["oid"] for table in connector.tables()]
+        (oid,) = [table.oid for table in connector.tables()]
         assert connector.row_filter(oid, "\"user\" = 'u'")
         for column in ("status", '"Color"'):
             with pytest.raises(ConditionError, match="events leave it out or change it"):
@@ -275,7 +275,7 @@ def test_thousands_of_conditions_on_mysql_and_mariadb_do_nothing_but_filter(
     random_ = random.Random(4)
     connector = connector_of(load_options(binlog_options(binlog_shop, tmp_path)))
     connector.prepare(False, None)
-    (oid,) = [table["oid"] for table in connector.tables() if table["name"] == "attacks.orders"]
+    (oid,) = [table.oid for table in connector.tables() if table.name == "attacks.orders"]
     table = TableColumns((("attacks", "orders"),), COLUMNS)
     accepted = 0
     # Several statements would be taken here, whatever the session's mode is.

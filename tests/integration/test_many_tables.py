@@ -55,7 +55,7 @@ def names(options: dict[str, str]) -> list[str]:
     connector = connector_module(options["connector"], "connector").make_connector(load_options(options))
     try:
         found = connector.table_names()
-        assert sorted(set(found)) == sorted({table["published"] for table in connector.tables()})
+        assert sorted(set(found)) == sorted({table.published for table in connector.tables()})
     finally:
         connector.stop()
     return sorted(set(found))

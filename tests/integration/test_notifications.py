@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.errors import ConnectError
 from tests.conftest import Source
@@ -32,7 +33,7 @@ def test_a_listener_hears_once_what_is_planned_twice(source: Source, monkeypatch
     outcomes = iter([None, ConnectError("The connection is lost.")])
     tables = PostgresConnector.tables
 
-    def failing(connector: PostgresConnector) -> list[dict[str, Any]]:
+    def failing(connector: PostgresConnector) -> list[CapturedTable]:
         found = tables(connector)
         error = next(outcomes, None)
         if error is not None:

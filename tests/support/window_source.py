@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import DescribedTable, KeyRangeChunk
 
 TOP = 1 << 40
@@ -67,8 +68,8 @@ class WindowSource:
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         return dict.fromkeys(oids, "")
 
-    def tables(self) -> list[dict[str, Any]]:
-        return [{"oid": 1}]
+    def tables(self) -> list[CapturedTable]:
+        return [CapturedTable("t", "t", 1, 1, "", 0, 0)]
 
     def window_rows(self, window: object, chunk: KeyRangeChunk) -> Generator[SegmentData, None, str]:
         assert chunk.upto is not None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark.cli.status.tables import table_progress
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.packing import table_number
@@ -66,7 +67,7 @@ def offset_with(names: tuple[str, ...], **parts: Any) -> Offset:
     return Offset({"system": "1"}, "0000000001E25730-00000000", known=names, batch="b" * 32, **parts)
 
 
-def described(names: tuple[str, ...], numbered: bool) -> list[dict[str, Any]]:
+def described(names: tuple[str, ...], numbered: bool) -> list[CapturedTable]:
     """Return tables as a connector describes them: with OIDs, or with numbers made of their names."""
     pick = random.Random(3)
     oid = 16384
@@ -76,7 +77,7 @@ def described(names: tuple[str, ...], numbered: bool) -> list[dict[str, Any]]:
         number = oid if numbered else table_number(*name.split("."))
         file = f"{oid}:{pick.getrandbits(128):032x}"
         units, rows = pick.randrange(1, 500), pick.randrange(100_000)
-        tables.append({"name": name, "oid": number, "file": file, "units": units, "rows": rows})
+        tables.append(CapturedTable(name, name, number, number, file, units, rows))
     return tables
 
 
@@ -93,7 +94,7 @@ def test_initial_snapshot(kind: str, numbered: bool) -> None:
     """What goes on from the checkpoint after each micro-batch has as much left to read as what went on before it."""
     names = NAMES[kind]()
     tables = described(names, numbered)
-    found = {table["oid"]: Found(table["units"], table["file"], table["rows"]) for table in tables}
+    found = {table.oid: Found(table.units, table.file, table.rows) for table in tables}
     state = first_state("p0", {"visible": "1:1:"}, "1:1:", tables)
     sizes = []
     for step in range(8):
@@ -128,7 +129,7 @@ def test_initial_snapshot(kind: str, numbered: bool) -> None:
 def test_incremental_snapshot(numbered: bool) -> None:
     names = worded()
     runs = [
-        TableRun(one["name"], one["oid"], one["file"], TableKey(("id",), False), None, "", one["rows"])
+        TableRun(one.name, one.oid, one.file, TableKey(("id",), False), None, "", one.rows)
         for one in described(names, numbered)
     ]
     runs[3].condition, runs[9].surrogate, runs[7].failures = "id > 7", "other", 2

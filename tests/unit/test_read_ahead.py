@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.connectors.contract.base import ChunkOutcome, Connector
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
@@ -75,17 +76,17 @@ class Made:
         self.altered.clear()
         return Point(f"{self.points:02}", {"id": self.points, "visible": ""})
 
-    def snapshot_tables(self) -> list[dict[str, Any]]:
+    def snapshot_tables(self) -> list[CapturedTable]:
         return [
-            {
-                "name": name,
-                "published": name,
-                "oid": number,
-                "logged": number,
-                "file": "1",
-                "units": 1 if name in self.keyless else UNCOUNTED,
-                "rows": len(rows) + (LEAST_ROWS * 10 if name in self.cut else 0),
-            }
+            CapturedTable(
+                name=name,
+                published=name,
+                oid=number,
+                logged=number,
+                file="1",
+                units=1 if name in self.keyless else UNCOUNTED,
+                rows=len(rows) + (LEAST_ROWS * 10 if name in self.cut else 0),
+            )
             for number, (name, rows) in enumerate(self.tables_of.items(), 1)
         ]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.excluded_tables import ExcludedTables
@@ -36,7 +37,7 @@ def test_chunks_follow_the_time_that_they_take(
     connector = cast(Connector, SimpleNamespace(chunk_units=lambda: UNITS))
     context = SnapshotContext(connector, lambda _: None, ExcludedTables())
     made = SnapshotEngine(context, InitialSnapshotNotifications("p"), "consistent", TARGET_S, 64)
-    table: dict[str, Any] = {"name": "t", "oid": 1, "file": "", "units": 100_000, "rows": 0}
+    table = CapturedTable("t", "t", 1, 1, "", 100_000, 0)
     state = first_state("0", {}, "", [table])
     times = itertools.accumulate(took, initial=0.0)
     found = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.snapshots.state import ALL, Found, SnapshotState, first_state, rebase, take_units
 
 
-def tables(*units: int) -> list[dict[str, object]]:
-    return [{"name": f"t{i}", "oid": i, "file": "1", "units": n, "rows": 0} for i, n in enumerate(units)]
+def tables(*units: int) -> list[CapturedTable]:
+    return [CapturedTable(f"t{i}", f"t{i}", i, i, "1", n, 0) for i, n in enumerate(units)]
 
 
 def begin(*units: int) -> SnapshotState:

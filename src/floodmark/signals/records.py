@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from floodmark.config.patterns import Pattern, PatternError
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.errors import SignalError
 from floodmark.logger import get_logger
 from floodmark.packing import pack_names, unpack_names
@@ -297,18 +298,18 @@ def _matching(text: str, tables: Mapping[str, None]) -> list[str]:
     return [table for table in tables if pattern.fullmatch(table)]
 
 
-def asked_tables(action: ExecuteSnapshot, tables: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def asked_tables(action: ExecuteSnapshot, tables: Sequence[CapturedTable]) -> dict[str, list[CapturedTable]]:
     """Return the tables of a requested snapshot, by the names that their events have, in the order of the patterns.
 
     An unknown name is logged, and returned without tables.
 
     Args:
         action: the request.
-        tables: all captured tables, as the connector describes them.
+        tables: all captured tables.
     """
-    published: dict[str, list[dict[str, Any]]] = {}
+    published: dict[str, list[CapturedTable]] = {}
     for table in tables:
-        published.setdefault(table["published"], []).append(table)
+        published.setdefault(table.published, []).append(table)
     asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published))}
     unknown = [name for name, found in asked.items() if not found]
     for name in unknown[:MOST_LOGGED]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshots.reports import Part, TaskReports
 
@@ -354,7 +355,11 @@ def _all(units: int) -> list[Span]:
 
 
 def first_state(
-    position: str, token: dict[str, Any], view: str, tables: list[dict[str, Any]], blocking: bool = False
+    position: str,
+    token: dict[str, Any],
+    view: str,
+    tables: Sequence[CapturedTable],
+    statements: Mapping[int, str] | None = None,
 ) -> SnapshotState:
     """Return the state of a snapshot that begins.
 
@@ -362,14 +367,14 @@ def first_state(
         position: the read point's position.
         token: the read point's token.
         view: the read point's visibility.
-        tables: as the connector describes them; with ``statement`` if they are to be read by one.
-        blocking: whether it was requested while the log was streamed.
+        tables: to be read.
+        statements: those that a signal gives, by the table's OID; None: it is no signal's snapshot.
     """
     states = [
-        TableState(t["name"], t["oid"], t["file"], t["units"], t["rows"], _all(t["units"]), [], t.get("statement", ""))
+        TableState(t.name, t.oid, t.file, t.units, t.rows, _all(t.units), [], (statements or {}).get(t.oid, ""))
         for t in tables
     ]
-    return SnapshotState(position, token, [view], states, [], blocking)
+    return SnapshotState(position, token, [view], states, [], blocking=statements is not None)
 
 
 def merge_spans(spans: list[Span]) -> list[Span]:

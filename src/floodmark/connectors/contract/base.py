@@ -15,6 +15,7 @@ import pyarrow as pa
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 
@@ -296,13 +297,8 @@ class Connector(Protocol):
     def current_position(self) -> str:
         """Return the end of the source's log."""
 
-    def snapshot_tables(self) -> list[dict[str, Any]]:
-        """Return the tables to snapshot, as JSON data.
-
-        Each has ``name``, ``published`` (the name in its events), ``oid``, ``logged`` (the number that its events have
-        in the log), ``units`` (how much there is to read; ``snapshots.state.UNCOUNTED`` if it is read in the order of
-        its key), ``rows`` (an estimate) and ``file`` (changes when the table is rewritten or altered).
-        """
+    def snapshot_tables(self) -> list[CapturedTable]:
+        """Return the tables to snapshot, in the order in which they are read."""
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
@@ -312,8 +308,8 @@ class Connector(Protocol):
             token: the read point's token.
         """
 
-    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
-        """Return all captured tables, described as by ``snapshot_tables``.
+    def tables(self, sized: bool = False) -> list[CapturedTable]:
+        """Return all captured tables.
 
         Args:
             sized: whether ``units`` is needed, which may have to wait for a lock on a table.

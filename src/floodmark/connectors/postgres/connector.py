@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from floodmark.capture.log_stream import LogStream
 from floodmark.capture.segment import SegmentData
 from floodmark.codecs.conversions import load_converters
 from floodmark.connectors.contract.base import ChunkOutcome, Connector, KeyRanges, ReadPoint, Window
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.postgres.capture.stream import PostgresStream
@@ -327,13 +329,13 @@ class PostgresConnector:
         """Return how many bytes of log lie between a position and the end of the log."""
         return max(parse_position(self.current_position())[0] - parse_position(position)[0], 0)
 
-    def snapshot_tables(self) -> list[dict[str, Any]]:
+    def snapshot_tables(self) -> list[CapturedTable]:
         """Return the tables that hold captured rows, with their pages."""
         conn = self._ordinary()
         readings = self._tables.readings(conn)
         whole = {reading.stored.oid for reading in readings if reading.statement is not None}
         found = self._described([(reading.stored, reading.published) for reading in readings])
-        return [{**table, "file": NO_FILE, "units": WHOLE} if table["oid"] in whole else table for table in found]
+        return [replace(table, file=NO_FILE, units=WHOLE) if table.oid in whole else table for table in found]
 
     def announcements(self, position: str, token: dict[str, Any]) -> list[dict[str, Any]]:
         """Return no events: PostgreSQL's log doesn't hold the statements that change structures."""
@@ -357,7 +359,7 @@ class PostgresConnector:
         waited = unpublished | self._new.unsettled(conn, new)
         return frozenset(pair[1].full_name for pair in pairs if any(table.oid in waited for table in pair))
 
-    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
+    def tables(self, sized: bool = False) -> list[CapturedTable]:
         """Return all tables that hold captured rows, whatever the initial snapshot reads of them.
 
         One that was created since and isn't published yet is left out until it is: its changes are not in the log.
@@ -372,22 +374,22 @@ class PostgresConnector:
         pairs = stored_tables(self._ordinary(), self._options)
         return [pair for pair in pairs if self._publication.published(pair[1].full_name)]
 
-    def _described(self, tables: Sequence[tuple[Table, Table]], sized: bool = True) -> list[dict[str, Any]]:
+    def _described(self, tables: Sequence[tuple[Table, Table]], sized: bool = True) -> list[CapturedTable]:
         conn = self._ordinary()
         oids = [table.oid for table, _ in tables]
         # Reading a table's size waits for sessions that alter the table.
         sizes = chunks.table_pages(conn, oids) if sized else dict.fromkeys(oids, 0)
         files = chunks.fingerprints(conn, oids)
         return [
-            {
-                "name": table.full_name,
-                "published": published.full_name,
-                "oid": table.oid,
-                "logged": published.oid,
-                "file": files[table.oid],
-                "units": sizes[table.oid],
-                "rows": table.rows,
-            }
+            CapturedTable(
+                name=table.full_name,
+                published=published.full_name,
+                oid=table.oid,
+                logged=published.oid,
+                file=files[table.oid],
+                units=sizes[table.oid],
+                rows=table.rows,
+            )
             for table, published in tables
             if table.oid in sizes and table.oid in files
         ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from floodmark.connectors.contract.base import KeyRanges, ReadPoint
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.errors import ConditionError, LockTimeoutError, SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
@@ -66,12 +66,12 @@ class IncrementalEngine:
         self._slow_conditions: set[tuple[int, str]] = set()
         self._queued: tuple[list[TableRun], int, set[tuple[int, str | None, str]]] = ([], 0, set())
 
-    def tables(self) -> list[dict[str, Any]]:
-        """Return the tables that can be read, as the connector describes them."""
+    def tables(self) -> list[CapturedTable]:
+        """Return the tables that can be read."""
         return self._connector.tables()
 
     def queue(
-        self, state: IncrementalState, table: dict[str, Any], surrogate: str | None = None, condition: str = ""
+        self, state: IncrementalState, table: CapturedTable, surrogate: str | None = None, condition: str = ""
     ) -> None:
         """Queue a table, unless the same request is waiting already.
 
@@ -81,21 +81,19 @@ class IncrementalEngine:
             surrogate: a column to read by instead of the key.
             condition: the condition on the rows; empty: all rows.
         """
-        asked = (table["oid"], surrogate, condition)
+        asked = (table.oid, surrogate, condition)
         waiting = self._waiting(state)
         if asked in waiting:
             return
         waiting.add(asked)
         if self._captured is not None:
-            self._captured.add(table["oid"])
-        run = TableRun(
-            table["published"], table["oid"], table["file"], None, surrogate, condition, table["rows"], described=False
-        )
+            self._captured.add(table.oid)
+        run = TableRun(table.published, table.oid, table.file, None, surrogate, condition, table.rows, described=False)
         if len(state.runs) < FEW:
             self._describe(run)
         state.runs.append(run)
-        self._excluded_tables.resume(table["oid"], table["published"])
-        self._limits.pop(table["oid"], None)
+        self._excluded_tables.resume(table.oid, table.published)
+        self._limits.pop(table.oid, None)
 
     def _waiting(self, state: IncrementalState) -> set[tuple[int, str | None, str]]:
         """Return the waiting requests; cached, since thousands of tables may be queued one after the other."""
@@ -210,7 +208,7 @@ class IncrementalEngine:
                 self._follow(run, files[run.oid])
         if self._captured is None:
             # Otherwise it only changes with the options, that is when the query is restarted.
-            self._captured = {table["oid"] for table in self.tables()}
+            self._captured = {table.oid for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
         for run in looked_at:
             if not run.outcome and run.oid not in files:

@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from floodmark.connectors.contract.base import ReadPoint
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, PageChunk
 from floodmark.errors import ConditionError, SignalError, SourceStateError
 from floodmark.logger import get_logger
@@ -72,20 +73,22 @@ class SnapshotEngine:
         """
         self._point = point
         asked = asked_tables(action, self._connector.tables(sized=True))
-        chosen = [table for tables in asked.values() for table in tables]
+        chosen: list[CapturedTable] = []
+        statements: dict[int, str] = {}
         refused: list[str] = []
-        for table in chosen:
+        for table in (table for tables in asked.values() for table in tables):
             try:
-                statement = action.filter_of(table["published"])
+                statement = action.filter_of(table.published)
                 if statement:
-                    table |= {"statement": statement, "file": "", "units": 1}
-                    self._check(table["oid"], statement)
+                    self._check(table.oid, statement)
+                    statements[table.oid] = statement
             except (ConditionError, SignalError) as exc:
-                log.warning("condition_refused", signal=action.id, table=table["published"], error=str(exc))
-                refused.append(table["published"])
+                log.warning("condition_refused", signal=action.id, table=table.published, error=str(exc))
+                refused.append(table.published)
             else:
-                self._excluded_tables.resume(table["oid"], table["published"])
-        chosen = [table for table in chosen if table["published"] not in refused]
+                self._excluded_tables.resume(table.oid, table.published)
+                chosen.append(replace(table, file="", units=1) if statement else table)
+        chosen = [table for table in chosen if table.published not in refused]
         for name, tables in asked.items():
             if not tables and action.owed:
                 self._leave_out(ExcludedTable(name, absent(name), "blocking", GONE))
@@ -93,12 +96,12 @@ class SnapshotEngine:
         for name in dict.fromkeys(refused):
             self._notify(self._notifications.table_failed(name))
         log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
-        return first_state(point.position, point.token, point.token["visible"], chosen, blocking=True)
+        return first_state(point.position, point.token, point.token["visible"], chosen, statements)
 
     def _found(self, state: SnapshotState) -> dict[int, Found]:
         """Return the tables that exist now."""
         tables = self._connector.tables(sized=True) if state.blocking else self._connector.snapshot_tables()
-        found = {table["oid"]: Found(table["units"], table["file"], table["rows"]) for table in tables}
+        found = {table.oid: Found(table.units, table.file, table.rows) for table in tables}
         return found | {table.oid: Found(1, "") for table in state.tables if table.statement and table.oid in found}
 
     def settle(self, state: SnapshotState, reports: TaskReports) -> None:
@@ -183,7 +186,7 @@ class SnapshotEngine:
     def _take_back(self, state: SnapshotState) -> None:
         """Read tables again that were gone and are back: a table may be renamed only for a moment."""
         gone = [table for table in state.tables if table.outcome == "SKIPPED"]
-        there = {table["oid"] for table in self._connector.tables()} if gone else set()
+        there = {table.oid for table in self._connector.tables()} if gone else set()
         for table in gone:
             if table.oid in there:
                 table.outcome = ""

@@ -94,7 +94,7 @@ class CatchUp:
             self.put_off.now("the snapshot of new tables", exc)
             return end, catch_up
         oids = {table.oid for table in state.tables}
-        numbers = {table["logged"] for table in self._connector.tables() if table["oid"] in oids}
+        numbers = {table.logged for table in self._connector.tables() if table.oid in oids}
         return end, replace(catch_up, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
 
     def step(self, catch_up: CatchUpState, main: str, rows: int | None, reports: TaskReports) -> CatchUpState | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.base import ChunkOutcome, ReadPoint, Window
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.mysql.options import BinlogOptions
@@ -118,11 +118,11 @@ class Snapshots:
             end = self._points().end_of_log(conn)
             window.close_at(end, self._position_of(end))
 
-    def snapshot_tables(self) -> list[dict[str, Any]]:
+    def snapshot_tables(self) -> list[CapturedTable]:
         """Return the tables to snapshot."""
         return self._tables.to_snapshot()
 
-    def tables(self, sized: bool = False) -> list[dict[str, Any]]:
+    def tables(self, sized: bool = False) -> list[CapturedTable]:
         """Return all captured tables."""
         del sized
         return self._tables.described()

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from floodmark.changes.column_plan import read_columns
+from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import DescribedTable
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.options import BinlogOptions
@@ -185,12 +186,12 @@ class SnapshotTables:
             if at in known and not known[at].sequence
         }
 
-    def described(self) -> list[dict[str, Any]]:
+    def described(self) -> list[CapturedTable]:
         """Return all captured tables, as the engines expect them, including one that was created a moment ago."""
         self.forget()
-        return [self._describe(found) for found in self.now().values()]
+        return [self._captured(found) for found in self.now().values()]
 
-    def to_snapshot(self) -> list[dict[str, Any]]:
+    def to_snapshot(self) -> list[CapturedTable]:
         """Return the tables that a snapshot reads, in its order.
 
         Raises:
@@ -203,9 +204,9 @@ class SnapshotTables:
         for found in tables:
             own, statement = self._statement(found.table)
             if not own:
-                result.append(self._describe(found))
+                result.append(self._captured(found))
             elif statement is not None:
-                result.append({**self._describe(found), "units": WHOLE})
+                result.append(replace(self._captured(found), units=WHOLE))
         return result
 
     def to_read(self, numbers: Sequence[int]) -> dict[int, DescribedTable]:
@@ -228,16 +229,9 @@ class SnapshotTables:
             raise SourceStateError("A table that is to be read does not exist any more.")
         return found.table
 
-    def _describe(self, found: Found) -> dict[str, Any]:
-        return {
-            "name": found.name,
-            "published": found.name,
-            "oid": found.number,
-            "logged": found.number,
-            "file": found.file,
-            "units": WHOLE if key_of(found.table) is None else UNCOUNTED,
-            "rows": found.rows,
-        }
+    def _captured(self, found: Found) -> CapturedTable:
+        units = WHOLE if key_of(found.table) is None else UNCOUNTED
+        return CapturedTable(found.name, found.name, found.number, found.number, found.file, units, found.rows)
 
     def _statement(self, table: Table) -> tuple[bool, str | None]:
         """Return whether a table is read with a statement of its own, and the statement; None leaves it out."""
