@@ -51,7 +51,8 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
             if incremental:
                 floodmark.signal(small, "execute-snapshot", {"data-collections": [r"public\..*"]})
             driver = Driver(small, tmp_path, every=chance.choice(TRIGGERS))
-            driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(60))
+            planned = driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(120))
+            assert planned, driver.log()[-4000:]
             driver.wait_for_batches(1 << 30, chance.random() * 0.8)
             driver.kill()
     finally:

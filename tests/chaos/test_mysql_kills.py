@@ -56,7 +56,8 @@ def test_kill_9(flavor: Flavor, seed: int, tmp_path: Path) -> None:
         try:
             for _ in range(-(-KILLS // ROUNDS)):
                 driver = Driver(small, tmp_path, every=chance.choice(TRIGGERS))
-                assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180))
+                planned = driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180))
+                assert planned, driver.log()[-4000:]
                 driver.wait_for_batches(1 << 30, chance.random() * 0.8)
                 driver.kill()
         finally:

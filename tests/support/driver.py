@@ -73,9 +73,10 @@ class Driver:
         return True
 
     def batches(self) -> int:
-        """Return how many micro-batches have been planned."""
+        """Return how many micro-batches have been planned; of these, Spark keeps the last hundred."""
         offsets = self._checkpoint / "offsets"
-        return sum(1 for p in offsets.iterdir() if p.name.isdigit()) if offsets.exists() else 0
+        numbers = (int(path.name) for path in offsets.iterdir() if path.name.isdigit()) if offsets.exists() else ()
+        return max(numbers, default=-1) + 1
 
     def wait_for_batches(self, count: int, seconds: float) -> bool:
         """Wait until ``count`` micro-batches have been planned; return whether that happened in time."""
