@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Sequence
 
 from tests.support.databases import Database, Session
 from tests.support.patience import within
@@ -18,6 +19,9 @@ KEYS = {
 
 
 ALTERED_EVERY = 150
+HURRIED = (0, 0, 0.001, 0.005)
+UNHURRIED = (0, 0.005, 0.02, 0.05)
+"""Some hundred changes a second, which leave most of the machine to what is tested."""
 
 
 class Workload:
@@ -28,13 +32,22 @@ class Workload:
         seed: decides how.
         keys: about how many rows a table has that are changed.
         alters: whether tables are altered too.
+        pauses_s: the times between two transactions, one of which is picked at random.
     """
 
-    def __init__(self, database: Database, seed: int, keys: int = 300, alters: bool = True) -> None:
+    def __init__(
+        self,
+        database: Database,
+        seed: int,
+        keys: int = 300,
+        alters: bool = True,
+        pauses_s: Sequence[float] = HURRIED,
+    ) -> None:
         self._database = database
         self._alterations = database.alterations if alters else ()
         self._random = random.Random(seed)
         self._keys = keys
+        self._pauses_s = pauses_s
         self._version = self._altered = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -92,7 +105,7 @@ class Workload:
         if alterations and self.transactions % ALTERED_EVERY == 0:
             session.execute(alterations[self._altered % len(alterations)])
             self._altered += 1
-        self._stop.wait(self._random.choice([0, 0, 0.001, 0.005]))
+        self._stop.wait(self._random.choice(self._pauses_s))
 
     def _change(self, session: Session) -> None:
         pick = self._random
