@@ -70,7 +70,7 @@ def counts_messages(case: str, path: str, want: Any) -> bool:
 
 
 def intended(case: str, path: str, got: Any, want: Any, mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    """Tell whether a difference is one that docs/differences.md lists."""
+    """Return whether a difference is one that docs/differences.md lists."""
     payload = theirs.get("payload", theirs)
     field = path.rsplit(".", 1)[-1]
     if path.endswith(".source.snapshot"):
@@ -102,7 +102,7 @@ def odd_date(got: Any, want: Any, payload: dict[str, Any]) -> bool:
 
 
 def odd_array(case: str, path: str, field: str, got: Any, want: Any, mine: dict[str, Any]) -> bool:
-    """Tell whether an array holds its values where Debezium has none, or wrong ones."""
+    """Return whether an array holds its values where Debezium has none, or wrong ones."""
     name, index = plain(field), field[len(plain(field)) :].strip("[]")
     if case == "arrays_odd":
         elements = ODD_ELEMENTS.get(name, [])

@@ -49,7 +49,7 @@ def expected_difference(case: Case, got: str, want: str) -> list[str]:
 
 
 def intended(case: Case, path: str, got: Any, want: Any, payload: dict[str, Any]) -> bool:
-    """Tell whether a difference is one that docs/differences.md lists."""
+    """Return whether a difference is one that docs/differences.md lists."""
     read = payload.get("op") == "r"
     field = field_of(path)
     if path.endswith(".source.snapshot"):
@@ -88,7 +88,7 @@ def intended(case: Case, path: str, got: Any, want: Any, payload: dict[str, Any]
 
 
 def other_text(case: Case, path: str, got: str, want: str, read: bool) -> bool:
-    """Tell whether a text differs as it is to."""
+    """Return whether a text differs as it is to."""
     if path.endswith(".default"):
         return want.replace("''", "'") == got
     if path.endswith(".allowed") or case.name in ("enums", "texts_schemas"):

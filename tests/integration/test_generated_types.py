@@ -289,7 +289,7 @@ def wrong_row(table: Table, got: Any, row: Row | None, options: Options, where: 
 
 
 def lacking(column: Column, value: Any, default: str | None, options: Options) -> bool:
-    """Tell whether a value that the log lacks is the default, null, or the type's zero."""
+    """Return whether a value that the log lacks is the default, null, or the type's zero."""
     if default is not None:
         return holds(column, value, default, options)
     if not column.required:
@@ -300,7 +300,7 @@ def lacking(column: Column, value: Any, default: str | None, options: Options) -
 
 
 def holds(column: Column, value: Any, text: Any, options: Options) -> bool:
-    """Tell whether a value is right, its elements if it is an array."""
+    """Return whether a value is right, its elements if it is an array."""
     if column.array and isinstance(text, list):
         return (
             isinstance(value, list)

@@ -1,4 +1,4 @@
-"""Statements of applications and tools: what the log tells of the tables is what the server tells."""
+"""Statements of applications and tools: what follows from the log is what the server shows."""
 
 from __future__ import annotations
 

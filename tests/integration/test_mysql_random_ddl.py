@@ -1,4 +1,4 @@
-"""Random statements: what the log tells of the tables is what the server tells.
+"""Random statements: what follows from the log is what the server shows.
 
 ``FLOODMARK_DDL_SEED`` makes other statements, or those of a run that failed.
 """
@@ -47,7 +47,7 @@ def test_structures_follow_random_statements(binlog_server: MysqlServer) -> None
 
 
 def executed(follower: Follower, text: str) -> bool:
-    """Tell whether the server takes a statement."""
+    """Return whether the server takes a statement."""
     try:
         follower.execute(text)
     except pymysql.Error:

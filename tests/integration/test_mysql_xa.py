@@ -31,7 +31,7 @@ from tests.support.mysql import Flavor, MysqlServer
 
 POINTS_S = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250")) / 125
 VIEWS, POINTS_LIMIT_S = 4, 240.0
-"""Different views that are to be had, and how long a busy machine may take for them."""
+"""How many different views there must be, and how long a busy machine may take for them."""
 FLAVORS: tuple[Flavor, ...] = ("mysql", "mariadb")
 
 
@@ -422,7 +422,7 @@ def test_read_points_know_what_is_committed(server: MysqlServer, way: str) -> No
 
 @pytest.mark.parametrize("blocked", [False, True])
 def test_a_branch_that_stays_prepared_stops_nobody(server: MysqlServer, blocked: bool) -> None:
-    """Read points are had, or refused in bounded time if a statement runs on; whoever writes waits for a moment."""
+    """Read points are opened, or refused in bounded time if a statement runs on; whoever writes waits for a moment."""
     Branch(server, "'stays'", "INSERT INTO t VALUES (1, 'x')").prepare()
     running = Branch(server, "'runs'", "INSERT INTO t VALUES (2, 'x')")
     stop = threading.Event()

@@ -96,7 +96,7 @@ class Pipeline:
         return [json.loads(event["key"])["id"] for event in sorted(events, key=lambda event: str(event["position"]))]
 
     def streams(self) -> bool:
-        """Tell whether the snapshot is over, by the newest micro-batch that has been committed."""
+        """Return whether the snapshot is over, by the newest micro-batch that has been committed."""
         checkpoint = self.directory / "checkpoint"
         batches = sorted((entry.name for entry in (checkpoint / "commits").glob("[0-9]*")), key=int)
         if not batches:

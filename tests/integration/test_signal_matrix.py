@@ -283,17 +283,17 @@ class Scene:
         self.model.heed(signal)
 
     def heeded(self) -> bool:
-        """Tell whether the query has taken all signals that were sent."""
+        """Return whether the query has taken all signals that were sent."""
         taken = {line["signal"] for name in ("signal_received", "signal_refused") for line in self.recorder.of(name)}
         return len(taken) == self.sent
 
     def over(self) -> bool:
-        """Tell whether no snapshot runs or waits."""
+        """Return whether no snapshot runs or waits."""
         offset = self.query.offset
         return offset["incremental"] is None and offset["snapshot"] is None and not offset["blocking"]
 
     def came(self, number: int) -> bool:
-        """Tell whether the new row of each table was streamed."""
+        """Return whether the new row of each table was streamed."""
         rows = [row for row in self.rows if row["op"] == "c" and row["key"] == f'{{"id":{number}}}']
         return {row["table"] for row in rows} == set(TABLES)
 

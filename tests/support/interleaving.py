@@ -285,7 +285,7 @@ def _matches(seen: State, actual: State) -> bool:
 
 
 def is_subsequence(seen: Sequence[State], history: Sequence[State]) -> bool:
-    """Tell whether the states that a key was seen in are some of those that it had, in that order."""
+    """Return whether the states that a key was seen in are some of those that it had, in that order."""
     place = 0
     for state in seen:
         while place < len(history) and not _matches(state, history[place]):

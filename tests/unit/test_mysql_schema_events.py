@@ -46,7 +46,7 @@ def default(case: Case) -> Charset:
 
 
 def comments(case: Case) -> bool:
-    """Tell whether Debezium tells comments; its connector for MariaDB does so whatever the option says."""
+    """Return whether Debezium tells comments; its connector for MariaDB does so whatever the option says."""
     return case.connector == "mariadb" or case.options.get("include.schema.comments") == "true"
 
 

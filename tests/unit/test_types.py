@@ -65,7 +65,7 @@ IDS = [f"{kind}({modifier}) {' '.join(given.values())}" for kind, modifier, give
 
 
 def same(left: pa.Array, right: pa.Array) -> bool:
-    """Tell whether two arrays are equal, with NaN equal to itself."""
+    """Return whether two arrays are equal, with NaN equal to itself."""
     return str(left.to_pylist()) == str(right.to_pylist())
 
 

@@ -10,7 +10,7 @@ from floodmark.connectors.mysql.server.binlogs import binlogs, file_of, lag_byte
 from floodmark.connectors.mysql.server.connection import connection
 from floodmark.errors import FloodmarkError
 
-_UNTOLD = "the server does not tell whether it is read"
+_UNKNOWN = "the server does not show whether it is read"
 
 
 def log_status(options: BinlogOptions, position: str) -> LogStatus:
@@ -27,7 +27,7 @@ def log_status(options: BinlogOptions, position: str) -> LogStatus:
             end = log_end(conn, server.flavor, server.version)
             shown = f"{end.name}:{end.offset}"
             if not position:
-                return LogStatus(name, end=shown, absent=_UNTOLD)
+                return LogStatus(name, end=shown, absent=_UNKNOWN)
             place = Position.parse(position)
             files = binlogs(conn)
             lag = lag_bytes(files, place)
@@ -36,6 +36,6 @@ def log_status(options: BinlogOptions, position: str) -> LogStatus:
                 file_of(files, place)
             except FloodmarkError as exc:
                 problem = exc.what
-            return LogStatus(name, end=shown, lag_bytes=lag, absent=_UNTOLD, problem=problem)
+            return LogStatus(name, end=shown, lag_bytes=lag, absent=_UNKNOWN, problem=problem)
     except FloodmarkError as exc:
         return LogStatus(name, problem=exc.what)

@@ -486,7 +486,7 @@ class _Reader:
         if name is None:
             raise ConditionError(f"the table has no column '{last.text}'")
         if name in self._table.hidden:
-            refuse(f"the column '{name}'", "events leave it out or change it, and conditions would tell of it")
+            refuse(f"the column '{name}'", "events leave it out or change it, and a condition would reveal its values")
         return Column(name)
 
     def _is_this_table(self, parts: list[str]) -> bool:
