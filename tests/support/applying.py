@@ -67,18 +67,27 @@ def delivered(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda one: (one.batch, one.position))
 
 
-def duplicates(events: Iterable[Event]) -> list[Event]:
-    """Return events that were delivered before, by table, key and position."""
-    seen: set[tuple[str, str | None, str, str]] = set()
+def duplicates(events: Iterable[Event], reads: int = 1) -> list[Event]:
+    """Return events that were delivered before, by table, key and position.
+
+    Args:
+        events: all events.
+        reads: how often a table was read. Each time it delivers its rows, and while nothing changes at equal positions.
+    """
+    seen: dict[tuple[str, str | None, str, str], list[Event]] = {}
     result = []
     for one in events:
         if one.key is None:
             continue
-        identity = (one.table, one.key, one.position, one.op)
-        if identity in seen:
+        before = seen.setdefault((one.table, one.key, one.position, one.op), [])
+        if len(before) >= (reads if one.op == "r" else 1) or any(_after(one) != _after(other) for other in before):
             result.append(one)
-        seen.add(identity)
+        before.append(one)
     return result
+
+
+def _after(one: Event) -> object:
+    return None if one.value is None else one.value["after"]
 
 
 def time_travel(events: Iterable[Event], version: str = "v") -> list[tuple[Event, int]]:
