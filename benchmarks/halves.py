@@ -27,12 +27,16 @@ def main() -> None:
     options = load_options(json.loads(sys.argv[1]))
     store = SegmentStore(options.state_dir, "benchmark", "run")
     store.create()
-    connector = connector_module(options.connector, "connector").make_connector(options)
-    start, _ = connector.prepare(False, sys.argv[2] if len(sys.argv) > 2 else None)
-    capture = Capture(connector.log_stream, store, STATE_MAX_BYTES, RetryPolicy(0, 1, 1))
+    source = connector_module(options.connector, "connector").make_source(options)
+    if len(sys.argv) > 2:
+        start = sys.argv[2]
+        source.log.resume(start)
+    else:
+        start, _ = source.log.create(False)
+    capture = Capture(source.log.open_stream, store, STATE_MAX_BYTES, RetryPolicy(0, 1, 1))
 
     wall, cpu = time.monotonic(), time.process_time()
-    target = connector.current_position()
+    target = source.log.end()
     capture.start(start)
     reached = start
     while capture.idle_position(start) < target:
@@ -54,7 +58,7 @@ def main() -> None:
         for batch in decoder.decode(store.read(segment.name), segment.after, segment.upto)
     )
     decoded = {"seconds": time.monotonic() - wall, "cpu": time.process_time() - cpu, "events": events}
-    connector.stop()
+    source.close()
     print(json.dumps({"capture": captured, "decode": decoded}))
 
 

@@ -150,9 +150,9 @@ def _specs(options: dict[str, str], server: MysqlServer, scratch: Path) -> list[
 
 
 def _prepare_halves(options: dict[str, str]) -> str:
-    connector = connector_module(options["connector"], "connector").make_connector(load_options(options))
-    position, _ = connector.prepare(False, None)
-    connector.stop()
+    source = connector_module(options["connector"], "connector").make_source(load_options(options))
+    position, _ = source.log.create(False)
+    source.close()
     return str(position)
 
 

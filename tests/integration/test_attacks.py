@@ -22,7 +22,7 @@ import pytest
 from floodmark.cli.logs import readable
 from floodmark.config.common import CommonOptions
 from floodmark.connectors import side_statements
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract import source as contract
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.snapshot.row_filters import MYSQL
 from floodmark.connectors.postgres.snapshot.row_filters import POSTGRES
@@ -45,8 +45,8 @@ SECRET = "swordfish"
 TOLD = {"notification_enabled_channels": "sink", "notification_sink_topic_name": "told"}
 
 
-def connector_of(options: CommonOptions) -> Connector:
-    made: Connector = connector_module(options.connector, "connector").make_connector(options)
+def connector_of(options: CommonOptions) -> contract.Source:
+    made: contract.Source = connector_module(options.connector, "connector").make_source(options)
     return made
 
 
@@ -116,7 +116,7 @@ def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Sour
     random_ = random.Random(3)
     options = load_options({**shop.options, "table.include.list": "public.orders"})
     connector = connector_of(options)
-    (oid,) = [table.oid for table in connector.tables()]
+    (oid,) = [table.oid for table in connector.tables.captured()]
     table = TableColumns((("public", "orders"),), COLUMNS)
     accepted = 0
     try:
@@ -125,7 +125,7 @@ def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Sour
                 make = generated_condition if number % 2 else hostile_condition
                 text = make(random_, POSTGRES, table)
                 try:
-                    found = connector.row_filter(oid, text)
+                    found = connector.tables.row_filter(oid, text)
                 except ConditionError:
                     continue
                 accepted += 1
@@ -144,7 +144,7 @@ def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Sour
                 except psycopg.errors.RaiseException as exc:
                     raise AssertionError(f"{text!r} called a function: {found}") from exc
     finally:
-        connector.stop()
+        connector.close()
     assert accepted > INPUTS // 20
     untouched(shop)
 
@@ -181,13 +181,13 @@ def test_columns_that_events_hide_cannot_be_asked_for(shop: Source) -> None:
     }
     connector = connector_of(load_options({**shop.options, **options}))
     try:
-        (oid,) = [table.oid for table in connector.tables()]
-        assert connector.row_filter(oid, "\"user\" = 'u'")
+        (oid,) = [table.oid for table in connector.tables.captured()]
+        assert connector.tables.row_filter(oid, "\"user\" = 'u'")
         for column in ("status", '"Color"'):
             with pytest.raises(ConditionError, match="events leave it out or change it"):
-                connector.row_filter(oid, f"{column} LIKE 'b%'")
+                connector.tables.row_filter(oid, f"{column} LIKE 'b%'")
     finally:
-        connector.stop()
+        connector.close()
 
 
 @pytest.mark.parametrize("kind", ["condition", "statement", "pattern"])
@@ -274,8 +274,8 @@ def test_thousands_of_conditions_on_mysql_and_mariadb_do_nothing_but_filter(
 ) -> None:
     random_ = random.Random(4)
     connector = connector_of(load_options(binlog_options(binlog_shop, tmp_path)))
-    connector.prepare(False, None)
-    (oid,) = [table.oid for table in connector.tables() if table.name == "attacks.orders"]
+    connector.log.create(False)
+    (oid,) = [table.oid for table in connector.tables.captured() if table.name == "attacks.orders"]
     table = TableColumns((("attacks", "orders"),), COLUMNS)
     accepted = 0
     # Several statements would be taken here, whatever the session's mode is.
@@ -295,7 +295,7 @@ def test_thousands_of_conditions_on_mysql_and_mariadb_do_nothing_but_filter(
             make = generated_condition if number % 2 else hostile_condition
             text = make(random_, MYSQL, table)
             try:
-                found = connector.row_filter(oid, text)
+                found = connector.tables.row_filter(oid, text)
             except ConditionError:
                 continue
             accepted += 1
@@ -310,7 +310,7 @@ def test_thousands_of_conditions_on_mysql_and_mariadb_do_nothing_but_filter(
                     raise AssertionError((text, found)) from exc
         cursor.execute("SELECT n FROM canary")
         assert cursor.fetchall() == ((0,),)
-    connector.stop()
+    connector.close()
     assert accepted > INPUTS // 20
 
 
@@ -361,7 +361,7 @@ PASSWORD = "hunter22"
 def test_a_failing_initial_statement_shows_no_password(source: Source, statement: str) -> None:
     options = {**source.options, "database.initial.statements": f"SELECT 1; {statement}"}
     with pytest.raises(SourceStateError, match=r"statement 2 of database\.initial\.statements") as caught:
-        connector_of(load_options(options)).tables()
+        connector_of(load_options(options)).tables.captured()
     assert PASSWORD not in str(caught.value)
 
 
@@ -371,7 +371,7 @@ def test_a_failing_initial_statement_of_mysql_shows_no_password(
 ) -> None:
     options = binlog_options(binlog_shop, tmp_path, **{"database.initial.statements": f"SELECT 1; {statement}"})
     with pytest.raises(SourceStateError, match=r"statement 2 of database\.initial\.statements") as caught:
-        connector_of(load_options(options)).current_position()
+        connector_of(load_options(options)).log.end()
     assert PASSWORD not in str(caught.value)
 
 
@@ -398,8 +398,8 @@ def test_statements_of_options_are_one_statement_each(source: Source, monkeypatc
     }
     connector = connector_of(load_options({**source.options, **overrides}))
     with pytest.raises(ConfigError, match="must be one SELECT"):
-        connector.snapshot_tables()
-    connector.stop()
+        connector.tables.to_snapshot()
+    connector.close()
     with psycopg.connect(source.conninfo) as conn:
         assert conn.execute("SELECT count(*) FROM canary").fetchone() == (0,)
 

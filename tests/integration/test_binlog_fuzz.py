@@ -23,7 +23,8 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.connectors.contract.base import LogDecoder, TableFailure
+from floodmark.connectors.contract.decoding import TableFailure
+from floodmark.connectors.executor_side import LogDecoder
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.binlog import event_types as types
 from floodmark.connectors.mysql.binlog.compressed import payload_events
@@ -103,17 +104,17 @@ def record(server: MysqlServer, options: dict[str, str]) -> list[Base]:
     decoder = make_decoder(parsed, output_schema(parsed))
     result = []
     for number, settings in enumerate(SETTINGS[server.flavor]):
-        connector = module.make_connector(parsed)
+        source = module.make_source(parsed)
         store = SegmentStore(parsed.state_dir, f"fuzz{number}", "run")
         store.create()
-        start, _ = connector.prepare(False, None)
+        start, _ = source.log.create(False)
         with server.connect(DATABASE) as session, session.cursor() as cursor:
             for statement in (*(f"SET SESSION {setting}" for setting in settings), *CHANGES):
                 cursor.execute(statement)
             for table in ("plain", "kinds", "docs"):
                 cursor.execute(f"DELETE FROM {table}")
-        capture = Capture(connector.log_stream, store, 1 << 30, RetryPolicy(0, 1, 1))
-        target = connector.current_position()
+        capture = Capture(source.log.open_stream, store, 1 << 30, RetryPolicy(0, 1, 1))
+        target = source.log.end()
         capture.start(start)
         while capture.idle_position(start) < target:
             capture.wait(capture.end(start), 0.2)
@@ -123,7 +124,7 @@ def record(server: MysqlServer, options: dict[str, str]) -> list[Base]:
             assert not failed
             result.append(Base(data, segment.after, segment.upto, output))
         capture.stop()
-        connector.stop()
+        source.close()
     return result
 
 

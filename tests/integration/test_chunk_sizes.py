@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.postgres import connector
 from floodmark.connectors.postgres.server import catalog, connection, publication, slots
 from floodmark.connectors.postgres.snapshot import chunks, key_ranges, read_point
+from floodmark.connectors.postgres.source import log, read_points, tables
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.hurry import hurry
@@ -112,7 +112,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(statement)
         return RUN(conn, statement, *args, **kwargs)
 
-    for module in (catalog, chunks, connection, connector, key_ranges, publication, read_point, slots):
+    for module in (catalog, chunks, connection, key_ranges, log, read_points, tables, publication, read_point, slots):
         if hasattr(module, "run"):
             monkeypatch.setattr(module, "run", counting)
     return found

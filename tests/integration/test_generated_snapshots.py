@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.snapshot import chunks, window_reader
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.source.read_points import PlacedPoint, PlacedWindow, PostgresSnapshots
+from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.snapshots.incremental import reconcile
 from floodmark.snapshots.incremental.reconcile import Reconciled, Touches
@@ -37,7 +38,10 @@ OTHER_CASES = CASES // 5
 LIMIT_S = max(600, 2 * CASES)
 SESSIONS = 3
 HOOKS: dict[type, tuple[str, ...]] = {
-    PostgresConnector: ("fresh_point", "settle", "key_ranges", "describe", "fingerprints", "window_rows"),
+    PostgresSnapshots: ("open_unsettled",),
+    PlacedPoint: ("settle", "key_ranges"),
+    PlacedWindow: ("rows",),
+    PostgresTables: ("describe", "fingerprints"),
     PostgresKeyRanges: ("last", "bounds"),
     PostgresWindow: ("__init__", "end_view"),
     PostgresMarks: ("close",),

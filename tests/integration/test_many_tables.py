@@ -52,12 +52,12 @@ def query(shop: MysqlServer, tmp_path: Path) -> Iterator[InProcess]:
 
 def names(options: dict[str, str]) -> list[str]:
     """Return the names of the captured tables, which must be those of the tables as they are described."""
-    connector = connector_module(options["connector"], "connector").make_connector(load_options(options))
+    connector = connector_module(options["connector"], "connector").make_source(load_options(options))
     try:
-        found = connector.table_names()
-        assert sorted(set(found)) == sorted({table.published for table in connector.tables()})
+        found = connector.tables.names()
+        assert sorted(set(found)) == sorted({table.published for table in connector.tables.captured()})
     finally:
-        connector.stop()
+        connector.close()
     return sorted(set(found))
 
 

@@ -21,7 +21,8 @@ import pytest
 
 from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
-from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
+from floodmark.connectors.mysql.source.read_points import MysqlSnapshots, PlacedPoint
+from floodmark.connectors.mysql.source.tables import MysqlTables
 from floodmark.spark.stream import planner
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -32,7 +33,9 @@ DATABASE = "workloads"
 SESSIONS, KEYS, STEPS = 3, 10, 50
 LARGE = 3000
 HOOKS: dict[type, tuple[str, ...]] = {
-    Snapshots: ("read_point", "open_window", "close_window", "settle", "key_ranges", "describe", "fingerprints"),
+    MysqlSnapshots: ("open", "open_window", "close_window", "key_ranges"),
+    PlacedPoint: ("settle",),
+    MysqlTables: ("describe", "fingerprints"),
     ReadPoints: ("_start", "_wait_for_owners", "end_of_log"),
     MysqlKeyRanges: ("last", "bounds"),
 }

@@ -12,7 +12,7 @@ import pytest
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.connectors.load import load_options
-from floodmark.connectors.mysql.connector import BinlogConnector
+from floodmark.connectors.mysql.connector import BinlogSource
 from floodmark.connectors.mysql.continuity.check import ResumePoint, read_mark
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
@@ -242,18 +242,18 @@ def test_a_view_is_given_up_when_the_log_goes_on_elsewhere(world: World) -> None
     """What the view shows may come after it in the other server's log."""
     options = load_options(world.options)
     assert isinstance(options, BinlogOptions)
-    connector = BinlogConnector(options)
-    position, _ = connector.prepare(False, None)
-    for point in (connector.fresh_point(), connector.read_point()):
+    source = BinlogSource(options)
+    position, _ = source.log.create(False)
+    for point in (source.snapshots.open_unsettled(), source.snapshots.open()):
         assert point.alive()
-        assert connector.settle(point, position)
+        assert point.settle(position)
         place = Position.parse(position)
-        connector._places.add(str(Position(place.epoch + 1, 0, 0)), ResumePoint("another", ""))
+        source._session.places.add(str(Position(place.epoch + 1, 0, 0)), ResumePoint("another", ""))
         assert not point.alive()
-        assert not connector.settle(point, position)
+        assert not point.settle(position)
         point.release()
-        connector._places.clear()
-    connector.stop()
+        source._session.places.clear()
+    source.close()
 
 
 @pytest.mark.timeout(120)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.load import load_options
-from floodmark.connectors.mysql.connector import BinlogConnector
+from floodmark.connectors.mysql.connector import BinlogSource
 from floodmark.connectors.mysql.decode import decoder
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import connect, connection, run
@@ -74,12 +74,12 @@ def test_initial_statements(shop: MysqlServer, tmp_path: Path) -> None:
 
 
 def test_a_query_of_the_catalogs_is_limited(shop: MysqlServer, tmp_path: Path) -> None:
-    connector = BinlogConnector(loaded(given(shop, tmp_path, {"database.query.timeout.ms": "300"})))
-    conn = connector._ordinary()
+    source = BinlogSource(loaded(given(shop, tmp_path, {"database.query.timeout.ms": "300"})))
+    conn = source._session.ordinary()
     slow = "SELECT count(*) FROM information_schema.COLUMNS a, information_schema.COLUMNS b, information_schema.COLUMNS"
     with pytest.raises(SourceStateError, match=r"database\.query\.timeout\.ms"):
         run(conn, slow, "asking")
-    connector.stop()
+    source.close()
 
 
 @pytest.mark.parametrize("filtered", [True, False])

@@ -6,22 +6,18 @@ import json
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.table_version import EventVersions
-from floodmark.connectors.contract.base import Connector
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.connector import BinlogSource
 from floodmark.connectors.mysql.options import BinlogOptions
-from floodmark.connectors.mysql.schema.catalog import read_server
-from floodmark.connectors.mysql.server.connection import Connection, connect
 from floodmark.connectors.mysql.snapshot.reader import BinlogWindowReader
-from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
-from floodmark.connectors.mysql.structures.session import Server
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
 from floodmark.snapshots.context import SnapshotContext
@@ -41,8 +37,6 @@ DATABASE = "snapshots"
 class Reader:
     """A source's snapshots, without its log."""
 
-    tasks_read = False
-
     def __init__(self, server: MysqlServer, directory: Path, options: dict[str, str]) -> None:
         given = {
             **server.options(),
@@ -54,34 +48,14 @@ class Reader:
         loaded = load_options(given)
         assert isinstance(loaded, BinlogOptions)
         self.options = loaded
-        self._conn: Connection | None = None
-        self.snapshots = Snapshots(
-            loaded,
-            lambda: connect(loaded),
-            self.ordinary,
-            self.described,
-            lambda end: str(end.position(0)),
-            lambda: "",
-            lambda _: False,
-        )
+        self.source = BinlogSource(loaded)
         self.told: list[Notification] = []
         self.store = SegmentStore(loaded.state_dir, "owner", "run")
         self.store.create()
         self._reader = BinlogWindowReader(loaded, EventVersions(loaded))
 
-    def ordinary(self) -> Connection:
-        if self._conn is None:
-            self._conn = connect(self.options)
-        return self._conn
-
-    def described(self) -> Server:
-        return read_server(self.ordinary())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.snapshots, name)
-
     def context(self) -> SnapshotContext:
-        return SnapshotContext(cast(Connector, self), self.told.append, ExcludedTables())
+        return SnapshotContext(self.source, self.told.append, ExcludedTables())
 
     def events(self, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
         """Return the events of chunks, as tasks make them."""
@@ -92,8 +66,7 @@ class Reader:
         return found
 
     def close(self) -> None:
-        if self._conn is not None:
-            self._conn.close()
+        self.source.close()
 
 
 class Initial:
@@ -102,7 +75,7 @@ class Initial:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.engine = self._new_engine()
-        self.state = self.engine.begin(reader.snapshots.read_point())
+        self.state = self.engine.begin(reader.source.snapshots.open())
         self.rows: list[dict[str, Any]] = []
         BEGUN.append(self)
 

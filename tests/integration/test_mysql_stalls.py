@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.connectors.mysql.connector import BinlogConnector
+from floodmark.connectors.mysql.source.tables import MysqlTables
 from floodmark.snapshots import patience
 from floodmark.spark.stream import planner
 from tests.support.first_rows import first_rows, keys
@@ -32,7 +32,7 @@ def shop(binlog_server: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(patience.PutOff.__init__, "__defaults__", (0.5,))
     monkeypatch.setattr(planner, "NEW_TABLES_S", 0.3)
     # No signal may call a function; here those that sleep stand for what is slow.
-    monkeypatch.setattr(BinlogConnector, "row_filter", lambda *given: given[-1])
+    monkeypatch.setattr(MysqlTables, "row_filter", lambda *given: given[-1])
     rows = ", ".join(f"({number}, 0)" for number in range(1, ROWS + 1))
     binlog_server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
-from floodmark.connectors.mysql.snapshot.snapshots import Snapshots
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
+from floodmark.connectors.mysql.source.read_points import MysqlSnapshots
 from floodmark.errors import SourceStateError
 from floodmark.spark.stream.captured_log import CapturedLog
 from tests.integration.test_mysql_snapshot_modes import applied
@@ -126,7 +126,7 @@ def test_changes_in_a_window_are_neither_lost_nor_undone(
         options["incremental_snapshot_read_points"] = "watermarks"
         options["incremental_snapshot_watermarking_strategy"] = kind
         before(monkeypatch, ReadPoints, "open_view", changing(shop, 0, image))
-    before(monkeypatch, Snapshots, "close_window", changing(shop, 10, image))
+    before(monkeypatch, MysqlSnapshots, "close_window", changing(shop, 10, image))
     query = query_of(shop, tmp_path, **options)
     capture_no_more_than_wanted(monkeypatch)
     rows = query.drain()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.contract.captured_table import CapturedTable
-from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.errors import ConnectError
 from tests.conftest import Source
 from tests.integration.test_incremental import SIGNALS, query_of, signal, told
@@ -31,10 +31,10 @@ def test_a_listener_hears_once_what_is_planned_twice(source: Source, monkeypatch
 
     # The connection is lost when the signal has been taken already.
     outcomes = iter([None, ConnectError("The connection is lost.")])
-    tables = PostgresConnector.tables
+    captured = PostgresTables.captured
 
-    def failing(connector: PostgresConnector) -> list[CapturedTable]:
-        found = tables(connector)
+    def failing(tables: PostgresTables) -> list[CapturedTable]:
+        found = captured(tables)
         error = next(outcomes, None)
         if error is not None:
             raise error
@@ -44,7 +44,7 @@ def test_a_listener_hears_once_what_is_planned_twice(source: Source, monkeypatch
         "INSERT INTO signals VALUES ('1', 'execute-snapshot', '{\"data-collections\": [\"public.t\"]}'), "
         "('2', 'pause-snapshot', ''), ('3', 'execute-snapshot', '{\"data-collections\": [\"public.none\"]}')"
     )
-    monkeypatch.setattr(PostgresConnector, "tables", failing)
+    monkeypatch.setattr(PostgresTables, "captured", failing)
     query.step()
     query.drain()
     query.stop()

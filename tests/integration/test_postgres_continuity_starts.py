@@ -14,7 +14,7 @@ import pytest
 
 from floodmark.capture.gaps import Gap
 from floodmark.connectors.load import load_options
-from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.connectors.postgres.connector import PostgresSource
 from floodmark.connectors.postgres.continuity import published
 from floodmark.connectors.postgres.continuity.check import parse_history
 from floodmark.connectors.postgres.wire import channel as channel_module
@@ -234,11 +234,11 @@ def test_gaps_that_are_accepted_are_recorded(shop: Source, strategy: str) -> Non
         f"ALTER PUBLICATION dbz_publication SET (publish = '{ALL}')",
     )
     options = {**shop.options, "offset.mismatch.strategy": strategy}
-    connector = PostgresConnector(load_options(options))  # type: ignore[arg-type]
+    source = PostgresSource(load_options(options))  # type: ignore[arg-type]
     offset = query.offset
-    connector.prepare(False, offset["log"], offset["bookmark"], offset["known"])
-    connector.stop()
-    slot, publication = connector.gaps.all()
+    source.log.resume(offset["log"], offset["bookmark"], offset["known"])
+    source.close()
+    slot, publication = source.gaps.all()
     assert slot.after == publication.after == offset["log"]
     assert slot.after < slot.upto < publication.upto
     assert "beyond" in slot.reason

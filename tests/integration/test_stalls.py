@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.connectors.postgres.connector import PostgresConnector
+from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import StatementTimeoutError
 from floodmark.snapshots import patience
@@ -34,7 +34,7 @@ def shop(pg18: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(patience.PutOff.__init__, "__defaults__", (0.5,))
     monkeypatch.setattr(planner, "NEW_TABLES_S", 0.3)
     # No signal may call a function; here those that sleep stand for what is slow.
-    monkeypatch.setattr(PostgresConnector, "row_filter", lambda *given: given[-1])
+    monkeypatch.setattr(PostgresTables, "row_filter", lambda *given: given[-1])
     source.execute(
         SIGNALS,
         "CREATE TABLE t (id integer PRIMARY KEY, v integer DEFAULT 7, at timestamptz DEFAULT now())",

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 import floodmark
 from floodmark.connectors.postgres.checks.server import check_source
-from floodmark.connectors.postgres.connector import PostgresConnector
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.source.read_points import PlacedWindow
+from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.connectors.postgres.wire import channel
 from floodmark.errors import SourceStateError
 from tests.conftest import Source
@@ -250,9 +251,9 @@ def test_an_alter_table_that_waits_for_a_window_holds_nothing_up(
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY, v text)")
     source.execute("INSERT INTO t SELECT g, 'old' FROM generate_series(1, 5) g")
     altering = threading.Thread(target=source.execute, args=("ALTER TABLE t ADD extra integer DEFAULT 7",))
-    read = PostgresConnector.window_rows
+    read = PlacedWindow.rows
 
-    def reading(self: PostgresConnector, *args: Any) -> Any:
+    def reading(self: PlacedWindow, *args: Any) -> Any:
         if not altering.is_alive():
             altering.start()
             deadline = time.monotonic() + within(10)
@@ -260,10 +261,10 @@ def test_an_alter_table_that_waits_for_a_window_holds_nothing_up(
                 waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
                 while altering.is_alive() and not conn.execute(waits).fetchone():
                     assert time.monotonic() < deadline
-        monkeypatch.setattr(PostgresConnector, "window_rows", read)
+        monkeypatch.setattr(PlacedWindow, "rows", read)
         return read(self, *args)
 
-    monkeypatch.setattr(PostgresConnector, "window_rows", reading)
+    monkeypatch.setattr(PlacedWindow, "rows", reading)
     query = windows_of(source)
     query.drain()
     signal(source, "execute-snapshot", data_collections=["public.t"])
@@ -307,7 +308,7 @@ def test_a_table_that_cannot_be_read_leaves_the_others_alone(
     query = windows_of(source, {**TOLD, "incremental.snapshot.chunk.size": "100000"})
     query.drain()
     # No signal may call a function; here it stands for rows that can't be read.
-    monkeypatch.setattr(PostgresConnector, "row_filter", lambda *given: given[-1])
+    monkeypatch.setattr(PostgresTables, "row_filter", lambda *given: given[-1])
     conditions = [{"data-collection": "public.bad", "filter": "fails(id)"}]
     tables = ["public.bad", "public.good"]
     signal(source, "execute-snapshot", data_collections=tables, additional_conditions=conditions)
@@ -492,15 +493,15 @@ def test_wide_rows_are_read_in_smaller_windows(source: Source, monkeypatch: pyte
     source.execute("INSERT INTO t SELECT g, repeat('x', 1500) FROM generate_series(1, 400) g")
     sizes: list[int] = []
     before: set[str] = set()
-    close = PostgresConnector.close_window
+    close = PlacedWindow.close
 
-    def closing(self: PostgresConnector, *args: Any) -> None:
+    def closing(self: PlacedWindow, *args: Any) -> None:
         files = {file.name: file.stat().st_size for file in Path(source.options["state.dir"]).glob("*/*/rows-*")}
         sizes.append(sum(size for name, size in files.items() if name not in before))
         before.update(files)
         close(self, *args)
 
-    monkeypatch.setattr(PostgresConnector, "close_window", closing)
+    monkeypatch.setattr(PlacedWindow, "close", closing)
     query = windows_of(source, {"max.batch.bytes": "100000", "incremental.snapshot.chunk.size": "10"})
     query.drain()
     signal(source, "execute-snapshot", data_collections=["public.t"])

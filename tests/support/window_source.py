@@ -43,19 +43,35 @@ class WindowSource:
     reads: list[int] = field(default_factory=list)
     failure: Exception | None = None
 
-    def settle(self, point: object, after: str) -> bool:
-        return True
+    @property
+    def tables(self) -> Any:
+        return self
 
-    def fresh_point(self) -> Any:
-        return SimpleNamespace(position="1", token={}, alive=lambda: True, release=lambda: None)
+    @property
+    def snapshots(self) -> Any:
+        return self
 
-    def open_window(self, after: str) -> Any:
-        return SimpleNamespace(low="0", position="1", token={}, alive=lambda: True, release=lambda: None)
+    @property
+    def windows(self) -> Any:
+        return SimpleNamespace(open=lambda _: self._point())
 
-    def close_window(self, window: object) -> None:
-        return None
+    def open_unsettled(self) -> Any:
+        return self._point()
 
-    def key_ranges(self, *_: object) -> Any:
+    def _point(self) -> Any:
+        return SimpleNamespace(
+            low="0",
+            position="1",
+            token={},
+            alive=lambda: True,
+            settle=lambda _: True,
+            key_ranges=self._key_ranges,
+            rows=self._rows,
+            close=lambda: None,
+            release=lambda: None,
+        )
+
+    def _key_ranges(self, *_: object) -> Any:
         def bounds(after: list[str] | None, top: list[str], size: int, most: int) -> Sequence[tuple[list[str], int]]:
             begin = int(after[0]) if after else 0
             return [([str(begin + size * number)], size) for number in range(1, most + 1)]
@@ -68,10 +84,10 @@ class WindowSource:
     def fingerprints(self, oids: Sequence[int]) -> dict[int, str]:
         return dict.fromkeys(oids, "")
 
-    def tables(self) -> list[CapturedTable]:
+    def captured(self) -> list[CapturedTable]:
         return [CapturedTable("t", "t", 1, 1, "", 0, 0)]
 
-    def window_rows(self, window: object, chunk: KeyRangeChunk) -> Generator[SegmentData, None, str]:
+    def _rows(self, chunk: KeyRangeChunk) -> Generator[SegmentData, None, str]:
         assert chunk.upto is not None
         rows = int(chunk.upto[0]) - int((chunk.after or ["0"])[0])
         if self.failure is not None:

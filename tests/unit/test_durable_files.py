@@ -15,7 +15,7 @@ import pytest
 from floodmark.capture.files import open_filesystem, write_atomically, write_durably
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.base import DeadLetter
+from floodmark.connectors.contract.decoding import DeadLetter
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.ddl.column_types import Charset
 from floodmark.connectors.mysql.ddl.schema import Schema

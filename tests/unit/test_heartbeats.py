@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.connectors.load import load_options
 from floodmark.spark.stream import heartbeats
 from tests.support.options import REQUIRED
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def make(clock: Clock, streaming: bool = True) -> heartbeats.Heartbeats:
     given = {**REQUIRED, "heartbeat.interval.ms": str(INTERVAL_MS), "heartbeat.action.query": "SELECT 1"}
-    return heartbeats.Heartbeats(load_options(given), cast(Connector, clock), lambda: streaming)
+    return heartbeats.Heartbeats(load_options(given), cast(Source, clock), lambda: streaming)
 
 
 def test_heartbeats_are_as_far_apart_as_their_interval(clock: Clock) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.notifications.records import IncrementalSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
@@ -69,13 +69,13 @@ def query(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     source = WindowSource(clock, request.param if request.param in READS_ROWS_S else 0.0)
-    context = SnapshotContext(cast(Connector, source), lambda _: None, ExcludedTables())
+    context = SnapshotContext(cast(Source, source), lambda _: None, ExcludedTables())
     notifications, pace = IncrementalSnapshotNotifications("p"), BatchSizing(TARGET_S, 1000, MOST, 4)
     if request.param == "read points":
         return Query(IncrementalEngine(context, notifications, pace, False), source)
     store = SegmentStore(str(tmp_path), "owner", "run")
     store.create()
-    return Query(WindowEngine(context, notifications, pace, False, store, 1 << 40), source)
+    return Query(WindowEngine(context, source.windows, notifications, pace, False, store, 1 << 40), source)
 
 
 def test_the_number_of_rows_settles(query: Query) -> None:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.base import ChunkOutcome, Connector
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
+from floodmark.connectors.contract.read_points import ChunkOutcome, KeyRanges
+from floodmark.connectors.contract.source import Source
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import InitialSnapshotNotifications, Notification
@@ -38,12 +39,29 @@ CHUNK_BYTES = 8
 class Point:
     """A read point."""
 
+    source: Made
     position: str
     token: dict[str, Any]
     held: bool = True
 
+    @property
+    def local(self) -> Point:
+        return self
+
+    def rows(self, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
+        return self.source.rows(chunk)
+
+    def split(self, oid: int, count: int) -> list[list[str]]:
+        return self.source.split(oid, count)
+
     def alive(self) -> bool:
         return self.held
+
+    def settle(self, after: str) -> bool:
+        return True
+
+    def key_ranges(self, oid: int, key: TableKey, condition: str) -> KeyRanges:
+        raise AssertionError("an initial snapshot asks for no key ranges")
 
     def release(self) -> None:
         self.held = False
@@ -71,12 +89,20 @@ class Made:
     points: int = 0
     queries: list[tuple[str, list[str] | None, bool]] = field(default_factory=list)
 
-    def read_point(self) -> Point:
+    @property
+    def tables(self) -> Made:
+        return self
+
+    @property
+    def snapshots(self) -> Made:
+        return self
+
+    def open(self) -> Point:
         self.points += 1
         self.altered.clear()
-        return Point(f"{self.points:02}", {"id": self.points, "visible": ""})
+        return Point(self, f"{self.points:02}", {"id": self.points, "visible": ""})
 
-    def snapshot_tables(self) -> list[CapturedTable]:
+    def to_snapshot(self) -> list[CapturedTable]:
         return [
             CapturedTable(
                 name=name,
@@ -90,7 +116,7 @@ class Made:
             for number, (name, rows) in enumerate(self.tables_of.items(), 1)
         ]
 
-    tables = snapshot_tables
+    captured = to_snapshot
 
     def describe(self, oids: list[int]) -> dict[int, DescribedTable]:
         names = list(self.tables_of)
@@ -99,14 +125,14 @@ class Made:
     def key_of(self, oid: int, surrogate: str | None) -> TableKey:
         return TableKey(("id",), False)
 
-    def cuts(self, point: Point, oid: int, count: int) -> list[list[str]]:
+    def split(self, oid: int, count: int) -> list[list[str]]:
         rows = self.tables_of[list(self.tables_of)[oid - 1]]
         return [[str(rows[len(rows) * number // count])] for number in range(1, count)]
 
     def chunk_units(self) -> int:
         return 1
 
-    def window_rows(self, point: Point, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
+    def rows(self, chunk: Chunk) -> Generator[SegmentData, None, ChunkOutcome]:
         name = chunk.table.name
         low, high, in_order = 0, 1 << 30, False
         if isinstance(chunk, KeyRangeChunk):
@@ -155,13 +181,13 @@ class Run:
         self.store = SegmentStore(str(directory), "owner", "run")
         self.store.create()
         self.engine = self._new_engine()
-        self.state = self._again(self.engine.begin(source.read_point()))
+        self.state = self._again(self.engine.begin(source.open()))
         self.reports = TaskReports()
         self.rows: dict[str, list[int]] = {name: [] for name in source.tables_of}
         self.coming_again: dict[str, int] = dict.fromkeys(source.tables_of, 0)
 
     def _new_engine(self, chunks: int = 2) -> ReadAheadEngine:
-        context = SnapshotContext(cast(Connector, self.source), self.told.append, self.aside)
+        context = SnapshotContext(cast(Source, self.source), self.told.append, self.aside)
         notifications = InitialSnapshotNotifications("p")
         return ReadAheadEngine(
             context,

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from floodmark.connectors.contract.base import Connector
 from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.connectors.contract.source import Source
 from floodmark.notifications.records import InitialSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.excluded_tables import ExcludedTables
@@ -34,8 +34,8 @@ UNITS = 10
 def test_chunks_follow_the_time_that_they_take(
     monkeypatch: pytest.MonkeyPatch, took: tuple[float, ...], sizes: tuple[float, ...]
 ) -> None:
-    connector = cast(Connector, SimpleNamespace(chunk_units=lambda: UNITS))
-    context = SnapshotContext(connector, lambda _: None, ExcludedTables())
+    source = cast(Source, SimpleNamespace(tables=SimpleNamespace(chunk_units=lambda: UNITS), snapshots=None))
+    context = SnapshotContext(source, lambda _: None, ExcludedTables())
     made = SnapshotEngine(context, InitialSnapshotNotifications("p"), "consistent", TARGET_S, 64)
     table = CapturedTable("t", "t", 1, 1, "", 100_000, 0)
     state = first_state("0", {}, "", [table])

@@ -14,7 +14,7 @@ import pytest
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import IncrementalSnapshotNotifications
@@ -60,11 +60,11 @@ class Planned:
 @pytest.fixture
 def planned(tmp_path: Path) -> Planned:
     source = WindowSource(Clock(), 1e6)
-    context = SnapshotContext(cast(Connector, source), lambda _: None, ExcludedTables())
+    context = SnapshotContext(cast(Source, source), lambda _: None, ExcludedTables())
     store = SegmentStore(str(tmp_path), "owner", "run")
     store.create()
     pace = BatchSizing(1.0, 1000, 10_000_000, 4)
-    engine = WindowEngine(context, IncrementalSnapshotNotifications("p"), pace, True, store, 1 << 40)
+    engine = WindowEngine(context, source.windows, IncrementalSnapshotNotifications("p"), pace, True, store, 1 << 40)
     made = Planned(engine, source, tmp_path, IncrementalState(runs=[_run(1)]))
     made.state = made.plan(copy.deepcopy(made.state))
     return made

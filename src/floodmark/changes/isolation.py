@@ -11,7 +11,7 @@ from floodmark.changes.changes import OPERATIONS, C, Changes, Rows
 from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion, VersionMaker
-from floodmark.connectors.contract.base import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.errors import DecodeError, SchemaChangeError, describe
 from floodmark.events.columns import EventGroup
 

@@ -1,1 +1,1 @@
-"""Connectors: one folder for each database, all implementing the same protocols (``contract.base``)."""
+"""Connectors: one folder for each database, all implementing the same protocols (``contract``)."""

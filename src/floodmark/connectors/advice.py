@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from floodmark.config.debezium import find
 from floodmark.config.model import ALL_OPTIONS, Options, nearest
-from floodmark.connectors.registry import CONNECTORS
+from floodmark.connectors.registry import all_specs
 
 _FORMER: Mapping[str, str] = {
     "database.server.name": "topic.prefix",
@@ -85,12 +85,12 @@ def _now_called(key: str) -> str:
 
 
 def _connector(model: type[Options]) -> str:
-    return next((name for name, spec in CONNECTORS.items() if model.__name__ in (spec.options, spec.batch_options)), "")
+    return next((spec.name for spec in all_specs() if model.__name__ in (spec.options, spec.batch_options)), "")
 
 
 def _owners(key: str) -> list[str]:
     """Return the connectors that have an option, or accept it without effect."""
-    models = {name: spec.option_model for name, spec in CONNECTORS.items()}
+    models = {spec.name: spec.option_model for spec in all_specs()}
     return [name for name, model in models.items() if model.knows(key) or find(model.accepted, key) is not None]
 
 

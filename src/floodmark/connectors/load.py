@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.config.model import nearest
 from floodmark.connectors.advice import advice
-from floodmark.connectors.registry import CONNECTORS
+from floodmark.connectors.registry import CONNECTORS, ConnectorSpec, all_specs, connector_names, spec_of
 from floodmark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def load_options(options: Mapping[str, str]) -> CommonOptions:
     Raises:
         ConfigError: an option is missing, unknown or has a value that is not allowed.
     """
-    connector = connector_of(options)
-    return CONNECTORS[connector].option_model.parse(_with_connector(options, connector), advice)
+    spec = _spec(connector_of(options))
+    return spec.option_model.parse(_with_connector(options, spec.name), advice)
 
 
 def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
@@ -43,15 +43,15 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
             f"{' and '.join(STREAM_ONLY)} are options of a stream, but this is a batch read (spark.read).",
             "Leave them out, or use spark.readStream.",
         )
-    connector = connector_of(options)
-    readable = [name for name, spec in CONNECTORS.items() if spec.batch_options]
-    if connector not in readable:
+    spec = _spec(connector_of(options))
+    if not spec.batch_options:
+        readable = [one.name for one in all_specs() if one.batch_options]
         raise ConfigError(
-            f"Option 'connector' has the value '{connector}', which batch reads (spark.read) do not have: it must be "
+            f"Option 'connector' has the value '{spec.name}', which batch reads (spark.read) do not have: it must be "
             f"one of {', '.join(readable)}.",
             "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
         )
-    made: BatchOptions = CONNECTORS[connector].batch_option_model.parse(_with_connector(options, connector), advice)
+    made: BatchOptions = spec.batch_option_model.parse(_with_connector(options, spec.name), advice)
     return made
 
 
@@ -70,15 +70,15 @@ def connector_of(options: Mapping[str, str]) -> str:
     named = None if by_class is None else _known_class(by_class)
     if connector is None and named is None:
         raise ConfigError(
-            f"Option '{CONNECTOR}' is required: which database to capture.", f"Allowed: {', '.join(CONNECTORS)}."
+            f"Option '{CONNECTOR}' is required: which database to capture.", f"Allowed: {', '.join(connector_names())}."
         )
     if connector is None or connector == named:
         return str(named)
-    if connector not in CONNECTORS:
+    if spec_of(connector) is None:
         raise ConfigError(
             f"Option '{CONNECTOR}' has the value '{connector}', which is not allowed: it must be one of "
-            f"{', '.join(CONNECTORS)}.",
-            nearest(connector, list(CONNECTORS)),
+            f"{', '.join(connector_names())}.",
+            nearest(connector, connector_names()),
         )
     if named is not None:
         raise ConfigError(
@@ -86,6 +86,12 @@ def connector_of(options: Mapping[str, str]) -> str:
             f"Leave one of them out; this class is the connector '{named}'.",
         )
     return connector
+
+
+def _spec(connector: str) -> ConnectorSpec:
+    spec = spec_of(connector)
+    assert spec is not None, "`connector_of` returns only connectors that there are"
+    return spec
 
 
 def _known_class(name: str) -> str:

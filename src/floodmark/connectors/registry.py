@@ -1,9 +1,17 @@
-"""Lists the connectors without importing them. A new database is an entry in ``CONNECTORS``."""
+"""Lists the connectors without importing them.
+
+A new database is an entry in ``CONNECTORS``, or a package's entry point in the group ``floodmark.connectors`` whose
+object is a ``ConnectorSpec`` of the entry point's name. Entry points are looked up only when a name that isn't in
+``CONNECTORS`` is asked for, or all names are.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,8 +28,8 @@ class ConnectorSpec:
 
     Attributes:
         name: the value of the option ``connector``.
-        package: the package with the connector's modules ``options``, ``connector``, ``executor``, ``checks.server``
-            and ``log_status``.
+        package: the package with the connector's modules ``options``, ``connector`` (``make_source(options)`` returns a
+            ``Source``), ``executor`` (an ``ExecutorSide``), ``checks.server`` and ``log_status``.
         options: its option model, in ``options``.
         driver: the module of the driver that it needs.
         extra: the package to install for the driver, with its extra.
@@ -83,7 +91,64 @@ CONNECTORS = {
         ),
     )
 }
-"""The connectors by the value of the option ``connector``."""
+"""Floodmark's own connectors by the value of the option ``connector``."""
+
+GROUP = "floodmark.connectors"
+"""The entry points' group."""
+
+
+def connector_names() -> list[str]:
+    """Return the names of all connectors: Floodmark's own, then those of installed packages."""
+    return [*CONNECTORS, *sorted(point.name for point in _entry_points() if point.name not in CONNECTORS)]
+
+
+def spec_of(connector: str) -> ConnectorSpec | None:
+    """Return a connector's description; None if there is no connector of that name.
+
+    Raises:
+        ConfigError: an installed package offers it, but its entry point can't be used.
+    """
+    if connector in CONNECTORS:
+        return CONNECTORS[connector]
+    point = next((point for point in _entry_points() if point.name == connector), None)
+    return None if point is None else _loaded(point)
+
+
+def all_specs() -> Iterator[ConnectorSpec]:
+    """Yield the descriptions of all connectors that can be used."""
+    for name in connector_names():
+        try:
+            spec = spec_of(name)
+        except ConfigError:
+            continue  # its error is raised when it is asked for
+        if spec is not None:
+            yield spec
+
+
+@lru_cache(maxsize=1)
+def _entry_points() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+@lru_cache
+def _loaded(point: EntryPoint) -> ConnectorSpec:
+    what = f"The connector '{point.name}' of an installed package ({point.value}) can't be used"
+    cure = "Correct or reinstall the package."
+    try:
+        spec = point.load()
+    except Exception as exc:
+        # A foreign module may raise anything when it is imported; the user must see what.
+        raise ConfigError(f"{what}: {type(exc).__name__}: {exc}.", cure) from exc
+    if not isinstance(spec, ConnectorSpec) or spec.name != point.name:
+        raise ConfigError(f"{what}: it is not a ConnectorSpec with that name.", cure)
+    return spec
+
+
+def _known(connector: str) -> ConnectorSpec:
+    spec = spec_of(connector)
+    if spec is None:
+        raise ConfigError(f"There is no connector '{connector}'.", f"There are: {', '.join(connector_names())}.")
+    return spec
 
 
 def require_driver(connector: str) -> None:
@@ -92,9 +157,10 @@ def require_driver(connector: str) -> None:
     Raises:
         ConfigError: the driver is not installed.
     """
-    driver = CONNECTORS[connector].driver
+    spec = _known(connector)
+    driver = spec.driver
     if find_spec(driver) is None:
-        raise _missing_driver(connector, f"No module named '{driver}'")
+        raise _missing_driver(spec, f"No module named '{driver}'")
 
 
 def connector_module(connector: str, name: str) -> ModuleType:
@@ -107,12 +173,13 @@ def connector_module(connector: str, name: str) -> ModuleType:
     Raises:
         ConfigError: the connector's driver is not installed.
     """
+    spec = _known(connector)
     try:
-        return importlib.import_module(f"{CONNECTORS[connector].package}.{name}")
+        return importlib.import_module(f"{spec.package}.{name}")
     except ImportError as exc:
-        raise _missing_driver(connector, exc) from None
+        raise _missing_driver(spec, exc) from None
 
 
-def _missing_driver(connector: str, reason: object) -> ConfigError:
-    fix = f"Install it with: pip install '{CONNECTORS[connector].extra}'"
-    return ConfigError(f"The driver of connector '{connector}' is not installed: {reason}.", fix)
+def _missing_driver(spec: ConnectorSpec, reason: object) -> ConfigError:
+    fix = f"Install it with: pip install '{spec.extra}'"
+    return ConfigError(f"The driver of connector '{spec.name}' is not installed: {reason}.", fix)

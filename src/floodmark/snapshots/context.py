@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.notifications.records import Notification
 from floodmark.snapshots.excluded_tables import ExcludedTables
 
@@ -15,11 +15,11 @@ class SnapshotContext:
     """The context that the snapshot engines of one query share.
 
     Attributes:
-        connector: the source.
+        source: the source.
         notify: receives notifications.
         aside: the excluded tables.
     """
 
-    connector: Connector
+    source: Source
     notify: Callable[[Notification], None]
     aside: ExcludedTables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.contract.base import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
 from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
 from floodmark.connectors.postgres.options import PostgresOptions
 

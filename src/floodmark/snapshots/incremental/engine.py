@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from floodmark.connectors.contract.base import KeyRanges, ReadPoint
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
+from floodmark.connectors.contract.read_points import KeyRanges, ReadPoint
 from floodmark.errors import ConditionError, LockTimeoutError, SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
@@ -47,7 +47,8 @@ class IncrementalEngine:
         sizing: BatchSizing,
         isolate: bool,
     ) -> None:
-        self._connector = context.connector
+        self._tables = context.source.tables
+        self._snapshots = context.source.snapshots
         self._notify = context.notify
         self._excluded_tables = context.aside
         self._notifications = notifications
@@ -68,7 +69,7 @@ class IncrementalEngine:
 
     def tables(self) -> list[CapturedTable]:
         """Return the tables that can be read."""
-        return self._connector.tables()
+        return self._tables.captured()
 
     def queue(
         self, state: IncrementalState, table: CapturedTable, surrogate: str | None = None, condition: str = ""
@@ -106,11 +107,11 @@ class IncrementalEngine:
 
     def _describe(self, run: TableRun) -> None:
         """Look up the file and the key of a table before it is read."""
-        file = self._connector.fingerprints([run.oid]).get(run.oid)
+        file = self._tables.fingerprints([run.oid]).get(run.oid)
         if file is None or (self._captured is not None and run.oid not in self._captured):
             run.outcome = "SKIPPED"
             return
-        key = self._connector.key_of(run.oid, run.surrogate)
+        key = self._tables.key_of(run.oid, run.surrogate)
         run.described, run.file = True, file
         if key is None:
             run.outcome = "NO_PRIMARY_KEY"
@@ -202,7 +203,7 @@ class IncrementalEngine:
             self._captured = None
         # With very many tables, the others are checked when they are about to be read.
         looked_at = [run for index, run in enumerate(state.runs) if not run.outcome and (run.begun or index < FEW)]
-        files = self._connector.fingerprints(sorted({run.oid for run in looked_at}))
+        files = self._tables.fingerprints(sorted({run.oid for run in looked_at}))
         for run in looked_at:
             if run.described and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
@@ -249,7 +250,7 @@ class IncrementalEngine:
         del state, after
         if self._point is None or not self._point.alive():
             self.release()
-            self._point = self._connector.fresh_point()
+            self._point = self._snapshots.open_unsettled()
         return self._point.position, self._point.position
 
     def plan(self, state: IncrementalState, after: str) -> bool:
@@ -263,7 +264,7 @@ class IncrementalEngine:
             False if the read point can't be used.
         """
         assert self._point is not None
-        if not self._connector.settle(self._point, after):
+        if not self._point.settle(after):
             log.info("read_point_taken_again", position=self._point.position)
             self.release()
             return False
@@ -337,7 +338,7 @@ class IncrementalEngine:
     def chunks(self, state: IncrementalState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch, as readers take them."""
         lost = not self._holds(state)
-        described = self._connector.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
+        described = self._tables.describe(sorted({state.runs[chunk.run].oid for chunk in state.batch}))
         result = []
         for number, chunk in enumerate(state.batch):
             run = state.runs[chunk.run]
@@ -371,7 +372,7 @@ class IncrementalEngine:
 
     def _filter(self, run: TableRun) -> str:
         """Return the condition on a table's rows as SQL; the state has the signal's own text, checked again here."""
-        return self._connector.row_filter(run.oid, run.condition) if run.condition else ""
+        return self._tables.row_filter(run.oid, run.condition) if run.condition else ""
 
     def release(self) -> None:
         """Release all read points."""
@@ -413,7 +414,7 @@ class IncrementalEngine:
 
     def _ranges(self, point: ReadPoint, run: TableRun, condition: str) -> KeyRanges:
         assert run.key is not None, "a table is described before it is read"
-        return self._connector.key_ranges(point, run.oid, run.key, condition)
+        return point.key_ranges(run.oid, run.key, condition)
 
     def _take_ranges(self, state: IncrementalState, index: int, run: TableRun, rows: int, ranges: KeyRanges) -> int:
         if not run.begun:
@@ -448,7 +449,7 @@ class IncrementalEngine:
         if run.top is None:
             # A table that was rewritten after the read point may have looked empty.
             run.begun = False
-        key = self._connector.key_of(run.oid, run.surrogate)
+        key = self._tables.key_of(run.oid, run.surrogate)
         if key == run.key:
             return
         log.warning("incremental_snapshot_starts_again", table=run.name, reason="its key has changed")

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import ReadPoint, Window
 from floodmark.connectors.contract.chunk import Chunk
+from floodmark.connectors.contract.read_points import ReadPoint, Window, WindowSource
 from floodmark.errors import SourceStateError, StatementTimeoutError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import IncrementalSnapshotNotifications, Notification
@@ -93,6 +93,7 @@ class WindowEngine(IncrementalEngine):
     """Plans the chunks of incremental snapshots that are read in windows.
 
     Args:
+        windows: opens the windows.
         store: where rows wait until the micro-batch is delivered.
         most_bytes: maximum bytes of rows in a micro-batch, unless the smallest range of a table has more.
     """
@@ -100,6 +101,7 @@ class WindowEngine(IncrementalEngine):
     def __init__(
         self,
         context: SnapshotContext,
+        windows: WindowSource,
         notifications: IncrementalSnapshotNotifications,
         sizing: BatchSizing,
         isolate: bool,
@@ -109,6 +111,7 @@ class WindowEngine(IncrementalEngine):
         super().__init__(context, notifications, sizing, isolate)
         # One statement reads all that a window takes of a table; its rows are divided among `_readers` tasks.
         self._readers, self._tasks = sizing.tasks, 1
+        self._windows = windows
         self._store = store
         self._most_bytes = most_bytes
         self._taken: _Taken | None = None
@@ -142,7 +145,7 @@ class WindowEngine(IncrementalEngine):
         if taken is None:
             return False
         # A window that was read ahead doesn't fit if a task failed or a signal changed the tables meanwhile.
-        if state.runs != taken.before or not self._connector.settle(taken.window, after):
+        if state.runs != taken.before or not taken.window.settle(after):
             log.info("window_taken_again", position=taken.window.position)
             self.release()
             return False
@@ -234,7 +237,7 @@ class WindowEngine(IncrementalEngine):
         self._check_key(run)
 
     def _check_key(self, run: TableRun) -> None:
-        if run.surrogate is not None and not run.outcome and self._connector.key_of(run.oid, None) is None:
+        if run.surrogate is not None and not run.outcome and self._tables.key_of(run.oid, None) is None:
             run.outcome = "NO_PRIMARY_KEY"
 
     def _follow(self, run: TableRun, file: str) -> None:
@@ -251,14 +254,14 @@ class WindowEngine(IncrementalEngine):
         """Open, read and close a window, with fewer rows if it has too many bytes."""
         while True:
             began_at = time.monotonic()
-            window = self._connector.open_window(after)
+            window = self._windows.open(after)
             if window is None:
                 return None
             taken = _Taken(window, state.copy().runs, state.copy(), self._rows.number)
             self._reading = taken
             try:
                 taken.told = self._fill(taken.planned, window, isolate)
-                self._connector.close_window(window)
+                window.close()
             except _TooMuchError:
                 self._drop(taken)
                 self._rows.halve()
@@ -300,12 +303,12 @@ class WindowEngine(IncrementalEngine):
     def _read(self, reading: _Taken, run: TableRun, span: KeyRange) -> _Read:
         """Read a range into files, which are divided among the tasks."""
         read = _Read(run.oid, span)
-        table = self._connector.describe([run.oid]).get(run.oid)
+        table = self._tables.describe([run.oid]).get(run.oid)
         if table is None:
             return read
         chunk = self._chunk(run, span, table)
         files: list[str] = []
-        with closing(self._connector.window_rows(reading.window, chunk)) as pieces:
+        with closing(reading.window.rows(chunk)) as pieces:
             while True:
                 try:
                     data = next(pieces)
@@ -335,6 +338,7 @@ def make_engine(
 ) -> IncrementalEngine:
     """Return the engine of incremental snapshots that the options and the connector require."""
     isolate = options.errors_tables == "isolate"
-    if options.incremental_snapshot_read_points == "exact" and context.connector.tasks_read:
+    windows = context.source.windows
+    if windows is None:
         return IncrementalEngine(context, notifications, sizing, isolate)
-    return WindowEngine(context, notifications, sizing, isolate, store, options.max_batch_bytes)
+    return WindowEngine(context, windows, notifications, sizing, isolate, store, options.max_batch_bytes)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from floodmark.connectors.contract.base import ReadPoint
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, PageChunk
+from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.errors import ConditionError, SignalError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
@@ -44,7 +44,8 @@ class SnapshotEngine:
         target_s: float,
         max_chunks: int,
     ) -> None:
-        self._connector = context.connector
+        self._tables = context.source.tables
+        self._snapshots = context.source.snapshots
         self._notify = context.notify
         self._excluded_tables = context.aside
         self._notifications = notifications
@@ -61,7 +62,7 @@ class SnapshotEngine:
         """Return the state of a snapshot of all captured tables at a read point."""
         self.release()
         self._point = point
-        tables = self._connector.snapshot_tables()
+        tables = self._tables.to_snapshot()
         log.info("snapshot_begins", tables=len(tables), position=point.position)
         self._notify(self._notifications.started())
         return first_state(point.position, point.token, point.token["visible"], tables)
@@ -72,7 +73,7 @@ class SnapshotEngine:
         As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
         """
         self._point = point
-        asked = asked_tables(action, self._connector.tables(sized=True))
+        asked = asked_tables(action, self._tables.captured(sized=True))
         chosen: list[CapturedTable] = []
         statements: dict[int, str] = {}
         refused: list[str] = []
@@ -100,7 +101,7 @@ class SnapshotEngine:
 
     def _found(self, state: SnapshotState) -> dict[int, Found]:
         """Return the tables that exist now."""
-        tables = self._connector.tables(sized=True) if state.blocking else self._connector.snapshot_tables()
+        tables = self._tables.captured(sized=True) if state.blocking else self._tables.to_snapshot()
         found = {table.oid: Found(table.units, table.file, table.rows) for table in tables}
         return found | {table.oid: Found(1, "") for table in state.tables if table.statement and table.oid in found}
 
@@ -120,7 +121,7 @@ class SnapshotEngine:
             for number in reports.blank(self._part)
             if number < len(state.batch)
         }
-        for index, error in settle_batch(state, reports, self._part, self._connector.chunk_units()).items():
+        for index, error in settle_batch(state, reports, self._part, self._tables.chunk_units()).items():
             self._count_failure(state, index, error)
         self._take_back(state)
         self._notify_finished(state)
@@ -160,7 +161,7 @@ class SnapshotEngine:
 
     def revive(self, state: SnapshotState) -> SnapshotState:
         """Return the state at a read point that is held, opening a new one if the last is lost."""
-        return state if self.usable(state) else self.move(state, self._connector.read_point())
+        return state if self.usable(state) else self.move(state, self._snapshots.open())
 
     def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
         """Return the state at another read point."""
@@ -186,7 +187,7 @@ class SnapshotEngine:
     def _take_back(self, state: SnapshotState) -> None:
         """Read tables again that were gone and are back: a table may be renamed only for a moment."""
         gone = [table for table in state.tables if table.outcome == "SKIPPED"]
-        there = {table.oid for table in self._connector.tables()} if gone else set()
+        there = {table.oid for table in self._tables.captured()} if gone else set()
         for table in gone:
             if table.oid in there:
                 table.outcome = ""
@@ -250,15 +251,15 @@ class SnapshotEngine:
                 self._notify(self._notifications.table_failed(table.name))
 
     def _take(self, state: SnapshotState, everything: bool) -> None:
-        size = self._connector.chunk_units()
+        size = self._tables.chunk_units()
         take_units(state, 1 << 60 if everything else self._chunks * size, max(size // SMALL_TABLES, 1))
 
     def chunks(self, state: SnapshotState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch, as readers take them."""
         lost = not self.holds(state)
         oids = sorted({state.tables[index].oid for index, _ in state.batch})
-        described = self._connector.describe(oids)
-        size = self._connector.chunk_units()
+        described = self._tables.describe(oids)
+        size = self._tables.chunk_units()
         result: list[Chunk] = []
         for number, (index, (first, last, view)) in enumerate(state.batch):
             table = state.tables[index]
@@ -295,7 +296,7 @@ class SnapshotEngine:
             ConditionError: it can't.
         """
         try:
-            self._connector.row_query(oid, statement)
+            self._tables.row_query(oid, statement)
         except ConditionError:
             raise
         except SourceStateError as exc:
@@ -303,7 +304,7 @@ class SnapshotEngine:
 
     def _statement(self, table: TableState) -> str | None:
         """Return the statement that a signal requests as SQL; the state has the signal's own text."""
-        return self._connector.row_query(table.oid, table.statement) if table.statement else None
+        return self._tables.row_query(table.oid, table.statement) if table.statement else None
 
     def complete(self) -> None:
         """Release the read point, since everything has been read, and send the notification of that."""

@@ -9,8 +9,8 @@ from itertools import islice
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import ReadPoint
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
+from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
 from floodmark.logger import get_logger
 from floodmark.notifications.records import InitialSnapshotNotifications
@@ -155,7 +155,6 @@ class ReadAheadEngine(SnapshotEngine):
         assert self._point is not None
         if self._reading is None or self._reading.point is not self._point:
             self._reading = Reading(
-                self._connector,
                 self._point,
                 self._store,
                 self._part,
@@ -186,12 +185,12 @@ class ReadAheadEngine(SnapshotEngine):
             if ranges > 1 and table.pending == [(0, UNCOUNTED, ALL)] and not table.keys:
                 # A micro-batch that is planned again must cut in the same way, to find what is being read.
                 if table.oid not in reading.cuts:
-                    reading.cuts[table.oid] = self._cuts(reading.point, table, ranges)
+                    reading.cuts[table.oid] = self._cuts(reading, table, ranges)
                 cut_into_ranges(table, reading.cuts[table.oid])
 
-    def _cuts(self, point: ReadPoint, table: TableState, ranges: int) -> list[list[str]]:
+    def _cuts(self, reading: Reading, table: TableState, ranges: int) -> list[list[str]]:
         try:
-            return self._connector.cuts(point, table.oid, ranges)
+            return reading.rows.split(table.oid, ranges)
         except FloodmarkError as exc:
             # Reading the table meets the same error, and handles it.
             log.info("table_is_not_cut", table=table.name, error=str(exc))
@@ -211,7 +210,7 @@ class ReadAheadEngine(SnapshotEngine):
         wanted = list(pending if everything else islice(pending, max(free, 0)))
         if not wanted:
             return
-        described = self._connector.describe(sorted({state.tables[index].oid for index, _ in wanted}))
+        described = self._tables.describe(sorted({state.tables[index].oid for index, _ in wanted}))
         for index, span in wanted:
             table = state.tables[index]
             job = self._job(state, index, table, span, described[table.oid]) if table.oid in described else None
@@ -224,7 +223,7 @@ class ReadAheadEngine(SnapshotEngine):
         self, state: SnapshotState, index: int, table: TableState, span: Span, described: DescribedTable
     ) -> Job | None:
         """Return the job that reads a part of a table; None if the table is gone or has no key any more."""
-        key = self._connector.key_of(table.oid, None) if table.units == UNCOUNTED else None
+        key = self._tables.key_of(table.oid, None) if table.units == UNCOUNTED else None
         if key is None and table.units == UNCOUNTED:
             return None
         if state.blocking:
@@ -319,7 +318,7 @@ def make_snapshot_engine(
 ) -> SnapshotEngine:
     """Return the snapshot engine that the connector needs."""
     chunks = options.max_batch_bytes // options.snapshot_chunk_bytes
-    if context.connector.tasks_read:
+    if not context.source.snapshots.local:
         return SnapshotEngine(context, notifications, part, target_s, chunks)
     threads = reading_threads(options)
     isolate = options.errors_tables == "isolate"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.base import Connector, ReadPoint
 from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk
+from floodmark.connectors.contract.read_points import LocalRows, ReadPoint
 from floodmark.errors import ConnectError
 from floodmark.logger import get_logger
 from floodmark.snapshots.state import RANGE_UNITS
@@ -109,11 +109,17 @@ class Job(_Part):
     error: Exception | None = None
 
 
+def _local(point: ReadPoint) -> LocalRows:
+    """Return what reads tables at a read point in this process."""
+    if point.local is None:
+        raise TypeError("Tasks read at this read point; it can't be read in this process.")
+    return point.local
+
+
 class Reading:
     """Reads requested parts of tables at one read point.
 
     Args:
-        connector: the source.
         point: the read point, which the caller releases.
         store: where the rows wait.
         name: the beginning of the files' names.
@@ -122,12 +128,12 @@ class Reading:
         least_bytes: number of bytes that a smaller piece counts as, unless it is empty.
 
     Attributes:
+        rows: reads the tables at the read point.
         ready: number of bytes that the pieces count as that have been read and not delivered.
     """
 
     def __init__(
         self,
-        connector: Connector,
         point: ReadPoint,
         store: SegmentStore,
         name: str,
@@ -136,7 +142,7 @@ class Reading:
         least_bytes: int,
     ) -> None:
         self.point = point
-        self._connector = connector
+        self.rows = _local(point)
         self._store = store
         self._name = name
         self._most_bytes = most_bytes
@@ -300,7 +306,7 @@ class Reading:
 
     def _read(self, job: Job) -> None:
         whole = Piece(job.table, job.unit, job.after, job.chunk, None)
-        with closing(self._connector.window_rows(self.point, job.chunk)) as parts:
+        with closing(self.rows.rows(job.chunk)) as parts:
             while not (self._stopped or job.cancelled):
                 try:
                     data = next(parts)

@@ -10,7 +10,8 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import Connector, ReadPoint
+from floodmark.connectors.contract.read_points import ReadPoint
+from floodmark.connectors.contract.source import LogSource, Source
 from floodmark.errors import ConnectError, ForkedLogError
 from floodmark.logger import get_logger
 from floodmark.signals.records import Signal
@@ -32,7 +33,7 @@ class CapturedLog:
 
     Args:
         options: the source's options.
-        connector: the source.
+        source: the source.
         retry: the reconnect policy of capture.
         owner: the name of the source's directory below ``state.dir``.
 
@@ -42,13 +43,13 @@ class CapturedLog:
             transaction was committed, in seconds since the epoch.
     """
 
-    def __init__(self, options: CommonOptions, connector: Connector, retry: RetryPolicy, owner: str) -> None:
+    def __init__(self, options: CommonOptions, source: Source, retry: RetryPolicy, owner: str) -> None:
         self._options = options
-        self._connector = connector
+        self._source = source
         self._owner = owner
         self._run = uuid.uuid4().hex
         self.store = SegmentStore(options.state_dir, owner, self._run)
-        self._capture = Capture(connector.log_stream, self.store, options.state_max_bytes, retry)
+        self._capture = Capture(source.log.open_stream, self.store, options.state_max_bytes, retry)
         self._idle_since = time.monotonic()
         self.reached: tuple[str, float] = ("", 0.0)
 
@@ -77,7 +78,7 @@ class CapturedLog:
             return
         self._capture.confirm(position)
         try:
-            self._connector.delivered(position)
+            self._source.log.delivered(position)
         except ConnectError:
             return  # nothing depends on it; the next micro-batch does it
 
@@ -111,7 +112,7 @@ class CapturedLog:
         """
         pinged = 0.0
         patient_until = time.monotonic() + BACKLOG_WAIT_S
-        end_check = _EndCheck(self._connector, target)
+        end_check = _EndCheck(self._source.log, target)
         while True:
             # Read `known` before the segments: one that is added in between must not be passed over.
             known = self._capture.idle_position(after)
@@ -144,9 +145,9 @@ class CapturedLog:
             point's position, since later changes must be delivered after its rows. The read point is None if the log
             doesn't reach that far, or the point has no position in it.
         """
-        point = self._connector.fresh_point()
+        point = self._source.snapshots.open_unsettled()
         end = max(after, self.wait_for(after, point.position, rows))
-        if end >= point.position and self._connector.settle(point, after):
+        if end >= point.position and point.settle(after):
             return max(after, point.position), point
         point.release()
         return end, None
@@ -182,7 +183,7 @@ class CapturedLog:
         batch: str,
         aside: tuple[int, ...],
         only: tuple[int, ...] | None = None,
-        xmin: int | None = None,
+        context: int | None = None,
     ) -> list[LogPartition]:
         """Return the tasks that decode the log in ``(after, upto]``, capturing it again if it is no longer there.
 
@@ -192,7 +193,7 @@ class CapturedLog:
             batch: the name of the micro-batch in reports.
             aside: tables to leave out, as the log numbers them.
             only: the tables to decode; None: all.
-            xmin: the oldest transaction that the source keeps rows for; None: not requested.
+            context: what the decoder needs besides the log.
         """
         self.start(after)
         if self._capture.idle_position(after) < upto:
@@ -208,7 +209,7 @@ class CapturedLog:
             # Executors don't need the signals, which were extracted when the segment was cut.
             bare = replace(segment, signals=())
             place = (self._options.state_dir, self._owner, self._run)
-            result.append(LogPartition(*place, bare, cursor, end, batch, aside, only, xmin))
+            result.append(LogPartition(*place, bare, cursor, end, batch, aside, only, context))
             cursor = end
         return result
 
@@ -220,7 +221,7 @@ class CapturedLog:
         """Wait until the log of a batch that an earlier process planned has been captured again."""
         log.info("log_is_read_again", after=after, upto=upto)
         before = ""
-        end_check = _EndCheck(self._connector, upto)
+        end_check = _EndCheck(self._source.log, upto)
         while self._capture.idle_position(after) < upto:
             self._capture.ping()
             end_check.look()
@@ -233,12 +234,12 @@ class _EndCheck:
     """Checks now and then that the source's log still reaches an awaited position.
 
     Args:
-        connector: the source.
+        source: the source.
         upto: the awaited position.
     """
 
-    def __init__(self, connector: Connector, upto: str) -> None:
-        self._connector = connector
+    def __init__(self, log: LogSource, upto: str) -> None:
+        self._log = log
         self._upto = upto
         self._next = time.monotonic() + END_CHECK_S
         self._short = 0
@@ -252,7 +253,7 @@ class _EndCheck:
         if time.monotonic() < self._next:
             return
         try:
-            end = self._connector.current_position()
+            end = self._log.end()
         except ConnectError:
             return  # capture waits for the source to come back, or gives up
         self._next = time.monotonic() + END_CHECK_S

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.tables import TableCatalog
 from floodmark.errors import LockTimeoutError, StatementTimeoutError
 from floodmark.signals.records import ExecuteSnapshot
 from floodmark.snapshots.initial.engine import SnapshotEngine
@@ -56,7 +56,7 @@ class CatchUp:
     """Plans the catch-up snapshot and stream of new tables.
 
     Args:
-        connector: the source.
+        tables: the source's tables.
         log: what capture has received.
         engine: the engine of the catch-up snapshot, used for no other.
 
@@ -64,8 +64,8 @@ class CatchUp:
         put_off: true while the snapshot is postponed.
     """
 
-    def __init__(self, connector: Connector, log: CapturedLog, engine: SnapshotEngine) -> None:
-        self._connector = connector
+    def __init__(self, tables: TableCatalog, log: CapturedLog, engine: SnapshotEngine) -> None:
+        self._tables = tables
         self._log = log
         self.engine = engine
         self.put_off = PutOff()
@@ -94,7 +94,7 @@ class CatchUp:
             self.put_off.now("the snapshot of new tables", exc)
             return end, catch_up
         oids = {table.oid for table in state.tables}
-        numbers = {table.logged for table in self._connector.tables() if table.oid in oids}
+        numbers = {table.logged for table in self._tables.captured() if table.oid in oids}
         return end, replace(catch_up, position=point.position, tables=tuple(sorted(numbers)), snapshot=state)
 
     def step(self, catch_up: CatchUpState, main: str, rows: int | None, reports: TaskReports) -> CatchUpState | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
 from floodmark.capture.store import DEAD_LETTERS
-from floodmark.connectors.contract.base import DeadLetter
+from floodmark.connectors.contract.decoding import DeadLetter
 
 
 def keep_dead_letters(uri: str, owner: str, name: str, letters: Sequence[DeadLetter]) -> None:

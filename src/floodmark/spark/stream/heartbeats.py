@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -17,14 +17,14 @@ class Heartbeats:
 
     Args:
         options: the source's options.
-        connector: the source.
+        source: the source.
         streaming: returns whether the log is read; during a snapshot alone there are no heartbeats.
     """
 
-    def __init__(self, options: CommonOptions, connector: Connector, streaming: Callable[[], bool]) -> None:
+    def __init__(self, options: CommonOptions, source: Source, streaming: Callable[[], bool]) -> None:
         self._interval_s = options.heartbeat_ms / 1000
         self._action = options.heartbeat_action_query
-        self._connector = connector
+        self._source = source
         self._streaming = streaming
         self._next = time.monotonic() + self._interval_s
         self._snapshot_ended = False
@@ -50,5 +50,5 @@ class Heartbeats:
             return None
         self._next = now + self._interval_s
         if self._action:
-            self._connector.execute_in_background(self._action)
+            self._source.execute_in_background(self._action)
         return time_ms

@@ -39,7 +39,7 @@ class Offset:
         gap: whether the log before this offset was left out: the source had lost it, or the query doesn't stream.
         heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
             epoch; None: there is none.
-        xmin: the oldest transaction that the source keeps rows for, as reported in that micro-batch's events.
+        context: what decoders of that micro-batch need besides the log (``LogSource.decode_context``).
         bookmark: what the connector needs besides the position to go on from ``oldest``; None: nothing.
         gaps: accepted gaps that have been announced and that the log has not passed yet.
     """
@@ -58,7 +58,7 @@ class Offset:
     aside: tuple[ExcludedTable, ...] = ()
     catch_up: CatchUpState | None = None
     heartbeat: int | None = None
-    xmin: int | None = None
+    context: int | None = None
     bookmark: dict[str, Any] | None = None
     gaps: tuple[Gap, ...] = ()
 
@@ -98,7 +98,7 @@ class Offset:
             "lane": self.catch_up.to_json() if self.catch_up else None,
             "blocking": [action.to_json() for action in self.blocking],
             "heartbeat": self.heartbeat,
-            "xmin": self.xmin,
+            "xmin": self.context,
             "bookmark": self.bookmark,
             "gaps": [gap.to_json() for gap in self.gaps],
         }

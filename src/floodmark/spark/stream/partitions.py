@@ -29,7 +29,7 @@ class LogPartition(InputPartition):
         batch: the name of the micro-batch in reports.
         aside: tables to leave out, as the log numbers them.
         only: the tables to decode; None: all.
-        xmin: the oldest transaction that the source keeps rows for; None: not requested.
+        context: what the decoder needs besides the log.
         settled: up to this position the log may hold table versions that differ from the query's typed rows.
     """
 
@@ -42,7 +42,7 @@ class LogPartition(InputPartition):
     batch: str = ""
     aside: tuple[int, ...] = ()
     only: tuple[int, ...] | None = None
-    xmin: int | None = None
+    context: int | None = None
     settled: str = ""
 
 

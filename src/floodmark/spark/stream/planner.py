@@ -18,7 +18,7 @@ from typing import Any
 from floodmark.capture.gaps import Gap
 from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import Source
 from floodmark.errors import (
     ConnectError,
     FloodmarkError,
@@ -74,7 +74,7 @@ class Planner:
 
     Args:
         options: the source's options.
-        connector: the source.
+        source: the source.
         retry: the reconnect policy of capture.
         owner: the name of the source's directory below ``state.dir``.
         snapshotter: decides when a snapshot is taken and whether the log follows.
@@ -84,16 +84,16 @@ class Planner:
     def __init__(
         self,
         options: CommonOptions,
-        connector: Connector,
+        source: Source,
         retry: RetryPolicy,
         owner: str,
         snapshotter: Snapshotter,
         row_schema: RowSchema,
     ) -> None:
         self._options = options
-        self._connector = connector
+        self._source = source
         self._retry = retry
-        self._log = CapturedLog(options, connector, retry, owner)
+        self._log = CapturedLog(options, source, retry, owner)
         sizing = BatchSizing(
             options.snapshot_batch_target_ms / 1000,
             options.incremental_snapshot_chunk_size,
@@ -104,16 +104,16 @@ class Planner:
         self._excluded_tables = ExcludedTables()
         self._last = LastReports(ReportBox(options.state_dir, owner))
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
-        context = SnapshotContext(connector, self._told.append, self._excluded_tables)
+        context = SnapshotContext(source, self._told.append, self._excluded_tables)
         waiting_s = max(sizing.target_s, WAITING_TARGET_S)
         store = self._log.store
         self._engine = make_snapshot_engine(context, self._initial, "consistent", waiting_s, options, store)
         engine = make_snapshot_engine(context, self._initial, "lane", sizing.target_s, options, store)
-        self._catch_up = CatchUp(connector, self._log, engine)
+        self._catch_up = CatchUp(source.tables, self._log, engine)
         notifications = IncrementalSnapshotNotifications(options.topic_prefix)
         self._incremental = make_engine(context, notifications, sizing, options, store)
         self._tasks = MicroBatchTasks(
-            options, owner, connector, self._log, self._engine, self._catch_up, self._incremental
+            options, owner, source, self._log, self._engine, self._catch_up, self._incremental
         )
         self._control = SignalControl(self._incremental, notifications, self._told.append)
         self._channels = signal_channels(options, owner)
@@ -133,7 +133,7 @@ class Planner:
         self._late: frozenset[str] = frozenset()
         self._put_off = PutOff()
         self._planned: Offset | None = None
-        self._heartbeats = Heartbeats(options, connector, lambda: self._log.started)
+        self._heartbeats = Heartbeats(options, source, lambda: self._log.started)
 
     def fix_target(self) -> None:
         """End the query where the log ends when the next micro-batch is planned, as ``availableNow`` requires."""
@@ -156,11 +156,11 @@ class Planner:
         if self._options.format != "events" and not end.reads_tables:
             self._excluded_tables.prove_any_left(self._row_schema.tables)
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
-        gaps = with_gaps(start, end, self._connector.gaps.all())
+        gaps = with_gaps(start, end, self._source.gaps.all())
         if end is start:
             if not start.ended:
                 # A change that the source left out of its log never arrives, so check for that while nothing does.
-                self._connector.prove_complete(start.oldest, self._ending)
+                self._source.log.prove_complete(start.oldest, self._ending)
             if heartbeat is None and all(gap in start.gaps for gap in gaps):
                 return start
             # Keep the receipts, which are acknowledged when the next micro-batch is planned.
@@ -177,8 +177,8 @@ class Planner:
             aside=self._excluded_tables.tables,
             heartbeat=heartbeat,
             gaps=gaps,
-            xmin=self._connector.oldest_transaction(),
-            bookmark=self._connector.bookmark(end.oldest),
+            context=self._source.log.decode_context(),
+            bookmark=self._source.log.bookmark(end.oldest),
         )
 
     def _is_final(self, new: bool, error: ConnectError) -> bool:
@@ -257,10 +257,10 @@ class Planner:
     def _aim(self) -> None:
         # Only once the connector knows the checkpoint, without which it may not know how its positions begin.
         if self._ending and self._target is None:
-            self._target = self._connector.current_position()
+            self._target = self._source.log.end()
 
     def _tables(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self._connector.table_names())))
+        return tuple(sorted(set(self._source.tables.names())))
 
     def _with_new_tables(self, start: Offset) -> Offset:
         """Return the offset, with snapshots added for tables that the filters didn't match before."""
@@ -272,7 +272,7 @@ class Planner:
         known = frozenset(start.known)
         self._looked_at = now
         try:
-            self._late = self._connector.follow_tables(known)
+            self._late = self._source.tables.follow(known)
             tables = tuple(name for name in self._tables() if name in known or name not in self._late)
         except StatementTimeoutError as exc:
             if not self._decided:
@@ -382,8 +382,8 @@ class Planner:
         if planned is not None and (waits or not reached):
             reached = planned.log
         try:
-            end = self._connector.current_position()
-            lag: int | None = self._connector.lag_bytes(reached) if reached else 0
+            end = self._source.log.end()
+            lag: int | None = self._source.log.lag_bytes(reached) if reached else 0
         except FloodmarkError:
             # The source is unavailable, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
@@ -407,18 +407,18 @@ class Planner:
         self._catch_up.release()
         self._incremental.release()
         self._log.stop()
-        self._connector.stop()
+        self._source.close()
 
     def _first_offset(self, everything: bool) -> Offset:
         # Planning may be repeated, and then collects its notifications again.
         self._told.clear()
         self._log.create()
-        source = self._connector.identity()
+        source = self._source.identity()
         self._answered = True
         snapshot = self._snapshotter.should_snapshot_data(False, False)
         if snapshot:
             self._delay_snapshot()
-        log_position, point = self._connector.prepare(snapshot, None)
+        log_position, point = self._source.log.create(snapshot)
         self._opened = self._decided = True
         self._aim()
         if point is None:
@@ -433,23 +433,23 @@ class Planner:
         """Return the offset with a snapshot at a new read point; the log up to there is delivered first."""
         self._engine.release()
         self._delay_snapshot()
-        return replace(start, snapshot=self._engine.begin(self._connector.read_point(begins=True)))
+        return replace(start, snapshot=self._engine.begin(self._source.snapshots.open(begins=True)))
 
     def _start_over(self, start: Offset, everything: bool) -> Offset:
         """Begin a snapshot and leave out the log before it."""
-        refuse_to_go_back(start.log, self._connector.current_position())
+        refuse_to_go_back(start.log, self._source.log.end())
         self._engine.release()
         if start.snapshot is not None:
             self._snapshotter.snapshot_aborted()
         self._delay_snapshot()
         if self._gone is not None:
-            self._connector.discard_lost_log()
-            log_position, point = self._connector.prepare(True, None)
+            self._source.log.discard_lost()
+            log_position, point = self._source.log.create(True)
             assert point is not None
             option = f"snapshot.mode={self._options.snapshot_mode}"
-            self._connector.gaps.add(Gap(self._gone_after, log_position, self._gone.what, option))
+            self._source.gaps.add(Gap(self._gone_after, log_position, self._gone.what, option))
         else:
-            point = self._connector.read_point(begins=True)
+            point = self._source.snapshots.open(begins=True)
             log_position = point.position
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
@@ -466,10 +466,10 @@ class Planner:
         """Verify once that the checkpoint belongs to this source and that its log is available."""
         if self._opened:
             return
-        refuse_another_source(offset.source, self._connector.identity())
+        refuse_another_source(offset.source, self._source.identity())
         self._log.create()
         try:
-            self._connector.prepare(False, offset.oldest, offset.bookmark, offset.known)
+            self._source.log.resume(offset.oldest, offset.bookmark, offset.known)
         except LogGoneError as exc:
             self._do_without_log(exc, offset.log)
         self._opened = True
@@ -477,7 +477,7 @@ class Planner:
     def _prove_planned(self, start: Offset, end: Offset) -> None:
         """Verify that what an earlier process planned can be delivered, so that nothing waits for a lost log."""
         try:
-            self._connector.check_planned(end.oldest, end.bookmark)
+            self._source.log.check_planned(end.oldest, end.bookmark)
         except LogGoneError as exc:
             self._do_without_log(exc, start.log)
 
@@ -598,7 +598,7 @@ class Planner:
         return tuple(receipt for receipt in start.taken if receipt in kept)
 
     def _without_chunks(self, after: str, rows: int | None, wait_s: float = IDLE_WAIT_S) -> str:
-        target = self._connector.current_position() if rows is None else self._target
+        target = self._source.log.end() if rows is None else self._target
         if target is None:
             return self._log.wait_briefly(after, rows, wait_s)
         return after if after >= target else self._log.wait_for(after, target, rows)

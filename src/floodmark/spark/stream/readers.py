@@ -14,15 +14,10 @@ from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import (
-    ChunkOutcome,
-    ChunkReader,
-    DeadLetter,
-    ExecutorSide,
-    LogDecoder,
-    TableFailure,
-)
 from floodmark.connectors.contract.chunk import Chunk
+from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.read_points import ChunkOutcome
+from floodmark.connectors.executor_side import ChunkReader, ExecutorSide, LogDecoder
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import (
     ConnectError,
@@ -138,7 +133,7 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
     yield from (
         _side(options)
         .make_decoder(options, _versions(options, schema, partition.settled))
-        .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.xmin, dead)
+        .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.context, dead)
     )
     # Dead letters and reports are written before the task ends, so no micro-batch is committed without them.
     if dead:

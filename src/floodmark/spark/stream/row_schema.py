@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from floodmark.changes.typed_tables import prove_same, row_types
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import Connector
+from floodmark.connectors.contract.source import LogSource
 from floodmark.spark.stream.readers import output_schema
 
 
@@ -21,13 +21,13 @@ class RowSchema:
     Args:
         options: the source's options.
         schema: the DataFrame's columns.
-        connector: the source.
+        log: the source's log.
     """
 
-    def __init__(self, options: CommonOptions, schema: pa.Schema, connector: Connector) -> None:
+    def __init__(self, options: CommonOptions, schema: pa.Schema, log: LogSource) -> None:
         self._options = options
         self._schema = schema
-        self._connector = connector
+        self._log = log
         self._settled: str | None = None
 
     @cached_property
@@ -47,6 +47,6 @@ class RowSchema:
 
     def _settle(self) -> str:
         # In this order: a change made after the columns were checked then lies after the position.
-        position = self._connector.current_position()
+        position = self._log.end()
         prove_same(self._options, self._schema, output_schema(self._options))
         return position

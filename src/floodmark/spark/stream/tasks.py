@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.contract.base import Connector
 from floodmark.connectors.contract.chunk import Chunk
+from floodmark.connectors.contract.source import Source
 from floodmark.snapshots.incremental.engine import IncrementalEngine
 from floodmark.snapshots.initial.engine import SnapshotEngine
 from floodmark.snapshots.reports import Part
@@ -49,7 +49,7 @@ class MicroBatchTasks:
     Args:
         options: the source's options.
         owner: the name of the source's directory below ``state.dir``.
-        connector: the source.
+        source: the source.
         log: what capture has received.
         engine: the engine of the initial and blocking snapshots.
         catch_up: the catch-up snapshot and stream of new tables.
@@ -60,7 +60,7 @@ class MicroBatchTasks:
         self,
         options: CommonOptions,
         owner: str,
-        connector: Connector,
+        source: Source,
         log: CapturedLog,
         engine: SnapshotEngine,
         catch_up: CatchUp,
@@ -68,7 +68,7 @@ class MicroBatchTasks:
     ) -> None:
         self._options = options
         self._owner = owner
-        self._connector = connector
+        self._snapshots = source.snapshots
         self._log = log
         self._engine = engine
         self._catch_up = catch_up
@@ -100,7 +100,7 @@ class MicroBatchTasks:
         """Return the announcements that precede the rows, if the snapshot begins with this micro-batch."""
         if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
             return []
-        return [*announcement_partitions(self._connector.announcements(snapshot.position, snapshot.token))]
+        return [*announcement_partitions(self._snapshots.schema_events(snapshot.position, snapshot.token))]
 
     def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
         result: list[Task] = []
@@ -110,7 +110,7 @@ class MicroBatchTasks:
             if upto > start.catch_up.position:
                 aside = _excluded_tables(start, end)
                 result += self._log.partitions(
-                    start.catch_up.position, upto, end.batch, aside, start.catch_up.tables, end.xmin
+                    start.catch_up.position, upto, end.batch, aside, start.catch_up.tables, end.context
                 )
         if end.catch_up is not None and end.catch_up.snapshot is not None:
             result += self._chunk_tasks(end, "lane", self._catch_up.engine.chunks(end.catch_up.snapshot))
@@ -122,7 +122,7 @@ class MicroBatchTasks:
             return []
         catch_up = start.catch_up.tables if start.catch_up is not None and start.catch_up.position else ()
         return self._log.partitions(
-            after, end.log, end.batch, (*_excluded_tables(start, end), *catch_up), None, end.xmin
+            after, end.log, end.batch, (*_excluded_tables(start, end), *catch_up), None, end.context
         )
 
     def _chunk_tasks(

@@ -23,7 +23,7 @@ from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
-from floodmark.connectors.contract.base import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.segments import OpenTransaction
 from floodmark.connectors.mysql.decode.ddl_events import DdlEvents
@@ -143,7 +143,7 @@ class BinlogDecoder:
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the changes in ``(after, upto]``; see ``connectors.contract.base.LogDecoder``.
+        """Return the events of the changes in ``(after, upto]``; see ``connectors.executor_side.LogDecoder``.
 
         Raises:
             DecodeError: a record is malformed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from floodmark.connectors.mysql.decode.structure import flavor_of
@@ -20,7 +21,7 @@ from floodmark.events.connect_schema import carrying_schema
 
 
 def announcements(
-    options: BinlogOptions, announced: Announced, position: str, token: dict[str, Any]
+    options: BinlogOptions, announced: Announced, position: str, token: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the events that a snapshot begins with, as rows of the output.
 

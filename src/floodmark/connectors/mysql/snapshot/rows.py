@@ -8,8 +8,8 @@ from contextlib import closing
 import numpy as np
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.contract.base import ChunkOutcome
 from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk
+from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.snapshot.key_ranges import (
     forced,
@@ -29,7 +29,7 @@ from floodmark.errors import SourceStateError
 def chunk_rows(
     point: MysqlReadPoint, chunk: Chunk, size: int, look: Callable[[TableId], Table | None]
 ) -> Generator[SegmentData, None, ChunkOutcome]:
-    """Return the rows of a chunk, as ``connectors.contract.base.Connector.window_rows`` describes.
+    """Return the rows of a chunk, as ``connectors.contract.read_points.LocalRows.rows`` describes.
 
     Args:
         point: the view.

@@ -18,7 +18,7 @@ from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import LayoutGroups, TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn, with_old_values
-from floodmark.connectors.contract.base import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.connectors.postgres.decode.event_order import event_orders
 from floodmark.connectors.postgres.decode.message_events import message_groups, told_group
 from floodmark.connectors.postgres.decode.records import Changes, all_changes, truncated, within
@@ -60,7 +60,7 @@ class PostgresDecoder:
         xmin: int | None = None,
         dead: list[DeadLetter] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of the changes in ``(after, upto]``; see ``connectors.contract.base.LogDecoder``.
+        """Yield the events of the changes in ``(after, upto]``; see ``connectors.executor_side.LogDecoder``.
 
         Raises:
             DecodeError: a record violates the protocol.

@@ -20,8 +20,8 @@ from psycopg.rows import TupleRow
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
-from floodmark.connectors.contract.base import ChunkOutcome
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk, PageChunk
+from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.postgres.continuity.check import PLACE
 from floodmark.connectors.postgres.decode.relation import Relation
 from floodmark.connectors.postgres.options import PostgresOptions

@@ -17,8 +17,8 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.contract.base import ChunkOutcome
 from floodmark.connectors.contract.chunk import Chunk
+from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.server.catalog import literal, quote

@@ -1,0 +1,89 @@
+"""The executors' side of a connector: the protocols of what tasks read with, made from the options alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from floodmark.capture.segment import SegmentData
+from floodmark.changes.table_version import VersionMaker
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.chunk import Chunk
+from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.read_points import ChunkOutcome
+
+
+class LogDecoder(Protocol):
+    """Turns segments into events, in an executor."""
+
+    def decode(
+        self,
+        data: SegmentData,
+        after: str,
+        upto: str,
+        aside: Collection[int] = (),
+        only: Collection[int] | None = None,
+        failed: list[TableFailure] | None = None,
+        context: int | None = None,
+        dead: list[DeadLetter] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the events of the records in ``(after, upto]``, in the log's order.
+
+        Args:
+            data: a segment.
+            after: begin after this position.
+            upto: end with this position.
+            aside: numbers of the tables to exclude.
+            only: the tables that are wanted; None: all.
+            failed: receives the tables that can't be decoded, which are excluded from there on; None: raise.
+            context: what ``LogSource.decode_context`` returned.
+            dead: receives the records that can't be decoded; only these are left out then. None: their table fails.
+        """
+
+
+class ChunkReader(Protocol):
+    """Reads chunks of tables one after the other, in an executor."""
+
+    def read(self, chunk: Chunk) -> Generator[pa.RecordBatch, None, ChunkOutcome]:
+        """Yield a chunk's rows as read events, and return its outcome."""
+
+    def close(self) -> None:
+        """Close the connection that the last chunk left, if any."""
+
+
+class WindowReader(Protocol):
+    """Turns rows that the planner's process has read into events, in an executor."""
+
+    def read(
+        self, chunk: Chunk, rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows that have not changed up to the end of their window, as read events.
+
+        Args:
+            chunk: its ``low`` and ``position`` are the window's.
+            rows: what ``LocalRows.rows`` or ``Window.rows`` returned for it.
+            log: segments that hold the log in the window; of each, what lies in ``(after, upto]``.
+        """
+
+
+class ExecutorSide(Protocol):
+    """Makes the readers of tasks; importing its module must be cheap. Each function gets the source's options."""
+
+    def row_schema(self, options: CommonOptions) -> pa.Schema:
+        """Return the columns of ``format=rows``, which are read from the source."""
+
+    def make_decoder(self, options: CommonOptions, make_version: VersionMaker) -> LogDecoder:
+        """Return a decoder of log segments.
+
+        Args:
+            options: the source's options.
+            make_version: makes the table versions of the output.
+        """
+
+    def make_chunk_reader(self, options: CommonOptions, make_version: VersionMaker) -> ChunkReader:
+        """Return a reader of chunks of tables; called only where tasks read at read points."""
+
+    def make_window_reader(self, options: CommonOptions, make_version: VersionMaker) -> WindowReader:
+        """Return a reader of rows that the planner's process has read."""
