@@ -146,7 +146,7 @@ def test_release_does_not_wait_for_all_rows(planned: Planned, monkeypatch: pytes
             yield SegmentData(np.zeros(1, np.uint8), np.zeros(1, np.uint32))
             reading.set()
 
-    monkeypatch.setattr(planned.source, "window_rows", endless)
+    monkeypatch.setattr(planned.source, "_rows", endless)
     planned.engine.read_ahead(planned.state, "")
     assert reading.wait(within(10))
     planned.engine.release()
