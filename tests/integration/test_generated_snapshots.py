@@ -25,8 +25,8 @@ from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.snapshots.incremental import reconcile
 from floodmark.snapshots.incremental.reconcile import Reconciled, Touches
-from floodmark.spark.stream import planner
 from floodmark.spark.stream.captured_log import CapturedLog
+from floodmark.spark.stream.planning import new_tables
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower
@@ -211,7 +211,7 @@ def windows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module", params=[16, 18])
 def lanes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planner, "NEW_TABLES_S", 0.0)
+        patch.setattr(new_tables, "EVERY_S", 0.0)
         with opened(request.param, "parallel", Path(tmp_path_factory.mktemp("lanes")) / "state") as made:
             yield made
 

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from floodmark.spark.stream import planner
 from floodmark.spark.stream.captured_log import CapturedLog
+from floodmark.spark.stream.planning import new_tables
 from tests.conftest import Source
 from tests.integration.test_incremental import query_of
 from tests.support.inprocess import InProcess
@@ -134,7 +134,7 @@ def test_the_others_go_on_meanwhile(shop: Source, dies: bool) -> None:
 
 
 def test_a_table_that_is_created_while_the_query_runs(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "NEW_TABLES_S", 0.0)
+    monkeypatch.setattr(new_tables, "EVERY_S", 0.0)
     source.execute("CREATE TABLE old (id integer PRIMARY KEY)")
     query = query_of(source, None, table_include_list=r"public\..*", **OPTIONS)
     query.drain()

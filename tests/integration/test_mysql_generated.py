@@ -23,7 +23,7 @@ from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.source.read_points import MysqlSnapshots, PlacedPoint
 from floodmark.connectors.mysql.source.tables import MysqlTables
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import new_tables
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 
@@ -495,7 +495,7 @@ def opened(server: MysqlServer, way: str, state: Path, xa: bool = False) -> Iter
         f"CREATE TABLE {DATABASE}.filler (id int PRIMARY KEY AUTO_INCREMENT, pad text)",
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planner, "NEW_TABLES_S", 0.0)
+        patch.setattr(new_tables, "EVERY_S", 0.0)
         made = Laboratory(server, way, state, xa)
         lock, begin_locked, unlocked = ReadPoints._lock, ReadPoints._begin, ReadPoints.open
 

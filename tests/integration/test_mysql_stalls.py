@@ -14,7 +14,7 @@ import pytest
 
 from floodmark.connectors.mysql.source.tables import MysqlTables
 from floodmark.snapshots import patience
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import new_tables
 from tests.support.first_rows import first_rows, keys
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -30,7 +30,7 @@ MOST_S = within(9.0)
 @pytest.fixture
 def shop(binlog_server: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[MysqlServer]:
     monkeypatch.setattr(patience.PutOff.__init__, "__defaults__", (0.5,))
-    monkeypatch.setattr(planner, "NEW_TABLES_S", 0.3)
+    monkeypatch.setattr(new_tables, "EVERY_S", 0.3)
     # No signal may call a function; here those that sleep stand for what is slow.
     monkeypatch.setattr(MysqlTables, "row_filter", lambda *given: given[-1])
     rows = ", ".join(f"({number}, 0)" for number in range(1, ROWS + 1))

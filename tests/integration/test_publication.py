@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from floodmark.errors import LogGoneError, SourceStateError
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import new_tables
 from tests.conftest import Source
 from tests.integration.test_incremental import query_of
 from tests.support.inprocess import InProcess
@@ -43,8 +43,8 @@ def until(query: InProcess, done: Callable[[], bool]) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def shop(source: Source, monkeypatch: pytest.MonkeyPatch) -> Source:
-    monkeypatch.setattr(planner, "NEW_TABLES_S", 0.2)
-    monkeypatch.setattr(planner, "LATE_TABLES_S", 0.2)
+    monkeypatch.setattr(new_tables, "EVERY_S", 0.2)
+    monkeypatch.setattr(new_tables, "LATE_EVERY_S", 0.2)
     source.execute("CREATE TABLE a (id integer PRIMARY KEY)", "CREATE TABLE b (id integer PRIMARY KEY)")
     return source
 
@@ -172,7 +172,7 @@ def test_a_table_that_is_dropped_and_created_again(
     query = following(shop, mode)
     if first == "catalog":
         # That the publication isn't what it was is noticed before it is looked for new tables.
-        monkeypatch.setattr(planner, "NEW_TABLES_S", 2.0)
+        monkeypatch.setattr(new_tables, "EVERY_S", 2.0)
     if when == "stopped":
         query.restart()
         query.stop()

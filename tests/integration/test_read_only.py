@@ -16,7 +16,7 @@ from hypothesis import Phase
 
 import floodmark
 from floodmark.connectors.postgres.snapshot import read_point
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import log_part, planner
 from tests.conftest import Source
 from tests.integration.test_generated_snapshots import CASES, Laboratory, cases, opened
 from tests.integration.test_generated_snapshots import LIMIT_S as GENERATED_LIMIT_S
@@ -249,6 +249,7 @@ def test_available_now_ends_while_a_commit_waits(
     laboratory: ReadOnlyLaboratory, sessions: Sessions, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "UNSETTLED_PATIENCE_S", 0.3)
+    monkeypatch.setattr(log_part, "UNSETTLED_PATIENCE_S", 0.3)
     query, follower = laboratory.query, Follower(begun=True)
     waiting_commit(laboratory, sessions, follower)
     laboratory.ask(sessions.table, kind)

@@ -15,7 +15,7 @@ from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import StatementTimeoutError
 from floodmark.snapshots import patience
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import new_tables, planner
 from tests.conftest import Source, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS, over, query_of, signal
 from tests.support.first_rows import first_rows, keys
@@ -32,7 +32,7 @@ MOST_S = within(6.0)
 def shop(pg18: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     source = make_source(pg18, tmp_path / "state")
     monkeypatch.setattr(patience.PutOff.__init__, "__defaults__", (0.5,))
-    monkeypatch.setattr(planner, "NEW_TABLES_S", 0.3)
+    monkeypatch.setattr(new_tables, "EVERY_S", 0.3)
     # No signal may call a function; here those that sleep stand for what is slow.
     monkeypatch.setattr(PostgresTables, "row_filter", lambda *given: given[-1])
     source.execute(

@@ -9,7 +9,7 @@ import pytest
 
 from floodmark.connectors.contract.source import Source
 from floodmark.connectors.load import load_options
-from floodmark.spark.stream import heartbeats
+from floodmark.spark.stream.planning import heartbeats
 from tests.support.options import REQUIRED
 
 INTERVAL_MS = 200

@@ -19,7 +19,7 @@ VIOLATIONS = {
     ),
     "one connector imports another": ("connectors/mysql/connector.py", "floodmark.connectors.postgres.options"),
     "the snapshot engine imports a connector": ("snapshots/initial/engine.py", "floodmark.connectors.mysql.options"),
-    "Spark's side names a connector": ("spark/stream/planner.py", "floodmark.connectors.postgres.connector"),
+    "Spark's side names a connector": ("spark/stream/planning/planner.py", "floodmark.connectors.postgres.connector"),
     "the binlog's format knows of statements": (
         "connectors/mysql/binlog/queries.py",
         "floodmark.connectors.mysql.ddl.tokens",

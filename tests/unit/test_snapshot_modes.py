@@ -18,7 +18,7 @@ from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapsh
 from floodmark.snapshots.modes import BUILT_IN, make_query, make_snapshotter
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.stream.partitions import chunk_partitions
-from floodmark.spark.stream.startup import Start, decide, refuse_to_go_back
+from floodmark.spark.stream.planning.startup import Start, decide, refuse_to_go_back
 from tests.support.options import REQUIRED
 from tests.unit.test_snapshot_state import begin
 

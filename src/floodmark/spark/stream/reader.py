@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from floodmark.config.common import CommonOptions
     from floodmark.spark.stream.offsets import Offset
-    from floodmark.spark.stream.planner import Planner
+    from floodmark.spark.stream.planning.planner import Planner
 
 
 class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -125,7 +125,7 @@ class FloodmarkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _plan(self) -> Planner:
         if self._planner is None:
-            from floodmark.spark.stream.planning import make_planner
+            from floodmark.spark.stream.planning.make import make_planner
 
             self._planner = make_planner(self._options, self._schema)
         return self._planner

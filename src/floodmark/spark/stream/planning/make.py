@@ -9,7 +9,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.source import Source
 from floodmark.connectors.registry import connector_module
 from floodmark.snapshots.modes import make_snapshotter
-from floodmark.spark.stream.planner import Planner
+from floodmark.spark.stream.planning.planner import Planner
 from floodmark.spark.stream.row_schema import RowSchema
 
 

@@ -5,12 +5,9 @@ The planner lives in Spark's only long-lived source process, and knows connector
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,21 +17,14 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.source import Source
 from floodmark.errors import (
-    ConnectError,
     FloodmarkError,
-    ForkedLogError,
     LockTimeoutError,
-    LogGoneError,
-    LoginError,
-    NotReadyError,
     StatementTimeoutError,
 )
 from floodmark.extensions.snapshotter import Snapshotter
 from floodmark.logger import get_logger
 from floodmark.notifications.channels import notification_channels
-from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
-from floodmark.signals.files import signal_channels
-from floodmark.signals.records import ExecuteSnapshot, Signal, in_order_of_time
+from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.control import SignalControl
 from floodmark.snapshots.excluded_tables import ExcludedTable, ExcludedTables
@@ -44,26 +34,28 @@ from floodmark.snapshots.incremental.windows import make_engine
 from floodmark.snapshots.initial.read_ahead import make_snapshot_engine
 from floodmark.snapshots.patience import PutOff
 from floodmark.snapshots.reports import LastReports, ReportBox
-from floodmark.spark.stream.captured_log import IDLE_WAIT_S, CapturedLog
+from floodmark.spark.stream.captured_log import CapturedLog
 from floodmark.spark.stream.catch_up import CatchUp, CatchUpState
 from floodmark.spark.stream.gaps import with_gaps
-from floodmark.spark.stream.heartbeats import Heartbeats
 from floodmark.spark.stream.offsets import Offset, following
 from floodmark.spark.stream.partitions import ChunkPartition, LogPartition, WindowPartition
+from floodmark.spark.stream.planning.ending import Ending
+from floodmark.spark.stream.planning.heartbeats import Heartbeats
+from floodmark.spark.stream.planning.log_part import UNSETTLED_PATIENCE_S, UNSETTLED_WAIT_S, LogPart
+from floodmark.spark.stream.planning.new_tables import NewTables
+from floodmark.spark.stream.planning.notices import Notices
+from floodmark.spark.stream.planning.opening import Opening
+from floodmark.spark.stream.planning.phases import Phase, phase_of
+from floodmark.spark.stream.planning.signal_intake import SignalIntake
+from floodmark.spark.stream.planning.startup import Start, refuse_to_go_back
 from floodmark.spark.stream.row_schema import RowSchema
-from floodmark.spark.stream.startup import Start, decide, refuse_another_source, refuse_to_go_back
 from floodmark.spark.stream.tasks import MicroBatchTasks, Task
 
 log = get_logger(__name__)
 
 WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
-READ_POINTS = 5
-NEW_TABLES_S = 10.0
-LATE_TABLES_S = 1.0
 NO_WAIT_S = 0.01
-UNSETTLED_WAIT_S = 0.05
-UNSETTLED_PATIENCE_S = 10.0
 ENDING_PATIENCE_S = 30.0
 SHOWN_ASIDE = 20
 """How many excluded tables a report names; the offset has all of them."""
@@ -100,11 +92,11 @@ class Planner:
             options.max_batch_rows,
             TASKS_A_CPU * (os.cpu_count() or 1),
         )
-        self._told: list[Notification] = []
+        self._notices = Notices()
         self._excluded_tables = ExcludedTables()
         self._last = LastReports(ReportBox(options.state_dir, owner))
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
-        context = SnapshotContext(source, self._told.append, self._excluded_tables)
+        context = SnapshotContext(source, self._notices.add, self._excluded_tables)
         waiting_s = max(sizing.target_s, WAITING_TARGET_S)
         store = self._log.store
         self._engine = make_snapshot_engine(context, self._initial, "consistent", waiting_s, options, store)
@@ -115,29 +107,23 @@ class Planner:
         self._tasks = MicroBatchTasks(
             options, owner, source, self._log, self._engine, self._catch_up, self._incremental
         )
-        self._control = SignalControl(self._incremental, notifications, self._told.append)
-        self._channels = signal_channels(options, owner)
+        self._control = SignalControl(self._incremental, notifications, self._notices.add)
+        self._signals = SignalIntake(options, owner, self._log, self._control)
         self._listeners = notification_channels(options)
         self._snapshotter = snapshotter
         self._row_schema = row_schema
-        self._answered = False
-        self._delayed = False
-        self._opened = False
-        self._decided = False
-        self._gone: LogGoneError | None = None
-        self._gone_after = ""
+        self._opening = Opening(options, source, self._log, snapshotter)
+        self._ending = Ending(source.log)
+        self._new_tables = NewTables(options, source.tables)
+        self._part = LogPart(self._log, source.log, self._incremental, self._ending, self._notices)
+        self._blocking_put_off = PutOff()
         self._stream_at = 0.0
-        self._ending = False
-        self._target: str | None = None
-        self._looked_at = 0.0
-        self._late: frozenset[str] = frozenset()
-        self._put_off = PutOff()
         self._planned: Offset | None = None
         self._heartbeats = Heartbeats(options, source, lambda: self._log.started)
 
     def fix_target(self) -> None:
         """End the query where the log ends when the next micro-batch is planned, as ``availableNow`` requires."""
-        self._ending, self._target = True, None
+        self._ending.ask()
 
     def latest_offset(self, start: Offset, rows: int | None) -> Offset:
         """Return where the next micro-batch ends.
@@ -152,24 +138,24 @@ class Planner:
     def _latest_offset(self, start: Offset, rows: int | None) -> Offset:
         self._incremental.wait()
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
-        end = self._retry.run(action, "planning a micro-batch", partial(self._is_final, start.new))
+        end = self._retry.run(action, "planning a micro-batch", partial(self._opening.is_final, start.new))
         if self._options.format != "events" and not end.reads_tables:
             self._excluded_tables.prove_any_left(self._row_schema.tables)
-        heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending)
+        heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending.wanted)
         gaps = with_gaps(start, end, self._source.gaps.all())
         if end is start:
             if not start.ended:
                 # A change that the source left out of its log never arrives, so check for that while nothing does.
-                self._source.log.prove_complete(start.oldest, self._ending)
+                self._source.log.prove_complete(start.oldest, self._ending.wanted)
             if heartbeat is None and all(gap in start.gaps for gap in gaps):
                 return start
             # Keep the receipts, which are acknowledged when the next micro-batch is planned.
             end = following(start, taken=start.taken)
         # Only now, since planning may have been repeated, and listeners are notified once.
-        for notification in self._told:
+        for notification in self._notices.all():
             for listener in self._listeners:
                 listener.notify(notification)
-        events = tuple(self._told) if "sink" in self._options.notification_enabled_channels else ()
+        events = self._notices.all() if "sink" in self._options.notification_enabled_channels else ()
         return replace(
             end,
             batch=uuid.uuid4().hex,
@@ -181,17 +167,6 @@ class Planner:
             bookmark=self._source.log.bookmark(end.oldest),
         )
 
-    def _is_final(self, new: bool, error: ConnectError) -> bool:
-        """Return whether an error before the query was opened is the user's mistake, not a fault to wait out.
-
-        Args:
-            new: whether the query has no checkpoint, so that no source has ever answered with its options.
-            error: the connection error.
-        """
-        if self._opened or isinstance(error, NotReadyError):
-            return False
-        return isinstance(error, LoginError) or (new and not self._answered)
-
     def _next_in_time(self, start: Offset, rows: int | None) -> Offset:
         """Return where the next micro-batch ends: where it begins, if the source keeps planning waiting for too long.
 
@@ -201,21 +176,21 @@ class Planner:
         Raises:
             StatementTimeoutError: the source keeps such a query, or one that is being opened, waiting for too long.
         """
-        patient_until = time.monotonic() + (ENDING_PATIENCE_S if self._ending else 0)
+        patient_until = self._ending.patience(ENDING_PATIENCE_S)
         while True:
             late = False
             try:
                 end = self._next_offset(start, rows)
             except StatementTimeoutError as exc:
                 impatient = time.monotonic() > patient_until
-                if not self._opened or (self._ending and impatient):
+                if not self._opening.is_open or (self._ending.wanted and impatient):
                     raise
                 # Nothing else can go on meanwhile; otherwise this would have been postponed where it happened.
-                self._told.clear()
+                self._notices.clear()
                 if isinstance(exc, LockTimeoutError):
                     self._engine.give_way()
                 log.warning("planning_waits", error=str(exc))
-                end, late = start, self._ending
+                end, late = start, self._ending.wanted
             if end is not start or not (late or self._anything_put_off(start)):
                 return end
             if not late and time.monotonic() > patient_until:
@@ -225,124 +200,95 @@ class Planner:
     def _anything_put_off(self, start: Offset) -> bool:
         state = start.incremental
         waits = state is not None and state.active and not self._incremental.ready(state)
-        return bool(self._put_off or self._catch_up.put_off or waits)
+        return bool(self._blocking_put_off or self._catch_up.put_off or waits)
 
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then collects its notifications again.
-        self._told.clear()
+        self._notices.clear()
         self._excluded_tables.begin(start.aside)
-        self._open(start)
-        self._aim()
+        self._opening.open(start)
+        self._ending.fix()
         for failure in self._last.look(start.batch).log_failures:
             self._excluded_tables.add(ExcludedTable(failure.table, failure.oid, "log", failure.error))
-        remembered = self._acknowledge(start)
-        # Decided once per start. Only a decision that led to an offset counts.
-        decision = Start.GO_ON if self._decided else decide(self._snapshotter, start, self._gone is not None)
-        if decision is Start.SNAPSHOT and start.catch_up is not None:
-            # The catch-up stream has to end first.
-            decision = Start.GO_ON
-            decided = False
-        else:
-            decided = True
+        remembered = self._signals.acknowledge(start)
+        decision = self._opening.decide(start)
+        # A catch-up stream has to end before a snapshot begins; until then that stays to be decided.
+        waits = decision is Start.SNAPSHOT and start.catch_up is not None
         # A snapshot that replaces a lost log includes the tables that exist then.
-        begun = start if self._gone is not None else self._with_new_tables(start)
-        end = self._carry_out(decision, begun, rows)
-        self._decided = decided
+        begun = start if self._opening.lost is not None else self._with_new_tables(start)
+        end = self._carry_out(Start.GO_ON if waits else decision, begun, rows)
+        if not waits:
+            self._opening.decided()
         if end is begun:
             if begun == start and self._excluded_tables.tables == start.aside:
                 return start
             end = following(begun)
         return replace(end, taken=(*remembered, *end.taken))
 
-    def _aim(self) -> None:
-        # Only once the connector knows the checkpoint, without which it may not know how its positions begin.
-        if self._ending and self._target is None:
-            self._target = self._source.log.end()
-
-    def _tables(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self._source.tables.names())))
-
     def _with_new_tables(self, start: Offset) -> Offset:
         """Return the offset, with snapshots added for tables that the filters didn't match before."""
-        mode = self._options.snapshot_new_tables
-        now = time.monotonic()
-        pause_s = LATE_TABLES_S if self._late else NEW_TABLES_S
-        if self._decided and ((mode == "off" and not self._late) or now - self._looked_at < pause_s):
+        found = self._new_tables.look(start.known, self._opening.is_decided)
+        if found is None:
             return start
-        known = frozenset(start.known)
-        self._looked_at = now
-        try:
-            self._late = self._source.tables.follow(known)
-            tables = tuple(name for name in self._tables() if name in known or name not in self._late)
-        except StatementTimeoutError as exc:
-            if not self._decided:
-                raise
-            log.warning("new_tables_are_not_looked_for", error=str(exc), again_in_s=pause_s)
-            return start
-        if not self._late.isdisjoint(known.difference(tables)):
-            # They are different tables under known names, so they count as new at the next check.
-            self._looked_at = -math.inf
-        found = [name for name in tables if name not in known]
-        if found and mode == "off":
-            log.warning(
-                "new_tables_are_not_read",
-                tables=found,
-                reason="snapshot.new.tables is off: their changes come, the rows that they held do not",
-                cure="set snapshot.new.tables, or send an execute-snapshot signal that names them",
-            )
-        new = tuple(map(re.escape, found))
-        if new and mode != "off":
-            log.info("new_tables", tables=len(new), snapshot=mode)
-            action = ExecuteSnapshot(f"new-tables-{uuid.uuid4()}", new, mode != "incremental", owed=True)
-            if mode == "parallel" and start.catch_up is None:
-                return replace(start, known=tables, catch_up=CatchUpState(action))
-            if mode == "parallel":
-                # Further new tables wait until those that are catching up have finished.
-                return start
-            if action.blocking:
-                return replace(start, known=tables, blocking=(*start.blocking, action))
-            state = self._resume(start)
-            self._control.execute(state, action)
-            return replace(start, known=tables, incremental=state)
-        return replace(start, known=tables)
+        known = replace(start, known=found.names)
+        action = found.action
+        if action is None:
+            return known
+        if self._options.snapshot_new_tables == "parallel":
+            # Further new tables wait until those that are catching up have finished.
+            return start if start.catch_up is not None else replace(known, catch_up=CatchUpState(action))
+        if action.blocking:
+            return replace(known, blocking=(*start.blocking, action))
+        state = self._resume(start)
+        self._control.execute(state, action)
+        return replace(known, incremental=state)
 
     def _carry_out(self, decision: Start, start: Offset, rows: int | None) -> Offset:
-        if decision is Start.START_OVER:
-            return self._start_over(start, rows is None)
-        if decision is Start.SNAPSHOT:
-            return self._during_snapshot(self._with_new_snapshot(start), rows)
         if decision is Start.GIVE_UP_SNAPSHOT:
-            log.warning("snapshot_is_given_up", snapshotter=self._snapshotter.name)
-            self._snapshotter.snapshot_aborted()
-            assert start.snapshot is not None
-            self._engine.give_up(start.snapshot)
-            start = replace(start, snapshot=None)
-        if start.snapshot is not None:
-            return self._during_snapshot(start, rows)
-        if not self._snapshotter.should_stream():
-            return start if start.ended else replace(start, ended=True)
-        if start.blocking and start.catch_up is None and not self._put_off:
-            told = len(self._told)
-            try:
-                return self._begin_blocking(start, rows)
-            except StatementTimeoutError as exc:
-                del self._told[told:]
-                self._engine.release()
-                self._put_off.now("a blocking snapshot", exc)
-        return self._after_snapshot(start, rows)
+            start = self._without_snapshot(start)
+        phase = phase_of(start, decision, self._snapshotter.should_stream(), bool(self._blocking_put_off))
+        match phase:
+            case Phase.START_OVER:
+                return self._start_over(start, rows is None)
+            case Phase.BEGIN_SNAPSHOT:
+                return self._during_snapshot(self._with_new_snapshot(start), rows)
+            case Phase.SNAPSHOT:
+                return self._during_snapshot(start, rows)
+            case Phase.ENDED:
+                return start if start.ended else replace(start, ended=True)
+            case Phase.BEGIN_BLOCKING:
+                try:
+                    with self._notices.attempt():
+                        return self._begin_blocking(start, rows)
+                except StatementTimeoutError as exc:
+                    self._engine.release()
+                    self._blocking_put_off.now("a blocking snapshot", exc)
+                return self._stream(start, rows)
+            case Phase.CATCH_UP:
+                return self._beside_catch_up(start, rows)
+            case Phase.STREAM:
+                return self._stream(start, rows)
+
+    def _without_snapshot(self, start: Offset) -> Offset:
+        """Return the offset without its snapshot, which ``snapshot.mode`` gives up."""
+        log.warning("snapshot_is_given_up", snapshotter=self._snapshotter.name)
+        self._snapshotter.snapshot_aborted()
+        assert start.snapshot is not None
+        self._engine.give_up(start.snapshot)
+        return replace(start, snapshot=None)
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
         """Return the tasks of a micro-batch, even if an earlier process planned it."""
         self._planned = end
         self._incremental.wait()
-        planned_before = not self._opened
+        planned_before = not self._opening.is_open
         # A first micro-batch, or one after a gap, delivers no log: the log is needed only from its end on.
         whole = start.new or end.gap
-        opening = partial(self._open, end if whole else start)
-        self._retry.run(opening, "opening the source", partial(self._is_final, False))
-        if planned_before and not whole and self._gone is None:
-            self._retry.run(partial(self._prove_planned, start, end), "proving a planned micro-batch")
-        if self._gone is not None:
+        opening = partial(self._opening.open, end if whole else start)
+        self._retry.run(opening, "opening the source", partial(self._opening.is_final, False))
+        if planned_before and not whole and self._opening.lost is None:
+            self._retry.run(partial(self._opening.prove_planned, start, end), "proving a planned micro-batch")
+        if self._opening.lost is not None:
             # What an earlier process planned can't be delivered any more; a new snapshot covers all of it.
             return []
         making = partial(self._tasks_of, start, end)
@@ -401,8 +347,7 @@ class Planner:
 
     def stop(self) -> None:
         """Release everything."""
-        for channel in self._channels:
-            channel.close()
+        self._signals.close()
         self._engine.release()
         self._catch_up.release()
         self._incremental.release()
@@ -411,28 +356,22 @@ class Planner:
 
     def _first_offset(self, everything: bool) -> Offset:
         # Planning may be repeated, and then collects its notifications again.
-        self._told.clear()
-        self._log.create()
-        source = self._source.identity()
-        self._answered = True
-        snapshot = self._snapshotter.should_snapshot_data(False, False)
-        if snapshot:
-            self._delay_snapshot()
-        log_position, point = self._source.log.create(snapshot)
-        self._opened = self._decided = True
-        self._aim()
+        self._notices.clear()
+        source, log_position, point = self._opening.create()
+        self._ending.fix()
+        known = self._new_tables.names
         if point is None:
-            self._told.append(self._initial.skipped())
+            self._notices.add(self._initial.skipped())
             ended = not self._snapshotter.should_stream()
-            return Offset(source, log_position, ended=ended, known=self._tables())
+            return Offset(source, log_position, ended=ended, known=known())
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
-        return Offset(source, log_position, state, known=self._tables())
+        return Offset(source, log_position, state, known=known())
 
     def _with_new_snapshot(self, start: Offset) -> Offset:
         """Return the offset with a snapshot at a new read point; the log up to there is delivered first."""
         self._engine.release()
-        self._delay_snapshot()
+        self._opening.delay_snapshot()
         return replace(start, snapshot=self._engine.begin(self._source.snapshots.open(begins=True)))
 
     def _start_over(self, start: Offset, everything: bool) -> Offset:
@@ -441,52 +380,21 @@ class Planner:
         self._engine.release()
         if start.snapshot is not None:
             self._snapshotter.snapshot_aborted()
-        self._delay_snapshot()
-        if self._gone is not None:
+        self._opening.delay_snapshot()
+        lost = self._opening.lost
+        if lost is not None:
             self._source.log.discard_lost()
             log_position, point = self._source.log.create(True)
             assert point is not None
             option = f"snapshot.mode={self._options.snapshot_mode}"
-            self._source.gaps.add(Gap(self._gone_after, log_position, self._gone.what, option))
+            self._source.gaps.add(Gap(lost.after, log_position, lost.error.what, option))
         else:
             point = self._source.snapshots.open(begins=True)
             log_position = point.position
         state = self._engine.begin(point)
         self._engine.plan(state, everything)
-        self._gone = None
-        return Offset(start.source, log_position, state, gap=True, known=self._tables())
-
-    def _delay_snapshot(self) -> None:
-        # Once, however often planning is repeated.
-        if not self._delayed:
-            time.sleep(self._options.snapshot_delay_ms / 1000)
-        self._delayed = True
-
-    def _open(self, offset: Offset) -> None:
-        """Verify once that the checkpoint belongs to this source and that its log is available."""
-        if self._opened:
-            return
-        refuse_another_source(offset.source, self._source.identity())
-        self._log.create()
-        try:
-            self._source.log.resume(offset.oldest, offset.bookmark, offset.known)
-        except LogGoneError as exc:
-            self._do_without_log(exc, offset.log)
-        self._opened = True
-
-    def _prove_planned(self, start: Offset, end: Offset) -> None:
-        """Verify that what an earlier process planned can be delivered, so that nothing waits for a lost log."""
-        try:
-            self._source.log.check_planned(end.oldest, end.bookmark)
-        except LogGoneError as exc:
-            self._do_without_log(exc, start.log)
-
-    def _do_without_log(self, error: LogGoneError, after: str) -> None:
-        """Go on without the log after a position, if a new snapshot may replace it."""
-        if isinstance(error, ForkedLogError) or not self._snapshotter.should_snapshot_on_data_error():
-            raise error
-        log.warning("log_is_gone", error=error.what, snapshotter=self._snapshotter.name, next="a new snapshot")
-        self._gone, self._gone_after = error, after
+        self._opening.lost = None
+        return Offset(start.source, log_position, state, gap=True, known=self._new_tables.names())
 
     def _during_snapshot(self, start: Offset, rows: int | None) -> Offset:
         assert start.snapshot is not None
@@ -503,8 +411,8 @@ class Planner:
         if start.log < state.position:
             self._log.start(start.oldest)
             end = self._log.wait_for(start.log, state.position, rows)
-            heeded = self._heed(start, end, incremental)
-            return following(start, log=end, snapshot=state, **heeded)
+            heeded = self._signals.heed(start, end, incremental)
+            return following(start, log=end, snapshot=state, incremental=heeded.incremental, blocking=heeded.blocking)
         self._engine.plan(state, rows is None)
         return following(start, snapshot=state, incremental=None if incremental.empty else incremental)
 
@@ -515,125 +423,69 @@ class Planner:
         self._heartbeats.after_snapshot()
         self._stream_at = time.monotonic() + self._options.streaming_delay_ms / 1000
         ended = not self._snapshotter.should_stream()
-        self._told.append(self._initial.completed())
+        self._notices.add(self._initial.completed())
         return following(start, snapshot=None, ended=ended)
 
-    def _after_snapshot(self, start: Offset, rows: int | None) -> Offset:
-        time.sleep(max(self._stream_at - time.monotonic(), 0))
-        self._log.start(start.oldest)
-        state, catch_up = self._resume(start), start.catch_up
-        if catch_up is not None:
-            # One read point at a time: incremental snapshots go on when the catch-up stream has ended.
-            self._incremental.release()
-            if catch_up.position:
-                end = self._without_chunks(start.log, rows, NO_WAIT_S)
-                catch_up = self._catch_up.step(catch_up, end, rows, self._last.reports)
-            else:
-                end, catch_up = self._catch_up.begin(catch_up, start.log, rows)
-        elif self._incremental.ready(state):
-            end, state = self._with_chunks_in_time(start.log, state, rows)
+    def _stream(self, start: Offset, rows: int | None) -> Offset:
+        """Deliver the log, with chunks of incremental snapshots if there are any."""
+        state = self._begin_streaming(start)
+        if self._incremental.ready(state):
+            end, state = self._part.with_chunks(start.log, state, rows)
         else:
             self._incremental.idle()
-            end = self._without_chunks(start.log, rows)
-        polled = self._poll(bool(self._log.signals(start.log, end)))
-        heeded = self._heed(start, end, state, polled)
+            end = self._part.without_chunks(start.log, rows)
+        return self._heeding(start, end, state, None)
+
+    def _beside_catch_up(self, start: Offset, rows: int | None) -> Offset:
+        """Deliver the log, and the rows or the log of new tables beside it."""
+        catch_up = start.catch_up
+        assert catch_up is not None
+        state = self._begin_streaming(start)
+        # One read point at a time: incremental snapshots go on when the catch-up stream has ended.
+        self._incremental.release()
+        if not catch_up.position:
+            end, begun = self._catch_up.begin(catch_up, start.log, rows)
+            return self._heeding(start, end, state, begun)
+        end = self._part.without_chunks(start.log, rows, NO_WAIT_S)
+        return self._heeding(start, end, state, self._catch_up.step(catch_up, end, rows, self._last.reports))
+
+    def _begin_streaming(self, start: Offset) -> IncrementalState:
+        time.sleep(max(self._stream_at - time.monotonic(), 0))
+        self._log.start(start.oldest)
+        return self._resume(start)
+
+    def _heeding(self, start: Offset, end: str, state: IncrementalState, catch_up: CatchUpState | None) -> Offset:
+        """Return the offset at the end of a micro-batch's log, after its signals and those of all channels."""
+        heeded = self._signals.heed_polled(start, end, state)
         result = following(
             start,
             log=end,
             catch_up=catch_up,
-            taken=tuple(signal.receipt for signals in polled for signal in signals),
-            **heeded,
+            taken=heeded.receipts,
+            incremental=heeded.incremental,
+            blocking=heeded.blocking,
         )
-        return start if result == following(start) and not self._told else result
+        return start if result == following(start) and not self._notices else result
 
     def _begin_blocking(self, start: Offset, rows: int | None) -> Offset:
         """Deliver the log up to a read point and begin the snapshot there; the rest of the log waits for it."""
         self._log.start(start.oldest)
         incremental = self._resume(start)
         self._incremental.release()
-        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._ending else 0)
+        patient_until = self._ending.patience(UNSETTLED_PATIENCE_S)
         while True:
             end, point = self._log.reach_fresh_point(start.log, rows)
             if point is not None:
                 break
             if end > start.log or time.monotonic() > patient_until:
-                heeded = self._heed(start, end, incremental)
-                result = following(start, log=end, **heeded)
-                return start if result == following(start) and not self._told else result
+                heeded = self._signals.heed(start, end, incremental)
+                result = following(start, log=end, incremental=heeded.incremental, blocking=heeded.blocking)
+                return start if result == following(start) and not self._notices else result
             time.sleep(UNSETTLED_WAIT_S)
         self._engine.release()
         state = self._engine.begin_blocking(point, start.blocking[0])
-        heeded = self._heed(start, end, incremental)
-        heeded["blocking"] = heeded["blocking"][1:]
-        return following(start, log=end, snapshot=state, **heeded)
-
-    def _poll(self, others: bool) -> list[list[Signal]]:
-        """Return the signals that wait in each channel.
-
-        Args:
-            others: whether the log holds signals. Then, or if a channel has any, all channels are polled at once,
-                since one that isn't due yet may hold an older signal.
-        """
-        found = [channel.poll() for channel in self._channels]
-        if not others and not any(found):
-            return found
-        for channel in self._channels:
-            channel.look_at_once()
-        return [channel.poll() for channel in self._channels]
-
-    def _heed(
-        self, start: Offset, end: str, state: IncrementalState, polled: Sequence[Sequence[Signal]] = ()
-    ) -> dict[str, Any]:
-        """Apply the signals of a micro-batch; return the fields of the offset that they determine."""
-        signals = in_order_of_time([*polled, self._log.signals(start.log, end)])
-        blocking = self._control.apply(state, signals, end, len(start.blocking))
-        return {"incremental": None if state.empty else state, "blocking": (*start.blocking, *blocking)}
+        heeded = self._signals.heed(start, end, incremental)
+        return following(start, log=end, snapshot=state, incremental=heeded.incremental, blocking=heeded.blocking[1:])
 
     def _resume(self, start: Offset) -> IncrementalState:
         return self._incremental.resume(start.incremental or IncrementalState(), self._last.reports)
-
-    def _acknowledge(self, start: Offset) -> tuple[str, ...]:
-        """Acknowledge the signals that the offset took; return the receipts that must still be remembered."""
-        kept = {receipt for channel in self._channels for receipt in channel.acknowledge(start.taken)}
-        return tuple(receipt for receipt in start.taken if receipt in kept)
-
-    def _without_chunks(self, after: str, rows: int | None, wait_s: float = IDLE_WAIT_S) -> str:
-        target = self._source.log.end() if rows is None else self._target
-        if target is None:
-            return self._log.wait_briefly(after, rows, wait_s)
-        return after if after >= target else self._log.wait_for(after, target, rows)
-
-    def _with_chunks_in_time(
-        self, after: str, state: IncrementalState, rows: int | None
-    ) -> tuple[str, IncrementalState]:
-        """Plan chunks of incremental snapshots, or postpone them if the source keeps them waiting for too long."""
-        before, told = state.copy(), len(self._told)
-        try:
-            return self._with_chunks(after, state, rows), state
-        except StatementTimeoutError as exc:
-            del self._told[told:]
-            self._incremental.release()
-            self._incremental.put_off(exc)
-            return self._without_chunks(after, rows), before
-
-    def _with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> str:
-        """Plan chunks of incremental snapshots, if the log can be delivered up to their read point."""
-        end = after
-        tries = 0
-        # With availableNow, an empty micro-batch would end the query.
-        patient_until = time.monotonic() + (UNSETTLED_PATIENCE_S if self._ending else 0)
-        while True:
-            first, point = self._incremental.reach(state, after)
-            end = max(after, point) if after >= point else self._log.wait_for(after, point, rows)
-            if after < end < point and after < first:
-                return min(end, first)
-            if end < point:
-                end = self._log.wait_for(after, point, None)
-            if end >= point and self._incremental.plan(state, after):
-                break
-            tries += 1
-            if tries >= READ_POINTS:
-                if time.monotonic() > patient_until:
-                    break
-                time.sleep(UNSETTLED_WAIT_S)
-        return max(end, self._log.bounded(after, rows))

@@ -1,0 +1,1 @@
+"""Plans micro-batches: what each holds, and where the query is."""
