@@ -76,6 +76,9 @@ class Made:
         self.altered.clear()
         return Point(f"{self.points:02}", {"id": self.points, "visible": ""})
 
+    def table_names(self) -> list[str]:
+        return [table.published for table in self.snapshot_tables()]
+
     def snapshot_tables(self) -> list[CapturedTable]:
         return [
             CapturedTable(
