@@ -528,6 +528,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             ),
             refused("the wrong host", "failed to resolve host 'db': [Errno -2] Name or service not known"),
             refused("the wrong port", "connection failed: Connection refused\n\tIs the server running?"),
+            refused("another server's port", "connection failed: received invalid response to SSL negotiation: J"),
+            refused(
+                "a socket that isn't there",
+                'connection is bad: connection to server on socket "/run/pg/.s.PGSQL.5432" failed: No such file or '
+                "directory\n\tIs the server running locally and accepting connections on that socket?",
+            ),
             refused("TLS that isn't there", "connection failed: server does not support SSL, but SSL was required"),
             refused(
                 "a network that isn't let in",
