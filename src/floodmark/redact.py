@@ -11,6 +11,7 @@ _SHORTEST = 4
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.{0,1000}?\*/)*([A-Za-z]+)", re.DOTALL)
 _QUOTED = re.compile(r"[\"'`\u201c\u00ab].*[\"'`\u201d\u00bb]", re.DOTALL)
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
+_LOGIN = re.compile(r"[^\s/?#:@]*:[^\s/?#@]*@")
 _PARAMETERS = re.compile(r"\?.*", re.DOTALL)
 
 
@@ -28,6 +29,11 @@ def shown_reason(reason: str) -> str:
 def shown_uri(uri: str) -> str:
     """Return a URI without the credentials before its host and the parameters at its end; a path unchanged."""
     return _PARAMETERS.sub(f"?{HIDDEN}", _CREDENTIALS.sub(f"{HIDDEN}@", uri)) if "://" in uri else uri
+
+
+def without_login(text: str) -> str:
+    """Return a text without a name and a password before an ``@``."""
+    return _LOGIN.sub(f"{HIDDEN}@", text)
 
 
 def without_uri_secrets(uri: str, text: str) -> str:

@@ -1,11 +1,15 @@
-"""The driver is killed while it delivers the typed rows of several tables: merged, they are what the source holds."""
+"""The driver is killed while it delivers the typed rows of several tables: merged, they are what the source holds.
+
+Meanwhile the tables get and lose columns, one column gets another type, and one table is truncated: the query ends
+with an error at each altered table, and is loaded again."""
 
 from __future__ import annotations
 
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,25 @@ from tests.support.workload import KEYS, Workload
 KILLS = int(os.environ.get("FLOODMARK_CHAOS_TYPED_KILLS", "3"))
 SNAPSHOT_ROWS = 3000
 NAME = "typed_kills"
-COMPARED = {"plain": ("v",), "Mixed Case": ("v", "amount"), "toasted": ("v", "big"), "full_identity": ("v",)}
+COMPARED = {"plain": ("v", "extra"), "Mixed Case": ("v", "amount"), "toasted": ("v", "big"), "full_identity": ("v",)}
+
+
+SPARE = "ALTER TABLE plain ADD spare integer DEFAULT 1"
+# What an ALTER makes of existing rows is in no log.
+ADDED = ("ALTER TABLE plain ADD extra integer DEFAULT 7", "UPDATE plain SET extra = -id")
+ALTERATIONS = (
+    ("TRUNCATE TABLE full_identity", "ALTER TABLE full_identity {decimal}"),
+    ("ALTER TABLE plain DROP spare",),
+    ("ALTER TABLE full_identity {bigint}",),
+    ("TRUNCATE TABLE toasted", SPARE),
+)
+TYPES = {
+    "pg18": {"decimal": "ALTER v TYPE numeric(20)", "bigint": "ALTER v TYPE bigint"},
+    "mysql": {"decimal": "MODIFY v decimal(20) NOT NULL", "bigint": "MODIFY v bigint NOT NULL"},
+}
+ALTERED = "SchemaChangeError"
+LOADS = 10
+"""More than a query has to be loaded between two alterations."""
 
 
 @pytest.fixture(params=["pg18", "mysql", "mariadb"])
@@ -49,23 +71,53 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Data
 def test_kill_9(place: tuple[Database, dict[str, str]], tmp_path: Path) -> None:
     database, options = place
     chance = random.Random(database.schema)
-    options = {**options, "format": "tables"}
+    options = {**options, "format": "tables", "skipped.operations": "none"}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "1000"}
-    # Typed rows end with an altered table.
     workload = Workload(database, seed=5, alters=False)
     workload.create(SNAPSHOT_ROWS)
+    alter(database, (SPARE,))
     workload.start()
     try:
-        for _ in range(KILLS):
-            driver = Driver(small, tmp_path, every=chance.choice(["0 seconds", "700 milliseconds"]))
-            assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
+        for statements in islice(chain((ADDED,), cycle(ALTERATIONS)), KILLS):
+            driver = running(small, tmp_path, chance)
+            alter(database, statements)
             driver.wait_for_batches(1 << 30, chance.random() * 0.8)
             driver.kill()
     finally:
         workload.stop()
-    last = Driver(options, tmp_path, available_now=True)
-    assert last.wait(within(120)) == 0, last.log()[-4000:]
+    caught_up(options, tmp_path)
     verify(database, tmp_path)
+
+
+def running(options: dict[str, str], work: Path, chance: random.Random) -> Driver:
+    """Return a query that has delivered some micro-batches, after all earlier alterations or some of them."""
+    for _ in range(LOADS):
+        driver = Driver(options, work, every=chance.choice(["0 seconds", "700 milliseconds"]))
+        before = len(driver.log())
+        if driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)):
+            return driver
+        assert ALTERED in driver.log()[before:], driver.log()[-4000:]
+    raise AssertionError(f"The query does not get past an altered table: {driver.log()[-4000:]}")
+
+
+def caught_up(options: dict[str, str], work: Path) -> None:
+    """Let the query deliver all that there is."""
+    for _ in range(LOADS):
+        driver = Driver(options, work, available_now=True)
+        before = len(driver.log())
+        if driver.wait(within(120)) == 0:
+            return
+        assert ALTERED in driver.log()[before:], driver.log()[-4000:]
+    raise AssertionError(f"The query does not get past an altered table: {driver.log()[-4000:]}")
+
+
+def alter(database: Database, statements: Sequence[str]) -> None:
+    """Run statements that alter, empty or change tables."""
+    types = TYPES["pg18" if database.schema == "public" else "mysql"]
+    with database.session() as session:
+        for statement in statements:
+            session.execute(statement.format(**types))
+        session.commit()
 
 
 def verify(database: Database, work: Path) -> None:
@@ -84,7 +136,7 @@ def verify(database: Database, work: Path) -> None:
             merge(target, rows)
         assert seen, f"{table}: nothing was delivered"
         assert not [row for row, count in seen.items() if count > 1], table
-        found = {key: tuple(row[name] for name in columns) for key, row in target.items()}
+        found = {key: tuple(row.get(name) for name in columns) for key, row in target.items()}
         assert found == held(database, table, columns), table
 
 

@@ -7,11 +7,22 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tests.conformance.golden import Golden
+
 OTHER_KEYS = {"golden.public.id_index"}
 """Topics of tables whose replica identity is an index that lacks the primary key: the index is our key."""
 
 LEFT_OUT = {"golden.public.brief"}
 """Topics of unlogged tables."""
+
+READ_TWICE: dict[str, dict[str, str | None]] = {
+    "partitions_unfiltered": {"golden.public.p": None, "golden.public.p2": None},
+    "partitions_unfiltered_root": {"golden.public.p1": None, "golden.public.p2": None, "golden.public.p2a": None},
+    "inheriting": {"golden.public.parent": '{"id":2}'},
+    "inheriting_parent": {"golden.public.parent": '{"id":2}'},
+}
+"""Rows that snapshots read a second time, under a name that their changes don't come under: topics, and the row's key
+if it is one row only."""
 
 NEGATIVE_SCALE = "numeric_5_m2"
 
@@ -35,6 +46,14 @@ ODD_ELEMENTS: dict[str, list[Any]] = {
 """The elements of odd arrays (case ``arrays_odd``), which are those of scalars: Debezium's are cut or shifted."""
 
 BIT_ARRAYS: dict[str, list[Any]] = {"a_bit_1": [True, False], "a_bit_5": ["Fg==", ""]}
+
+
+def read_twice(case: str, golden: Golden) -> bool:
+    """Return whether an event is a row that Debezium's snapshot reads under another table's name, too."""
+    topics = READ_TWICE.get(case, {})
+    if golden.topic not in topics or '"op":"r"' not in (golden.value or ""):
+        return False
+    return topics[golden.topic] in (None, golden.key)
 
 
 def expected_difference(case: str, got: str, want: str) -> list[str]:

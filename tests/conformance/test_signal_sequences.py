@@ -83,3 +83,25 @@ def test_the_same_is_told_of_the_same_snapshots(source: Source) -> None:
         ("Initial Snapshot", "TABLE_SCAN_COMPLETED", "public.nothing", "SUCCEEDED"),
         ("Initial Snapshot", "COMPLETED", "", ""),
     ]
+
+
+def test_an_initial_snapshot_names_the_same_tables(source: Source) -> None:
+    """The signal table is named among the captured tables, and isn't read."""
+    query = InProcess(source.options)
+    mine = _named(json.loads(row["value"]) for row in query.drain() if row["topic"] == NOTIFICATIONS)
+    query.stop()
+    theirs = _named(line.payload for line in notifications("signals") if line.step == "initial")
+    assert mine == theirs
+    scanned = ("TABLE_SCAN_COMPLETED", "public.a")
+    assert "public.signals" in mine[scanned][0]
+    assert "public.signals" not in {table for _, table in mine}
+
+
+def _named(told: Iterable[dict[str, Any]]) -> dict[tuple[str, str], tuple[frozenset[str], str | None]]:
+    """Return the tables that each notification names, whose order is that of a hash map, and the number of rows."""
+    found = {}
+    for one in told:
+        data = one["additional_data"]
+        tables = frozenset(data.get("data_collections", "").split(","))
+        found[one["type"], _of(one)[2]] = (tables, data.get("total_rows_scanned"))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -160,21 +161,35 @@ def test_foreign_keys_that_change_rows_by_themselves(prepared: MysqlServer, tmp_
         assert "foreign keys" not in findings(prepared, table__exclude__list=r"checked\.child")
 
 
-def test_row_images_that_lack_what_an_event_needs(prepared: MysqlServer) -> None:
+def test_row_images_that_lack_what_an_event_needs(prepared: MysqlServer, tmp_path: Path) -> None:
+    """What check says is what the log lacks."""
     prepared.execute("CREATE TABLE checked.v (id INT PRIMARY KEY, d JSON, n INT, w INT AS (n + 1) VIRTUAL)")
+    document = json.dumps({"long": "text " * 30, "count": 1})
+    prepared.execute(f"INSERT INTO checked.v (id, d, n) VALUES (1, '{document}', 1)")
+    given = {"topic.prefix": "p", "state.dir": str(tmp_path), "database.include.list": "checked"}
+    query = InProcess({**prepared.options(), **given})
+    query.drain()
     assert {"JSON", "generated columns"}.isdisjoint(findings(prepared))
     partial = "SET GLOBAL binlog_row_value_options = '{}'"
     try:
         prepared.execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
         if prepared.flavor == "mysql":
             prepared.execute(partial.format("PARTIAL_JSON"))
+        prepared.execute("UPDATE checked.v SET n = 5, d = JSON_SET(d, '$.count', 2)")
         found = findings(prepared)
     finally:
         prepared.execute("SET GLOBAL binlog_row_image = 'FULL'")
         if prepared.flavor == "mysql":
             prepared.execute(partial.format(""))
-    check = "JSON" if prepared.flavor == "mysql" else "generated columns"
-    assert "checked.v" in found[check].finding
+    (changed,) = [json.loads(row["value"])["after"] for row in query.drain() if row["op"] == "u"]
+    query.stop()
+    assert changed["n"] == 5
+    if prepared.flavor == "mysql":
+        assert "checked.v" in found["JSON"].finding
+        assert (changed["d"], changed["w"]) == ("__debezium_unavailable_value", 6)
+    else:
+        assert "checked.v" in found["generated columns"].finding
+        assert (json.loads(changed["d"])["count"], changed["w"]) == (2, None)
 
 
 def test_a_replica_that_does_not_log_what_it_replicates() -> None:

@@ -104,6 +104,11 @@ def batch(*written: str) -> Mistake:
     return Mistake(_shown(written), lambda: load_batch_options(options))
 
 
+def given(written: str, **values: Any) -> Mistake:
+    """Return options that a program gives in other types than text."""
+    return Mistake(written, lambda: load_options({**POSTGRES, **values}))
+
+
 def text(written: str, content: str) -> Mistake:
     """Return the text of a pipeline file."""
 
@@ -196,6 +201,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             option("Slot.Name=a", "slot.name=b"),
             option("column.truncate.to.5=a"),
             option("isbn.type=x"),
+            option("database.passwrod=hunter2"),
         ],
     ),
     (
@@ -241,6 +247,22 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
         ],
     ),
     (
+        "Options of Spark's other sources",
+        [
+            option("url=jdbc:postgresql://db/shop"),
+            option("host=db"),
+            option("user=cdc"),
+            option("dbtable=public.orders"),
+            option("tables=public.orders"),
+            option("path=public.orders"),
+            option("startingOffsets=earliest"),
+            option("maxFilesPerTrigger=1"),
+            option("kafka.bootstrap.servers=k:9092"),
+            option("checkpointLocation=/data/checkpoint"),
+            batch("query=SELECT 1"),
+        ],
+    ),
+    (
         "Debezium's options that are refused",
         [
             option("transforms=unwrap"),
@@ -256,6 +278,10 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
     (
         "Values",
         [
+            option("database.hostname=jdbc:postgresql://db:5432/shop"),
+            option("database.hostname=postgres://cdc:hunter2@db/shop"),
+            option("database.hostname=db:5433"),
+            option("database.hostname= "),
             option("database.port=5432x"),
             option("database.port=0"),
             option("database.port=70000"),
@@ -279,6 +305,8 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             option("signal.enabled.channels=table"),
             option("notification.enabled.channels=slack"),
             option("slot.name=My-Slot"),
+            option("publication.name="),
+            option("topic.prefix="),
             option("topic.prefix=my shop"),
             option("topic.heartbeat.name=a b"),
             option("table.include.list=public.(orders"),
@@ -336,9 +364,26 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             Mistake("`pip install floodmark`, `connector=postgres`", _no_driver),
             loaded("state.dir=pipeline.yaml", words=", a file"),
             loaded("state.dir=ftp://host/state"),
+            loaded("state.dir="),
+            loaded("state.dir=s3://"),
+            loaded("state.dir=~/floodmark"),
+            loaded("state.dir=$HOME/floodmark"),
+            loaded("state.dir=s3:bucket/floodmark"),
             loaded("snapshot.mode=custom", "snapshot.mode.custom.name=mine"),
             loaded("converters=isbn", "isbn.type=mine"),
             loaded("notification.enabled.channels=nowhere:tell"),
+        ],
+    ),
+    (
+        "The Python functions",
+        [
+            Mistake("`floodmark.check(None)`", lambda: load_options(None)),  # type: ignore[arg-type]
+            Mistake("`floodmark.check('pipeline.yaml')`", lambda: load_options("pipeline.yaml")),  # type: ignore[arg-type]
+            given("`database.password`: `None`", **{"database.password": None}),
+            given("`table.include.list`: a list", **{"table.include.list": ["public.orders"]}),
+            Mistake("`floodmark.signal(options, None)`", lambda: floodmark.signal(POSTGRES, None)),  # type: ignore[arg-type]
+            Mistake("an id that is a number", lambda: floodmark.signal(POSTGRES, "log", {"message": "x"}, 7)),  # type: ignore[arg-type]
+            Mistake("data with a set", lambda: floodmark.signal(POSTGRES, "log", {"message": {"x"}})),
         ],
     ),
     (
@@ -348,6 +393,10 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             Mistake("a directory", lambda: load_pipeline(Path(), {})),
             text("`source: [`", "source: ["),
             text("a tab before a key", "source:\n\tconnector: postgres\n"),
+            text("two documents", "name: shop\n---\nname: shop\n"),
+            text("an alias of itself", "source: &it {connector: *it}\n"),
+            text("a thousand brackets", "[" * 1000 + "]" * 1000),
+            text("an alias without an anchor", "source: *shared\n"),
             text("an empty file", ""),
             text("`- source`", "- source"),
             key("no `source`", source=None),
@@ -357,6 +406,10 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sinks: {…}`", sinks={}),
             key("`sink: parquet`", sink="parquet"),
             key("`source: postgres`", source="postgres"),
+            key("`source.database: {hostname: db}`", source={**POSTGRES, "database": {"hostname": "db"}}),
+            key("`sink: [{type: noop}]`", sink=[{"type": "noop"}]),
+            key("`checkpoint: ''`", checkpoint=""),
+            key("`checkpointLocation: /data/checkpoint`", checkpointLocation="/data/checkpoint"),
             key("`sink.type: delta`", sink={"type": "delta"}),
             key("`sink.type: parqet`", sink={"type": "parqet", "path": "x"}),
             key("`sink: {path: events}`", sink={"path": "events"}),
@@ -365,13 +418,23 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: kafka}`", sink={"type": "kafka"}),
             key("`sink: {type: noop, pth: x}`", sink={"type": "noop", "pth": "x"}),
             key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
+            key("`sink.format: parquet`", sink={"format": "parquet", "path": "x"}),
+            key(
+                "`sink.options: {checkpointLocation: x}`",
+                sink={"type": "noop", "options": {"checkpointLocation": "x"}},
+            ),
             key("`trigger: 10 seconds`", trigger="10 seconds"),
             key("`trigger.processingTime: soon`", trigger={"processingTime": "soon"}),
+            key("`trigger.continuous: 1 second`", trigger={"continuous": "1 second"}),
             key("`trigger.availablenow: true`", trigger={"availablenow": "true"}),
             key("`trigger.availableNow: perhaps`", trigger={"availableNow": "perhaps"}),
             key("`trigger: {once: true, availableNow: true}`", trigger={"once": "true", "availableNow": "true"}),
             key("`spark.master: local`, as `master` in `spark`", spark={"master": "local"}),
             key("`source.database.password: ${NOT_SET}`", source={**POSTGRES, "database.password": "${NOT_SET}"}),
+            key(
+                "`source.database.password: ${PASSWORD:-x}`", source={**POSTGRES, "database.password": "${PASSWORD:-x}"}
+            ),
+            key("`source.database.user: ${USER`", source={**POSTGRES, "database.user": "${USER"}),
             key("a mapping in `source.table.include.list`", source={**POSTGRES, "table.include.list": [{"a": "b"}]}),
             key(
                 "`format: rows` with `sink.type: kafka`",
@@ -390,6 +453,19 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             command("signal", "pipeline.yaml", "execute-snapshot"),
             command("signal", "pipeline.yaml", "execute-snapshot", "--table", "(", "--id", "ad-hoc"),
             command("signal", "pipeline.yaml", "execute-snapshot", "--table", "a", "--condition", "id"),
+            command(
+                "signal",
+                "pipeline.yaml",
+                "execute-snapshot",
+                "--table",
+                "a",
+                "--condition",
+                "=id > 5",
+                "--id",
+                "ad-hoc",
+            ),
+            command("signal", "pipeline.yaml", "execute-snapshot", "--table", "", "--id", "ad-hoc"),
+            command("signal", "pipeline.yaml", "log", "--data", "{", "--id", "ad-hoc"),
             command("signal", "pipeline.yaml", "pause-snapshot", "--table", "public.orders"),
             command("signal", "pipeline.yaml", "log", "--blocking"),
             command("signal", "pipeline.yaml", "log", "--data", "{}", "--table", "a"),
@@ -403,7 +479,13 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             signal("execute-snapshot", '{"data-collections": "public.orders"}'),
             signal("execute-snapshot", '{"data-collections": ["a"], "type": "incremantal"}'),
             signal("execute-snapshot", '{"data-collection": ["a"]}'),
+            signal("execute-snapshot", '{"data-collections": []}'),
+            signal(
+                "execute-snapshot", '{"data-collections": ["a"], "additional-conditions": [{"data-collection": "a"}]}'
+            ),
+            signal("stop-snapshot", '{"type": "blocking"}'),
             signal("log", "{}"),
+            signal("log", '{"mesage": "x"}'),
         ],
     ),
     (
@@ -446,6 +528,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             ),
             refused("the wrong host", "failed to resolve host 'db': [Errno -2] Name or service not known"),
             refused("the wrong port", "connection failed: Connection refused\n\tIs the server running?"),
+            refused("another server's port", "connection failed: received invalid response to SSL negotiation: J"),
+            refused(
+                "a socket that isn't there",
+                'connection is bad: connection to server on socket "/run/pg/.s.PGSQL.5432" failed: No such file or '
+                "directory\n\tIs the server running locally and accepting connections on that socket?",
+            ),
             refused("TLS that isn't there", "connection failed: server does not support SSL, but SSL was required"),
             refused(
                 "a network that isn't let in",

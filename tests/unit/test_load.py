@@ -14,6 +14,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.util import handle_worker_exception
 
 from floodmark.cli.environment import check_pyspark
+from floodmark.connectors.load import as_texts
 from floodmark.errors import ConfigError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import HIDE_TRACEBACK, floodmark_error, plainly
 from floodmark.spark.source import FloodmarkDataSource
@@ -75,6 +76,23 @@ def test_mistakes_are_found_by_load(changes: dict[str, str], words: str) -> None
 @pytest.mark.parametrize("state_dir", ["s3://bucket/dir", "hdfs://host/dir", "file:///tmp", "/not/there/yet"])
 def test_directories_that_are_not_looked_at(state_dir: str) -> None:
     assert columns({**REQUIRED, "state.dir": state_dir})
+
+
+@pytest.mark.parametrize("host", ["db", "10.0.0.5", "::1", "fe80::1%eth0", "db.example.com", "/var/run/postgresql"])
+def test_hosts(host: str) -> None:
+    assert columns({**REQUIRED, "database.hostname": host})
+
+
+def test_credentials_in_a_host_are_not_shown() -> None:
+    for host in ("postgres://cdc:its-secret@db/shop", "cdc:its-secret@db"):
+        message = str(refused({**REQUIRED, "database.hostname": host}))
+        assert "database.hostname" in message
+        assert "its-secret" not in message
+
+
+def test_values_of_programs_are_what_spark_writes_of_them() -> None:
+    values: dict[str, Any] = {"database.port": 5433, "tombstones.on.delete": False, "topic.prefix": "p"}
+    assert as_texts(values) == {"database.port": "5433", "tombstones.on.delete": "false", "topic.prefix": "p"}
 
 
 @pytest.mark.parametrize(("options", "extra"), [(REQUIRED, "postgres"), (REQUIRED_MYSQL, "mysql")])

@@ -61,6 +61,15 @@ checkpoint: /c
     assert [pattern.pattern for pattern in pipeline.options.table_include_list] == ["public.orders", "public.t{1,2}"]
 
 
+def test_what_is_no_variable_is_an_error_and_can_be_written() -> None:
+    for text in ("${NAME:-its-secret}", "its-secret${", "${its-secret}", "${}"):
+        message = problem(source={**REQUIRED, "database.password": text})
+        assert "Key 'source.database.password' has a '${' that isn't followed by" in message
+        assert "its-secret" not in message
+        pipeline = parse_pipeline(content(source={**REQUIRED, "database.user": text.replace("${", "$${")}), {})
+        assert pipeline.source["database.user"] == text
+
+
 def test_variables_come_from_the_environment() -> None:
     source = {**REQUIRED, "database.password": "${SECRET}x", "database.user": "$${SECRET}"}
     pipeline = parse_pipeline(

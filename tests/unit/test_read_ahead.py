@@ -102,6 +102,9 @@ class Made:
         self.altered.clear()
         return Point(self, f"{self.points:02}", {"id": self.points, "visible": ""})
 
+    def names(self) -> list[str]:
+        return [table.published for table in self.to_snapshot()]
+
     def to_snapshot(self) -> list[CapturedTable]:
         return [
             CapturedTable(

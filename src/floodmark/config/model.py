@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from floodmark.config.debezium import Foreign, accept
 from floodmark.config.patterns import Pattern, PatternError
 from floodmark.errors import ConfigError
+from floodmark.redact import shown_uri, without_login
 
 SAME = "same"
 OWN = "none (Floodmark's own)"
@@ -227,7 +228,11 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
         return ConfigError(f"Option '{name}' is required: {field.description}")
     value = given.get(name)
     # A family's name doesn't show which of its options is wrong; the reason does.
-    shown = f" has the value '{value}', which" if isinstance(value, str) and not is_secret(field) else ""
+    shown = (
+        f" has the value '{without_login(shown_uri(value))}', which"
+        if isinstance(value, str) and not is_secret(field)
+        else ""
+    )
     problem = f"Option '{name}'{shown} is not allowed:"
     choices = allowed_values(field)
     if choices:
@@ -261,6 +266,8 @@ def limits(field: FieldInfo) -> str:
 
 def _letters(pattern: str) -> str:
     """Describe the texts that match a pattern of one repeated character class."""
+    if length := re.fullmatch(r"\^\.\{(\d+),(\d+)\}\$", pattern):
+        return f"it must have {length[1]} to {length[2]} characters"
     found = re.fullmatch(r"\^\[(.+)\](?:\{1,(\d+)\}|\+)\$", pattern)
     if found is None:
         return f"it must match {pattern}"

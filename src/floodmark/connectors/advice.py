@@ -1,7 +1,7 @@
 """Suggests what to write instead of an option that a connector doesn't have.
 
 It looks up, in this order: names of Debezium 1.x, options of the other connectors, options of Debezium for other
-databases, and the nearest name.
+databases, options of Spark's other sources, and the nearest name.
 """
 
 from __future__ import annotations
@@ -31,6 +31,31 @@ _REPLACED: Mapping[str, str] = {
     "truncate.handling.mode": "skipped.operations",
 }
 """Debezium 1.x's options that others with other values have replaced."""
+
+_SPARK: Mapping[str, str] = {
+    "assign": "Write 'table.include.list' to choose tables.",
+    "checkpointlocation": "It is an option of the query: df.writeStream.option('checkpointLocation', …).",
+    "database": "Write 'database.dbname' (PostgreSQL) or 'database.include.list' (MySQL, MariaDB).",
+    "dbname": "Write 'database.dbname' (PostgreSQL) or 'database.include.list' (MySQL, MariaDB).",
+    "dbtable": "Write 'table.include.list', with a regular expression of 'schema.table'.",
+    "driver": "The option 'connector' names the database: no JDBC driver is used.",
+    "host": "Write 'database.hostname'.",
+    "hostname": "Write 'database.hostname'.",
+    "kafka.bootstrap.servers": "The source reads a database; the sink writes to Kafka.",
+    "maxfilespertrigger": "Write 'max.batch.rows' or 'max.batch.bytes' to limit a micro-batch.",
+    "maxoffsetspertrigger": "Write 'max.batch.rows' or 'max.batch.bytes' to limit a micro-batch.",
+    "path": "The options name the source: call load() without an argument.",
+    "port": "Write 'database.port'.",
+    "query": "Write 'table.include.list', with a regular expression of 'schema.table'.",
+    "startingoffsets": "Write 'snapshot.mode', which decides what a new query reads first.",
+    "subscribe": "Write 'table.include.list' to choose tables.",
+    "table": "Write 'table.include.list', with a regular expression of 'schema.table'.",
+    "tables": "Write 'table.include.list', with regular expressions of 'schema.table'.",
+    "url": "Write 'database.hostname', 'database.port' and the name of the database instead.",
+    "user": "Write 'database.user'.",
+    "username": "Write 'database.user'.",
+}
+"""Options of Spark's other sources and of common drivers, in lower case, and what stands for them here."""
 
 _OTHER_DATABASES: Mapping[str, str] = {
     "capture.<option>": "MongoDB",
@@ -70,6 +95,8 @@ def advice(model: type[Options], key: str) -> tuple[str, str]:
     other = find(_OTHER_DATABASES, key)
     if other is not None:
         return f": it is one of Debezium's for {_OTHER_DATABASES[other]}, which Floodmark does not read", "Remove it."
+    if key.lower() in _SPARK:
+        return "", _SPARK[key.lower()]
     close = nearest(key, model.names())
     owner, dot, rest = key.partition(".")
     if not close and dot and rest.lower() == "type":

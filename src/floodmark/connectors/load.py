@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floodmark.config.model import nearest
 from floodmark.connectors.advice import advice
@@ -28,6 +28,7 @@ def load_options(options: Mapping[str, str]) -> CommonOptions:
     Raises:
         ConfigError: an option is missing, unknown or has a value that is not allowed.
     """
+    options = as_texts(options)
     spec = _spec(connector_of(options))
     return spec.option_model.parse(_with_connector(options, spec.name), advice)
 
@@ -38,6 +39,7 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
     Raises:
         ConfigError: an option is missing, unknown, only for streams or has a value that is not allowed.
     """
+    options = as_texts(options)
     if not is_batch(options):
         raise ConfigError(
             f"{' and '.join(STREAM_ONLY)} are options of a stream, but this is a batch read (spark.read).",
@@ -53,6 +55,30 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
         )
     made: BatchOptions = spec.batch_option_model.parse(_with_connector(options, spec.name), advice)
     return made
+
+
+def as_texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options with their values as text, as Spark's ``option`` writes numbers and truth values.
+
+    Raises:
+        ConfigError: the options are no mapping, or a value is neither text, nor a number, nor a truth value.
+    """
+    if not isinstance(options, Mapping):
+        raise ConfigError(
+            f"The options are of the type {type(options).__name__}.",
+            "Give a mapping of names to values, such as {'connector': 'postgres', …}.",
+        )
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"The options have a name of the type {type(name).__name__}.", "Names are text.")
+        if value is None:
+            raise ConfigError(f"Option '{name}' has no value.", "Give it one, or leave it out.")
+        if not isinstance(value, str | bool | int | float):
+            raise ConfigError(
+                f"Option '{name}' has a value of the type {type(value).__name__}; it must be text.",
+                "Separate the items of a list by commas.",
+            )
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
 def is_batch(options: Mapping[str, str]) -> bool:

@@ -200,7 +200,7 @@ class InitialSnapshotNotifications(_Maker):
 
         Args:
             table: its name.
-            tables: the names of all tables of the snapshot.
+            tables: the names of all captured tables; of a blocking snapshot, those that it reads.
             rows: how many rows it had.
         """
         return self._new(

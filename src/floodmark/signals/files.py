@@ -27,7 +27,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.config.kafka_clients import client_is_missing
 from floodmark.errors import DamagedFileError, SignalError
 from floodmark.logger import get_logger
-from floodmark.signals.records import MOST_CHARACTERS, Signal, parse_signal, read_signal
+from floodmark.signals.records import MOST_CHARACTERS, TYPES, Signal, parse_signal, read_signal
 
 log = get_logger(__name__)
 
@@ -369,8 +369,10 @@ def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str
     """Return a signal from the arguments of a program or a command line.
 
     Raises:
-        SignalError: the data is not JSON.
+        SignalError: the type or the name is not text, or the data is not JSON.
     """
+    if not isinstance(kind, str) or not isinstance(name, str | None):
+        raise SignalError("A signal's type and id must be text.", f"Types: {', '.join(TYPES)}.")
     if not isinstance(data, str):
         try:
             data = json.dumps(data or {})

@@ -35,6 +35,7 @@ MOST_NAME_CHARACTERS = 1000
 MOST_PATTERNS = 10_000
 MOST_LOGGED = 20
 TABLES = "data-collections"
+MESSAGE_CURE = 'Give an object, such as {"message": "at {}"}.'
 DATA_CURE = 'Give an object, such as {"data-collections": ["public\\\\.orders"]}.'
 SIGNAL_CURE = 'Write {"id": "…", "type": "…", "data": {…}} on one line.'
 
@@ -409,7 +410,8 @@ class _Data:
     def __init__(self, signal: Signal) -> None:
         self._signal = signal
         where = f"The data of signal '{signal.id}' ({signal.type})"
-        content = _json_object(signal.data, where, DATA_CURE) if signal.data.strip() else {}
+        cure = MESSAGE_CURE if signal.type == LogMessage.TYPE else DATA_CURE
+        content = _json_object(signal.data, where, cure) if signal.data.strip() else {}
         self._fields: dict[str, Any] = content
 
     def wrong(self, field: str, reason: str) -> SignalError:

@@ -28,7 +28,11 @@ _EXAMPLES = {
     "trigger": "Write when a micro-batch starts, such as {processingTime: 10 seconds} or {availableNow: true}.",
     "spark": "Write properties of Spark there, such as {spark.master: 'local[4]'}.",
 }
-_VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_WHOLE = {"source": ", such as database.hostname", "spark": ", such as spark.master"}
+_VARIABLE = re.compile(r"\$(\$)?\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
+"""A variable, or the beginning of what isn't one."""
+_SET_BY_KEYS = {"checkpointlocation": "checkpoint", "path": "sink.path"}
+"""Options of Spark's sinks that keys of the file set."""
 _UNIT = "(?:millisecond|second|minute|hour|day|week)s?"
 _INTERVAL = re.compile(rf"(?:interval\s+)?\d+(?:\.\d+)?\s*{_UNIT}(?:\s+\d+\s*{_UNIT})*", re.IGNORECASE)
 
@@ -50,6 +54,10 @@ class Sink(_Section):
             raise ValueError(f"Key 'sink.path' is required for the sink '{self.type}'.")
         if self.type not in FILE_SINKS and self.path:
             raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
+        for name in self.options:
+            if name.lower() in _SET_BY_KEYS:
+                key = _SET_BY_KEYS[name.lower()]
+                raise ValueError(f"Key 'sink.options' must not have '{name}': write the key '{key}' instead.")
         if self.type == "kafka" and not self.options.get("kafka.bootstrap.servers"):
             raise ValueError("Key 'sink.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
         return self
@@ -95,6 +103,13 @@ class Pipeline(_Section):
     checkpoint: str
     trigger: Trigger = Field(default_factory=lambda: Trigger.model_validate({}))
     spark: dict[str, str] = {}
+
+    @field_validator("checkpoint")
+    @classmethod
+    def _check_checkpoint(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("it must be a directory, which no other query uses")
+        return value
 
     @field_validator("spark")
     @classmethod
@@ -158,6 +173,8 @@ def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
         content = yaml.load(text, yaml.BaseLoader)
     except yaml.YAMLError as exc:
         raise ConfigError(f"The pipeline file {path} is not YAML: {_yaml_problem(exc)}.") from None
+    except RecursionError:
+        raise ConfigError(f"The pipeline file {path} is nested too deeply, or holds itself by an alias.") from None
     if not isinstance(content, dict):
         raise ConfigError(f"The pipeline file {path} must hold a mapping with the keys {_names(Pipeline)}.")
     return parse_pipeline(content, environment)
@@ -170,6 +187,9 @@ def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = 
         ConfigError: a key or value is not allowed.
     """
     _refuse_unknown(Pipeline, content, "")
+    for key in ("source", "sink", "trigger", "spark"):
+        if isinstance(content.get(key), list):
+            raise ConfigError(f"Key '{key}' in the pipeline file must be a mapping, not a list.", _EXAMPLES[key])
     plain = {key: _plain(value, key, environment) for key, value in content.items()}
     for key, model in (("sink", Sink), ("trigger", Trigger)):
         if isinstance(plain.get(key), dict):
@@ -215,6 +235,12 @@ def _substitute(text: str, where: str, environment: Mapping[str, str]) -> str:
         escaped, name = match.groups()
         if escaped:
             return match[0][1:]
+        if name is None:
+            # What follows may be a part of a password.
+            raise ConfigError(
+                f"Key '{where}' has a '${{' that isn't followed by the name of an environment variable and '}}'.",
+                "Write ${NAME}, without a default value, or $${ if the text itself is meant.",
+            )
         if name not in environment:
             raise ConfigError(
                 f"Key '{where}' uses the environment variable {name}, which is not set.",
@@ -245,6 +271,14 @@ def _explain(exc: ValidationError) -> ConfigError:
     reason = str(error["msg"]).removeprefix("Value error, ").strip().rstrip(".")
     if error["type"] == "missing":
         return ConfigError(f"Key '{where}' is required in the pipeline file.", _EXAMPLES.get(where, ""))
+    section = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "string_type" and len(error["loc"]) > 1:
+        return ConfigError(
+            f"Key '{where}' in the pipeline file is a mapping; it must be a plain value.",
+            f"Write each entry directly in '{section}', by its whole name{_WHOLE.get(section, '')}.",
+        )
+    if error["type"] == "string_type":
+        return ConfigError(f"Key '{where}' in the pipeline file must be a plain value.")
     if error["type"] in ("model_type", "dict_type"):
         return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
     if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
@@ -264,5 +298,7 @@ def _explain(exc: ValidationError) -> ConfigError:
 def _yaml_problem(exc: yaml.YAMLError) -> str:
     mark = getattr(exc, "problem_mark", None)
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+    if problem.startswith("but "):
+        problem = f"{getattr(exc, 'context', '')}, {problem}"
     hint = ". Indent with spaces" if "'\\t'" in str(problem) else ""
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{hint}" if mark else problem

@@ -7,14 +7,18 @@ and nothing is imported that the options don't need.
 from __future__ import annotations
 
 import os
+import re
 
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.registry import require_driver
 from floodmark.errors import StateDirError
+from floodmark.redact import shown_uri
 
 _LOCAL = ("", "file")
 _REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 """Schemes of the remote filesystems that PyArrow opens."""
+_SCHEME = re.compile(r"(?:file|s3a?|gs|gcs|hdfs|viewfs|abfss?|dbfs):", re.IGNORECASE)
+_EXAMPLES = "Give a whole path, such as /shared/floodmark, or a URI, such as s3://bucket/floodmark."
 
 
 def preflight(options: CommonOptions) -> None:
@@ -45,6 +49,14 @@ def _check_state_dir(uri: str) -> None:
     scheme, found, path = uri.partition("://")
     if not found:
         path, scheme = uri, ""
+    if not path.strip("/ ") and path != "/":
+        raise StateDirError(f"Option 'state.dir' is '{shown_uri(uri)}', which names no directory.", _EXAMPLES)
+    if not found and (path.startswith(("~", "$")) or _SCHEME.match(path)):
+        raise StateDirError(
+            f"Option 'state.dir' is '{uri}', which would be a directory of that very name: '~', variables and "
+            "schemes without '//' are not replaced.",
+            _EXAMPLES,
+        )
     if scheme in _LOCAL and os.path.exists(path) and not os.path.isdir(path):
         raise StateDirError(f"Option 'state.dir' is '{uri}', which is a file.", "Give a directory.")
     if scheme not in (*_LOCAL, *_REMOTE):

@@ -20,6 +20,7 @@ from tests.conformance.cases import (
     schemas,
     special,
     stream,
+    tables,
     workload,
 )
 from tests.conformance.cases.case import DDL, Case
@@ -37,6 +38,7 @@ THEMES = (
     special,
     modes,
     altered,
+    tables,
     workload,
 )
 

@@ -10,6 +10,7 @@ from pydantic import SecretStr, model_validator
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.debezium import REFUSED
+from floodmark.config.hosts import Host
 from floodmark.config.kafka_clients import refuse_java_names
 from floodmark.config.model import OWN, Patterns, SecretFamily, matches, option, statements
 from floodmark.config.snapshot import MIB
@@ -33,7 +34,7 @@ class BinlogOptions(CommonOptions):
     refused = REFUSED
     similar = debezium_options.SIMILAR
 
-    hostname: str = option("database.hostname", ..., "Host name or address of the server.")
+    hostname: Host = option("database.hostname", ..., "Host name or address of the server.")
     port: int = option("database.port", 3306, "Port of the server.", ge=1, le=65535)
     user: str = option(
         "database.user", ..., "Account to log in as; it needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, SecretStr, model_validator
 
+from floodmark.config.hosts import Host
 from floodmark.config.model import OWN, option, pattern_in
 from floodmark.config.patterns import Pattern
 from floodmark.connectors.postgres import debezium_options
@@ -54,7 +55,7 @@ class PostgresOptions(ReplicationOptions):
     refused = debezium_options.REFUSED
     similar = debezium_options.SIMILAR
 
-    hostname: str = option("database.hostname", ..., "Host name or address of the server.")
+    hostname: Host = option("database.hostname", ..., "Host name or address of the server.")
     port: int = option("database.port", 5432, "Port of the server.", ge=1, le=65535)
     user: str = option("database.user", ..., "Role to log in as; it needs LOGIN and REPLICATION.")
     password: SecretStr | None = option("database.password", None, "The role's password.")
@@ -86,7 +87,9 @@ class PostgresOptions(ReplicationOptions):
     slot_retry_delay_ms: int = option(
         "slot.retry.delay.ms", 10_000, "Wait between two tries while the slot is in use.", ge=1
     )
-    publication_name: str = option("publication.name", "dbz_publication", "Name of the publication.")
+    publication_name: str = option(
+        "publication.name", "dbz_publication", "Name of the publication.", pattern=r"^.{1,63}$"
+    )
     publication_autocreate_mode: Literal["all_tables", "disabled", "filtered", "no_tables"] = option(
         "publication.autocreate.mode",
         "all_tables",

@@ -112,9 +112,11 @@ class SnapshotEngine:
             state: is changed; what is left in its batch was read without the read point.
             reports: the reports of the batch's tasks.
         """
+        # Before anything is changed, since the connection may be lost.
+        captured = self._captured(state)
         if not state.batch:
             self._take_back(state)
-            self._notify_finished(state)
+            self._notify_finished(state, captured)
             return
         self._unseen = {
             state.tables[state.batch[number][0]].oid
@@ -124,7 +126,15 @@ class SnapshotEngine:
         for index, error in settle_batch(state, reports, self._part, self._tables.chunk_units()).items():
             self._count_failure(state, index, error)
         self._take_back(state)
-        self._notify_finished(state)
+        self._notify_finished(state, captured)
+
+    def _captured(self, state: SnapshotState) -> list[str]:
+        """Return the tables that a finished one is reported with: all captured ones, also those that aren't read.
+
+        As in Debezium: the signal table is captured, and in no initial snapshot.
+        """
+        names = [table.name for table in state.tables]
+        return names if state.blocking else sorted({*names, *self._connector.table_names()})
 
     def _count_failure(self, state: SnapshotState, index: int, error: str) -> None:
         """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""
@@ -134,7 +144,7 @@ class SnapshotEngine:
             table.pending, table.outcome = [], "SQL_EXCEPTION"
             self._notify(self._notifications.table_failed(table.name))
 
-    def _notify_finished(self, state: SnapshotState) -> None:
+    def _notify_finished(self, state: SnapshotState, captured: Sequence[str]) -> None:
         partly = {index for index, _ in state.batch}
         names = [table.name for table in state.tables]
         for index, table in enumerate(state.tables):
@@ -142,7 +152,7 @@ class SnapshotEngine:
                 table.outcome = "SUCCEEDED"
                 if not table.all_units:
                     self._notify(self._notifications.in_progress(table.name, names))
-                self._notify(self._notifications.table_completed(table.name, names, table.read))
+                self._notify(self._notifications.table_completed(table.name, captured, table.read))
 
     def usable(self, state: SnapshotState) -> bool:
         """Return whether the state can go on at its read point; tables that are gone are removed from it.

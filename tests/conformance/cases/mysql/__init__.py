@@ -11,11 +11,12 @@ from tests.conformance.cases.mysql import (
     keys,
     numbers,
     specials,
+    tables,
     texts,
     times,
     workload,
 )
 
-THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, ddl, workload)
+THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, tables, ddl, workload)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)

@@ -30,6 +30,10 @@ _CAUSES = [
          "As a superuser: ALTER ROLE … REPLICATION (Amazon RDS: GRANT rds_replication TO …)."),
         (r"no pg_hba.conf entry", "Allow the connection in the server's pg_hba.conf, or correct database.user, "
          "database.dbname or database.sslmode."),
+        (r"invalid response to SSL negotiation|expected authentication request",
+         "Correct database.hostname and database.port: another program than PostgreSQL seems to answer there."),
+        (r"^No such file or directory", "Correct database.hostname, which names the directory of a socket, "
+         "and database.port."),
         (r"certificate|does not support SSL|private key file", _TLS),
         (r"failed to resolve host|could not translate host name", "Correct database.hostname."),
         (r"Connection refused", "Correct database.hostname and database.port, and see that the server runs."),
@@ -38,7 +42,7 @@ _CAUSES = [
     )
 ]  # fmt: skip
 _ATTEMPT = re.compile(
-    r"(- host: .*?, hostaddr: '[^']*': )?(connection failed: )?"
+    r"(- host: .*?, hostaddr: '[^']*': )?(connection (?:failed|is bad): )?"
     r"(connection to server (at|on socket) \"[^\"]*\"( \([^)]*\))?(, port \d+)? failed: )?(FATAL: +)?"
 )
 _CONTINUED = re.compile(r"\s|DETAIL:|HINT:")
