@@ -1,15 +1,16 @@
 """Statements about tables out of others' tests: which of them a server accepts, and what the log tells of them.
 
 ``python -m tests.support.foreign_ddl mysql|mariadb [FOLDER …]`` runs the statements of all files below the folders on a
-real server, without any the server's own tests, which come from Debian's packages. Each file has a database of its own.
-After each statement that the server accepts, the structures that its log tells are compared with those of
-information_schema.
+real server, without any the server's own tests, which come from Debian's packages. Each file has a database of its own,
+and so has each test of a Java file, such as those of Debezium's parsers. After each statement that the server accepts,
+the structures that its log tells are compared with those of information_schema.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ SUITES = {
         ("usr/share/mysql/mysql-test/**/*.test", "usr/share/mysql/mysql-test/**/*.inc"),
     ),
 }
-NAMES = ("*.test", "*.inc", "*.sql", "*.ddl")
+NAMES = ("*.test", "*.inc", "*.sql", "*.ddl", "*.java")
 DATABASE = "foreign_ddl"
 SLOW_S = 20
 MOST_CHARACTERS = 100_000
@@ -56,6 +57,13 @@ _LEFT_OUT = re.compile(
 _COMMAND = re.compile(r"\s*(?:--|#)")
 _DELIMITER = re.compile(r"\s*(?:--\s*)?delimiter\s+(\S+)", re.IGNORECASE)
 _WORD = re.compile(r"(?:eval|send|query|query_vertical)\s+", re.IGNORECASE)
+_JAVA = re.compile(
+    r'''"""\n(?P<block>.*?)"""|"(?P<text>(?:[^"\\\n]|\\.)*)"|'(?:[^'\\]|\\.)+'|//[^\n]*|/\*.*?\*/|(?P<test>@Test\b)'''
+    r"|(?P<line>System\.lineSeparator\(\))|(?P<plus>\+)|(?P<space>\s+)|(?P<other>[\w.]+|.)",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_MEANS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 
 
 def statements(text: str) -> Iterator[str]:
@@ -78,6 +86,58 @@ def statements(text: str) -> Iterator[str]:
         yield pending.strip()
 
 
+def java_tests(text: str) -> Iterator[list[str]]:
+    """Yield the texts of each test of a Java file; those of which only a part is in the file are left out."""
+    found: list[str] = []
+    parts: list[str] | None = None
+    joined = broken = False
+    for match in _JAVA.finditer(text):
+        kind = match.lastgroup
+        if kind in ("space", None):
+            continue
+        if kind == "plus":
+            joined = True
+            continue
+        if kind in ("block", "text", "line"):
+            if not joined:
+                found += [] if parts is None or broken else ["".join(parts)]
+                parts, broken = [], False
+            elif parts is None:
+                parts, broken = [], True
+            parts = [*(parts or ()), _java_text(match)]
+        elif joined:
+            broken = True
+        else:
+            found += [] if parts is None or broken else ["".join(parts)]
+            parts, broken = None, False
+        joined = False
+        if kind == "test":
+            yield found
+            found = []
+    yield found
+
+
+def _java_text(literal: re.Match[str]) -> str:
+    if literal.lastgroup == "line":
+        return "\n"
+    text = literal["text"] if literal["block"] is None else textwrap.dedent(literal["block"])
+    return _ESCAPED.sub(lambda found: _unescaped(found[1]), text)
+
+
+def _unescaped(code: str) -> str:
+    return chr(int(code[1:], 16)) if len(code) > 1 else _MEANS.get(code, code)
+
+
+def units(path: Path) -> Iterator[list[str]]:
+    """Yield the statements of a file, by what is to have a database of its own."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix != ".java":
+        yield list(statements(text))
+        return
+    for texts in java_tests(text):
+        yield [statement for one in texts for statement in statements(one)]
+
+
 def wanted(statement: str) -> bool:
     """Return whether a statement is about a table's structure, or about what gives such statements their meaning."""
     return _WANTED.match(statement) is not None and _LEFT_OUT.search(statement) is None
@@ -96,14 +156,15 @@ class Trial:
         self._follower = Follower(server)
 
     def run(self, path: Path) -> None:
-        """Run the statements of a file in a new database."""
-        found = [text for text in statements(path.read_text(encoding="utf-8", errors="replace")) if wanted(text)]
-        if not any(text.lstrip().lower().startswith("create") for text in found):
-            return
-        self._begin()
-        for text in found:
-            if self._accepted(text):
-                self._compare(path, text)
+        """Run the statements of a file in new databases."""
+        for unit in units(path):
+            found = [text for text in unit if wanted(text)]
+            if not any(text.lstrip().lower().startswith("create") for text in found):
+                continue
+            self._begin()
+            for text in found:
+                if self._accepted(text):
+                    self._compare(path, text)
 
     def _begin(self) -> None:
         self._follower.close()
