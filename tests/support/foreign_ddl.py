@@ -8,11 +8,14 @@ the structures that its log tells are compared with those of information_schema.
 
 from __future__ import annotations
 
+import os
 import re
+import ssl
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -38,6 +41,9 @@ NAMES = ("*.test", "*.inc", "*.sql", "*.ddl", "*.java")
 DATABASE = "foreign_ddl"
 SLOW_S = 20
 MOST_CHARACTERS = 100_000
+SHOWN = 600
+SERVERS = int(os.environ.get("FLOODMARK_DDL_SERVERS", "1"))
+"""How many servers run the files at the same time."""
 
 # The files are read as UTF-8, whatever they say, so the sessions' character sets stay as they are.
 _WANTED = re.compile(
@@ -153,7 +159,11 @@ class Trial:
     def __init__(self, server: MysqlServer) -> None:
         self._server = server
         self.counts: Counter[str] = Counter()
+        # A context takes longer to make than a session, of which each test has its own.
+        self._tls = ssl.create_default_context()
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
         self._follower = Follower(server)
+        self._waiting: list[str] = []
 
     def run(self, path: Path) -> None:
         """Run the statements of a file in new databases."""
@@ -163,51 +173,61 @@ class Trial:
                 continue
             self._begin()
             for text in found:
-                if self._accepted(text):
-                    self._compare(path, text)
+                if self._accepts(text):
+                    self._follow(path, text)
+            self._compare(path)
 
     def _begin(self) -> None:
-        self._follower.close()
-        with self._server.connect() as session, session.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
-            cursor.execute(f"CREATE DATABASE {DATABASE}")
-        self._connect()
-
-    def _connect(self) -> None:
-        self._follower = Follower(self._server)
-        # Pymysql has no other way to give up a statement.
+        """Make a new database, and a session for it with the server's own settings."""
         self._follower.session.close()
-        self._follower.session = self._server.connect(DATABASE, read_timeout=SLOW_S, charset="utf8mb4")
+        # Pymysql has no other way to give up a statement.
+        self._follower.session = self._server.connect(read_timeout=SLOW_S, charset="utf8mb4", ssl=self._tls)
+        for text in (f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}"):
+            self._follower.execute(text)
         self._follower.execute("SET lock_wait_timeout = 2")
+        assert self._follower.compared() == []
 
-    def _accepted(self, text: str) -> bool:
+    def _accepts(self, text: str) -> bool:
         try:
             self._follower.execute(text)
         except (pymysql.Error, UnicodeError) as error:
             self.counts["refused"] += 1
             if isinstance(error, pymysql.OperationalError) and error.args[0] in (2006, 2013, 0):
                 self._follower.close()
-                self._connect()
+                self._follower = Follower(self._server)
+                self._follower.execute(f"USE {DATABASE}")
             return False
-        if text.lstrip()[:3].lower() != "set":
-            self.counts["accepted"] += 1
         return True
 
-    def _compare(self, path: Path, text: str) -> None:
-        about_tables = text.lstrip()[:3].lower() != "set"
+    def _follow(self, path: Path, text: str) -> None:
+        if text.lstrip()[:3].lower() == "set":
+            return
+        self.counts["accepted"] += 1
+        self._waiting.append(text)
+        # Half of the statements drop tables; that these are gone is seen with the next statement.
+        if not text.lstrip()[:10].lower().startswith("drop table"):
+            self._compare(path)
+
+    def _compare(self, path: Path) -> None:
+        if not self._waiting:
+            return
         differences = self._follower.compared()
+        self.counts["followed"] += len(self._waiting) - bool(differences)
         if differences:
-            understood = "The statement is:" not in differences[0]
-            kind = "differing" if understood else "not understood"
+            kind = "not understood" if "The statement is:" in differences[0] else "differing"
             self.counts[kind] += 1
-            print(
-                f"{kind}: {path.name}: {text[:600]}",
-                *(f"    {line[:600]}" for line in differences),
-                sep="\n",
-                flush=True,
-            )
-        elif about_tables:
-            self.counts["followed"] += 1
+            texts = (text[:SHOWN] for text in self._waiting)
+            print(f"{kind}: {path.name}:", *texts, *(f"    {one[:SHOWN]}" for one in differences), sep="\n", flush=True)
+        self._waiting.clear()
+
+
+def trial(flavor: Flavor, paths: Sequence[Path]) -> Counter[str]:
+    """Run the statements of files on a server of their own; print what isn't followed and return the counts."""
+    with MysqlServer(flavor, max_allowed_packet="64M") as server:
+        made = Trial(server)
+        for path in paths:
+            made.run(path)
+    return made.counts
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -218,11 +238,10 @@ def main(arguments: Sequence[str]) -> int:
     flavor = cast(Flavor, arguments[0])
     folders = [Path(name) for name in arguments[1:]] or [programs(SUITES[flavor]).tree]
     paths = sorted({path for folder in folders for name in NAMES for path in folder.rglob(name)})
-    with MysqlServer(flavor, max_allowed_packet="64M") as server:
-        trial = Trial(server)
-        for path in paths:
-            trial.run(path)
-    print(f"{flavor}: {len(paths)} files, {dict(sorted(trial.counts.items()))}")
+    with ProcessPoolExecutor(SERVERS) as pool:
+        parts = pool.map(trial, [flavor] * SERVERS, [paths[number::SERVERS] for number in range(SERVERS)])
+        counts = sum(parts, Counter[str]())
+    print(f"{flavor}: {len(paths)} files, {dict(sorted(counts.items()))}")
     return 0
 
 
