@@ -160,8 +160,10 @@ class Trial:
         self._server = server
         self.counts: Counter[str] = Counter()
         # A context takes longer to make than a session, of which each test has its own.
-        self._tls = ssl.create_default_context()
-        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        # The other server has no certificate.
+        self._tls = {"ssl": context} if server.flavor == "mysql" else {}
         self._follower = Follower(server)
         self._waiting: list[str] = []
 
@@ -181,7 +183,7 @@ class Trial:
         """Make a new database, and a session for it with the server's own settings."""
         self._follower.session.close()
         # Pymysql has no other way to give up a statement.
-        self._follower.session = self._server.connect(read_timeout=SLOW_S, charset="utf8mb4", ssl=self._tls)
+        self._follower.session = self._server.connect(read_timeout=SLOW_S, charset="utf8mb4", **self._tls)
         for text in (f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}"):
             self._follower.execute(text)
         self._follower.execute("SET lock_wait_timeout = 2")

@@ -298,9 +298,7 @@ def test_the_default_collation_is_that_to_which_the_table_is_converted() -> None
         ("VARCHAR(9) CHARSET binary", ("varbinary", None)),
     ],
 )
-def test_a_conversion_overrides_the_character_set_of_a_column(
-    defined: str, expected: tuple[str, str | None]
-) -> None:
+def test_a_conversion_overrides_the_character_set_of_a_column(defined: str, expected: tuple[str, str | None]) -> None:
     altered = f"ALTER TABLE t CONVERT TO CHARSET utf8mb3 COLLATE utf8mb3_unicode_ci, MODIFY a {defined}"
     for server in (MYSQL, MARIADB):
         column = table("CREATE TABLE t (a VARCHAR(3))", altered, server=server).columns[0]
@@ -327,3 +325,15 @@ def test_mariadb_leaves_some_redefined_columns_out_of_a_conversion(
     for clauses in ((converted, f"MODIFY a {defined}", options), (options, f"MODIFY a {defined}", converted)):
         found = table("CREATE TABLE t (a VARCHAR(3))", f"ALTER TABLE t {', '.join(clauses)}", server=MARIADB)
         assert (found.columns[0].type, found.columns[0].collation) == expected
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "CONVERT TO CHARSET latin2 COLLATE latin2_bin, CONVERT TO CHARSET latin2",
+        "CONVERT TO CHARSET latin2, CONVERT TO CHARSET latin2 COLLATE latin2_bin",
+    ],
+)
+def test_mariadb_keeps_the_collation_of_an_earlier_conversion(clauses: str) -> None:
+    found = table("CREATE TABLE t (a CHAR(5))", f"ALTER TABLE t {clauses}", server=MARIADB)
+    assert (found.collation, found.columns[0].collation) == ("latin2_bin", "latin2_bin")
