@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pymysql
 
@@ -163,7 +163,7 @@ class Trial:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         # The other server has no certificate.
-        self._tls = {"ssl": context} if server.flavor == "mysql" else {}
+        self._tls: dict[str, Any] = {"ssl": context} if server.flavor == "mysql" else {}
         self._follower = Follower(server)
         self._waiting: list[str] = []
 
@@ -181,6 +181,15 @@ class Trial:
 
     def _begin(self) -> None:
         """Make a new database, and a session for it with the server's own settings."""
+        try:
+            self._make_database()
+        except pymysql.OperationalError:
+            # A statement that was given up may still hold the old one.
+            self._follower.close()
+            self._follower = Follower(self._server)
+            self._make_database()
+
+    def _make_database(self) -> None:
         self._follower.session.close()
         # Pymysql has no other way to give up a statement.
         self._follower.session = self._server.connect(read_timeout=SLOW_S, charset="utf8mb4", **self._tls)
