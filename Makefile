@@ -21,7 +21,7 @@ help:
 	@echo "make unit         the fast tests only"
 	@echo "make chaos        a longer run of kills, faults and generated workloads"
 	@echo "make fuzz         1,000,000 broken logs for the decoders, generated conditions and patterns"
-	@echo "make ddl          random statements about tables for an hour, beside the servers' own structures"
+	@echo "make ddl          random statements about tables, for an hour on each server, beside the server's own structures"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
@@ -84,10 +84,10 @@ fuzz: $(STAMP)
 		tests/unit/test_mysql_json.py tests/unit/test_mysql_ddl_fuzz.py tests/integration/test_binlog_fuzz.py \
 		tests/integration/test_attacks.py
 
-# A seed of its own each time; a failure says which, for FLOODMARK_DDL_SEED.
+# Both servers at the same time, with a seed of its own each time; the output says which, for FLOODMARK_DDL_SEED.
 ddl: $(STAMP)
-	FLOODMARK_GENERATED_DDL=60000 FLOODMARK_DDL_SEED=$${FLOODMARK_DDL_SEED:-$$(date +%s)} \
-		$(BIN)/python -m pytest --timeout 36000 tests/integration/test_mysql_random_ddl.py
+	FLOODMARK_DDL_MINUTES=$${FLOODMARK_DDL_MINUTES:-60} FLOODMARK_DDL_SEED=$${FLOODMARK_DDL_SEED:-$$(date +%s)} \
+		$(BIN)/python -m pytest --numprocesses 2 --timeout 36000 -rP tests/integration/test_mysql_random_ddl.py
 
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens

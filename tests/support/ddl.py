@@ -140,7 +140,9 @@ class Follower:
         """Yield the statements that the log holds since the last time."""
         file, end = self._end()
         assert file == self._file
-        data = (self.server.data / file).read_bytes()[self._at : end]
+        with (self.server.data / file).open("rb") as log:
+            log.seek(self._at)
+            data = log.read(end - self._at)
         self._at = end
         at = 0
         while at < len(data):

@@ -286,3 +286,54 @@ def test_the_default_collation_is_that_to_which_the_table_is_converted() -> None
         server=MARIADB,
     )
     assert found.columns[1].collation == "utf8mb3_general_ci"
+
+
+@pytest.mark.parametrize(
+    ("defined", "expected"),
+    [
+        ("VARCHAR(9) CHARSET latin1 BINARY", ("varchar", "utf8mb3_unicode_ci")),
+        ("NATIONAL VARCHAR(9) BINARY", ("varchar", "utf8mb3_unicode_ci")),
+        ("VARCHAR(9) BINARY", ("varchar", "utf8mb3_bin")),
+        ("VARCHAR(9) COLLATE latin1_bin", ("varchar", "utf8mb3_unicode_ci")),
+        ("VARCHAR(9) CHARSET binary", ("varbinary", None)),
+    ],
+)
+def test_a_conversion_overrides_the_character_set_of_a_column(defined: str, expected: tuple[str, str | None]) -> None:
+    altered = f"ALTER TABLE t CONVERT TO CHARSET utf8mb3 COLLATE utf8mb3_unicode_ci, MODIFY a {defined}"
+    for server in (MYSQL, MARIADB):
+        column = table("CREATE TABLE t (a VARCHAR(3))", altered, server=server).columns[0]
+        assert (column.type, column.collation) == expected
+
+
+@pytest.mark.parametrize(
+    ("defined", "options", "expected"),
+    [
+        ("VARCHAR(9) BINARY", "CHARSET latin2", ("varchar", "latin2_bin")),
+        ("VARCHAR(9) COLLATE DEFAULT", "CHARSET latin2 COLLATE latin2_bin", ("varchar", "latin2_general_ci")),
+        ("VARCHAR(9) CHARSET latin1 COLLATE DEFAULT", "CHARSET latin2", ("varchar", "utf8mb3_unicode_ci")),
+        ("VARCHAR(9)", "CHARSET latin2", ("varchar", "utf8mb3_unicode_ci")),
+        ("VARCHAR(9)", "CHARSET binary", ("varbinary", None)),
+        ("TEXT BINARY", "CHARSET binary", ("blob", None)),
+        ("ENUM('x')", "COLLATE binary", ("enum", None)),
+        ("TEXT COLLATE latin1_bin", "CHARSET binary", ("text", "utf8mb3_unicode_ci")),
+    ],
+)
+def test_mariadb_leaves_some_redefined_columns_out_of_a_conversion(
+    defined: str, options: str, expected: tuple[str, str | None]
+) -> None:
+    converted = "CONVERT TO CHARSET utf8mb3 COLLATE utf8mb3_unicode_ci"
+    for clauses in ((converted, f"MODIFY a {defined}", options), (options, f"MODIFY a {defined}", converted)):
+        found = table("CREATE TABLE t (a VARCHAR(3))", f"ALTER TABLE t {', '.join(clauses)}", server=MARIADB)
+        assert (found.columns[0].type, found.columns[0].collation) == expected
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "CONVERT TO CHARSET latin2 COLLATE latin2_bin, CONVERT TO CHARSET latin2",
+        "CONVERT TO CHARSET latin2, CONVERT TO CHARSET latin2 COLLATE latin2_bin",
+    ],
+)
+def test_mariadb_keeps_the_collation_of_an_earlier_conversion(clauses: str) -> None:
+    found = table("CREATE TABLE t (a CHAR(5))", f"ALTER TABLE t {clauses}", server=MARIADB)
+    assert (found.collation, found.columns[0].collation) == ("latin2_bin", "latin2_bin")

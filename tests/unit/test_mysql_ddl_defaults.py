@@ -54,6 +54,16 @@ def column(definition: str, server: Server = MYSQL, session: Session = SESSION) 
         ("TIME DEFAULT '2020/1/2 3:4:5'", "03:04:05"),
         ("TIME DEFAULT 20200102030405", "03:04:05"),
         ("YEAR DEFAULT 2020.6", "2021"),
+        ("DATE DEFAULT 1e-7", "0000-00-00"),
+        ("DATE DEFAULT -0", "0000-00-00"),
+        ("DATE DEFAULT 2.0200102e7", "2020-01-02"),
+        ("DATETIME DEFAULT 200102e0", "2020-01-02 00:00:00"),
+        ("DATETIME DEFAULT 00700102030405e0", "1970-01-02 03:04:05"),
+        ("DATETIME(3) DEFAULT 0.5", "0000-00-00 00:00:00.500"),
+        ("DATETIME(3) DEFAULT 20200102.5", "2020-01-02 00:00:00.000"),
+        ("DATETIME(1) DEFAULT 101.25", "2000-01-01 00:00:00.0"),
+        ("TIME(2) DEFAULT 1e1", "00:00:10.00"),
+        ("TIME(3) DEFAULT -5e-1", "-00:00:00.500"),
     ],
 )
 def test_times_are_kept_in_one_form(definition: str, kept: str) -> None:
@@ -76,6 +86,8 @@ def test_times_are_kept_in_one_form(definition: str, kept: str) -> None:
         ("TIME DEFAULT '10:11:12.5'", "10:11:13", "10:11:12"),
         ("TIME DEFAULT '23:59:59.9'", "24:00:00", "23:59:59"),
         ("TIME DEFAULT '-00:00:00.6'", "-00:00:01", "00:00:00"),
+        ("TIME(2) DEFAULT 1.01112345e5", "10:11:12.35", "10:11:12.34"),
+        ("DATETIME(2) DEFAULT 2.0200102030405678e13", "2020-01-02 03:04:05.68", "2020-01-02 03:04:05.67"),
     ],
 )
 def test_seconds_are_rounded_or_cut_as_server_and_session_say(definition: str, rounded: str, cut: str) -> None:

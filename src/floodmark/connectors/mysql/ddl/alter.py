@@ -232,6 +232,8 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
     if cursor.accept("COLLATE"):
         cursor.accept("=")
         conversion.collation = collation_name(cursor.string())
+    elif cursor.server.mariadb and clauses.conversion is not None:
+        conversion.collation = clauses.conversion.collation
     clauses.conversion = conversion
     if not cursor.server.mariadb:
         # Earlier options of the table don't count; later ones do.

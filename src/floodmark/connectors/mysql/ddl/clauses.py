@@ -80,7 +80,7 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
             place.column = column
     before = {column.name.lower(): column for column in table.columns}
-    columns = [_column(place, before.get(place.was), clauses, converted or charset, cursor) for place in places]
+    columns = [_column(place, before.get(place.was), clauses, charset, converted, cursor) for place in places]
     names: dict[str, str] = {}
     for place in places:
         # A new column takes the place that one of the same name had in an index.
@@ -119,15 +119,39 @@ def as_it_was(changed: Table, table: Table, cursor: Cursor) -> Table:
     return replace(changed, indexes=table.indexes, key=table.key)
 
 
-def _column(place: _Place, before: Column | None, clauses: Clauses, charset: Charset, cursor: Cursor) -> Column:
+def _column(
+    place: _Place, before: Column | None, clauses: Clauses, charset: Charset, converted: Charset | None, cursor: Cursor
+) -> Column:
     if isinstance(place.column, Column):
         return place.column
     type_ = place.column.type
-    if clauses.conversion is not None and "binary" not in (type_.charset, type_.collation):
-        type_.charset, type_.collation = None, DEFAULT if type_.collation == DEFAULT else None
-    if clauses.conversion is not None and before is not None and not cursor.server.mariadb:
-        type_.name = sized_like(type_, before, charset)
+    if converted is not None:
+        charset = _convert_type(type_, charset, converted, cursor.server.mariadb)
+        if before is not None and not cursor.server.mariadb:
+            type_.name = sized_like(type_, before, charset)
     return _edited(place.column.column(charset, cursor), place.name, clauses)
+
+
+def _convert_type(type_: ColumnType, charset: Charset, converted: Charset, mariadb: bool) -> Charset:
+    """Remove what a redefined column declares of its character set where a conversion of the table overrides it.
+
+    Args:
+        charset: that of the table after the statement.
+        converted: that to which the table's columns are converted.
+
+    Returns:
+        The default character set that applies to the column.
+    """
+    declared = type_.charset is not None or type_.collation not in (None, DEFAULT)
+    if mariadb and not declared:
+        # MariaDB refers BINARY and COLLATE DEFAULT to the table, whose own character set may be another one.
+        if type_.binary or type_.collation == DEFAULT or charset.charset == "binary":
+            return charset
+    elif "binary" in (type_.charset, type_.collation):
+        return charset
+    type_.charset = type_.collation = None
+    type_.binary = type_.binary and not declared
+    return converted
 
 
 def _edited(column: Column, name: str, clauses: Clauses) -> Column:

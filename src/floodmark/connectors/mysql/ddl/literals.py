@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 import numpy as np
 
 from floodmark.connectors.mysql.ddl.column_types import ColumnType
-from floodmark.connectors.mysql.ddl.temporal_literals import USUAL, Clock, date_time, time_of_day
+from floodmark.connectors.mysql.ddl.temporal_literals import USUAL, Clock, date_time, plain_number, time_of_day
 from floodmark.connectors.mysql.ddl.tokens import BITS, NUMBER, STRING
 from floodmark.connectors.mysql.structures.charsets import decoded
 from floodmark.connectors.mysql.structures.type_names import INTEGERS, TEMPORAL
@@ -64,8 +64,8 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
         return _filled(type_, f"{number or abs(number):f}")
     if name in ("float", "double"):
         return _filled(type_, _approximate(type_, text))
-    if kind == NUMBER and name not in ("year", *TEMPORAL, "date"):
-        text = _number(text)
+    if kind == NUMBER and name != "year":
+        text = plain_number(text) if name in ("date", *TEMPORAL) else _number(text)
     if name in _BYTES:
         return _hexadecimal(name, text.encode())
     if name == "year":

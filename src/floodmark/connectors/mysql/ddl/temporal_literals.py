@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _CENTURY_TURNS = 70
@@ -18,6 +19,7 @@ _BETWEEN = re.compile(r"[\W_]+|T(?=\d)")
 _DIGITS = re.compile(r"\d*")
 _TIME = re.compile(r"(-|\+)?\s*(?:(\d+)\s+(?=\d+:))?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d*))?.*", re.DOTALL)
 _SECOND = 10**6
+_NANO = Decimal("1e-9")
 _MOMENT = re.compile(r"\d+[^\w\s:]\d+[^\w\s:]\d+([\sT])")
 _SHORTEST_MOMENT = 12
 _OFFSET = re.compile(r"([+-])(\d{1,2}):(\d{2})")
@@ -110,7 +112,7 @@ def date_time(type_: str, text: str, quoted: bool, digits: int, clock: Clock) ->
     Raises:
         ValueError: the text is no date, or has an offset and the session's time zone isn't known.
     """
-    text, offset = _without_offset(text.strip())
+    text, offset = _without_offset(text.strip() if quoted else _of_number(text))
     parts, fraction = _parts(text, quoted)
     numbers = _numbers(parts)
     micros, kept = _kept(fraction, digits, clock.rounds)
@@ -121,6 +123,25 @@ def date_time(type_: str, text: str, quoted: bool, digits: int, clock: Clock) ->
         numbers = _local(numbers, offset, clock.zone)
     date = "{:04d}-{:02d}-{:02d}".format(*numbers[:3])
     return date if type_ == "date" else date + " {:02d}:{:02d}:{:02d}".format(*numbers[3:]) + kept
+
+
+def plain_number(text: str) -> str:
+    """Return a number without an exponent, with the digits of the floating-point number that one with an exponent is.
+
+    Raises:
+        ArithmeticError: it is too large for a date or a time.
+    """
+    number = Decimal(float(text)).quantize(_NANO) if "e" in text.lower() else Decimal(text)
+    return f"{number or abs(number):f}"
+
+
+def _of_number(text: str) -> str:
+    """Return the digits of a date, or of a date and a time, out of those of a number."""
+    whole, _, fraction = text.partition(".")
+    if not whole.strip("0"):
+        return f"{'0' * _LONGEST}.{fraction}"
+    # A number that is too short for a time has no fraction either.
+    return text if len(whole) > _LONG_YEARS[1] else whole
 
 
 def _parts(text: str, quoted: bool) -> tuple[list[str], str]:
