@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.layout_groups import TableNames, Text
-from floodmark.connectors.postgres.decode.record_checks import check_order, frame_ends, record_kinds
+from floodmark.connectors.postgres.decode.record_checks import check_order, record_kinds
 from floodmark.connectors.postgres.decode.relation import Relation, from_header, raw_of
 from floodmark.connectors.postgres.decode.tuples import terminated
 from floodmark.connectors.postgres.position import parse_position, position
 from floodmark.connectors.postgres.source_block import NO_XID, Transactions
-from floodmark.connectors.postgres.wire.frames import be_view
+from floodmark.connectors.postgres.wire.frames import be_view, frame_ends
 from floodmark.connectors.postgres.wire.messages import (
     BEGIN,
     CHANGES,
