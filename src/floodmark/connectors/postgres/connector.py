@@ -48,6 +48,7 @@ from floodmark.connectors.postgres.server.policies import check_policies
 from floodmark.connectors.postgres.server.publication import NewTables, ensure_publication
 from floodmark.connectors.postgres.server.replica_identity import set_identities
 from floodmark.connectors.postgres.server.side_work import OldestTransaction, PostgresSideSession
+from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges, key_of, message_key_of
@@ -63,7 +64,6 @@ from floodmark.connectors.postgres.snapshot.row_filters import row_filter, row_q
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, SnapshotTables
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
-from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
 from floodmark.connectors.side_statements import SideStatements
 from floodmark.errors import (
@@ -573,15 +573,14 @@ class PostgresConnector:
         )
 
 
-def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[str, Any]) -> Relation:
+def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: CatalogStructure) -> Relation:
     made = tuple(
-        Column(name, oid, modifier, name in structure["identity"], not required, structure["defaults"].get(name))
+        Column(name, oid, modifier, name in structure.identity, not required, structure.defaults.get(name))
         for name, oid, modifier, required in columns
     )
-    types = {int(oid): type_from_list(t) for oid, t in structure["types"].items()}
-    indexed = table.replica_identity == "i" and structure["identity"]
-    key = key_columns("i" if indexed else "f", made, structure["key"])
-    return Relation(table.oid, table.schema, table.name, table.replica_identity, made, key, types)
+    indexed = table.replica_identity == "i" and structure.identity
+    key = key_columns("i" if indexed else "f", made, structure.key)
+    return Relation(table.oid, table.schema, table.name, table.replica_identity, made, key, structure.types)
 
 
 def _position(lsn: int) -> str:
