@@ -19,6 +19,7 @@ Row = Sequence[Value]
 
 FIRST_LSN = 0x1000_0000_0000_0001
 """So large that a double does not hold it."""
+TEXT_OID = 25
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
@@ -45,10 +46,15 @@ class Log:
         self.frames.append(b"d" + struct.pack(">I", len(body) + 4) + body)
         self.fields.append([(0, 1), (1, 4), (5, 1), (30, 1), *((30 + at, size) for at, size in inside)])
 
-    def keepalive(self) -> None:
-        body = b"k" + struct.pack(">QQB", FIRST_LSN, 0, 0)
+    def keepalive(self, lsn: int = FIRST_LSN, reply: bool = False) -> None:
+        body = b"k" + struct.pack(">QQB", lsn, 0, reply)
         self.frames.append(b"d" + struct.pack(">I", len(body) + 4) + body)
         self.fields.append([(0, 1), (1, 4), (5, 1)])
+
+    def other(self, kind: bytes, body: bytes = b"") -> None:
+        """Add a message that isn't CopyData."""
+        self.frames.append(kind + struct.pack(">I", len(body) + 4) + body)
+        self.fields.append([(0, 1), (1, 4)])
 
     def begin(self, lsn: int, xid: int = 700) -> None:
         self.wal(b"B" + struct.pack(">QQI", lsn, 1_000_000, xid), [(1, 8)])
@@ -88,10 +94,15 @@ class Log:
         self.wal(message, [(1, 4), *((6 + 4 * i, 4) for i in range(len(oids)))])
 
 
-def relation_message(oid: int, name: str, columns: Sequence[str], identity: str = "d", key: int = 1) -> bytes:
-    """Return a Relation message of text columns, the first ``key`` of which are the key."""
+def relation_message(
+    oid: int, name: str, columns: Sequence[str], identity: str = "d", key: int = 1, types: Sequence[int] = ()
+) -> bytes:
+    """Return a Relation message, the first ``key`` of whose columns are the key.
+
+    The columns have the given types; those beyond them are text.
+    """
     body = b"".join(
-        bytes([number < key]) + column.encode() + b"\0" + struct.pack(">Ii", 25, -1)
+        bytes([number < key]) + column.encode() + b"\0" + struct.pack(">Ii", (*types[number:], TEXT_OID)[0], -1)
         for number, column in enumerate(columns)
     )
     head = b"R" + struct.pack(">I", oid) + b"public\0" + name.encode() + b"\0" + identity.encode()

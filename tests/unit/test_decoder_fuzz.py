@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,12 +27,15 @@ from floodmark.capture.segment import SegmentData
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import EventVersions, TableVersion
 from floodmark.connectors.postgres.capture import stream as stream_module
+from floodmark.connectors.postgres.capture.replication import Replication
 from floodmark.connectors.postgres.capture.stream import PostgresStream
 from floodmark.connectors.postgres.continuity.check import Continuity
 from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
 from floodmark.connectors.postgres.decode.relation import parse_relation
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position
+from floodmark.connectors.postgres.server.catalog import Conn
+from floodmark.connectors.postgres.server.structure import CurrentStructure
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
 from tests.support.options import REQUIRED
@@ -367,24 +370,8 @@ class Channel:
 
 
 def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing: dict[str, Any] = {
-        "key": [],
-        "unmarked_key": [],
-        "identity": [],
-        "required": [],
-        "columns": [],
-        "defaults": {},
-        "types": {},
-    }
-    monkeypatch.setattr(stream_module, "structures", lambda _, wanted: dict.fromkeys(wanted, nothing))
-    monkeypatch.setattr(stream_module, "open_channel", lambda conn, _: conn)
-    monkeypatch.setattr(stream_module, "server_version", lambda _: 18)
-    # A channel is no connection that could be asked anything.
-    monkeypatch.setattr(stream_module, "run", lambda *_: [(1,)])
-    monkeypatch.setattr(Continuity, "prove", lambda *_: None)
-    monkeypatch.setattr(PostgresStream, "_prove_slot", lambda *_: None)
+    monkeypatch.setattr(stream_module, "structures", lambda _, wanted: dict.fromkeys(wanted, CurrentStructure()))
     monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
-    monkeypatch.setattr(Channel, "start", lambda *_: None, raising=False)
     options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
     watch = Watch()
     for number in range(INPUTS // 4):
@@ -393,10 +380,10 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
         frames = mutate_frames(base, dice) if number else base.log.frames
         raw = b"".join(frames)
         channel = Channel(raw, dice)
-        monkeypatch.setattr(stream_module, "connect", lambda *_, channel=channel, **__: channel)
+        monkeypatch.setattr(Replication, "begin", lambda *_, channel=channel: channel)
 
         def run(dice: random.Random = dice) -> Cut | None:
-            stream = PostgresStream(options, lambda: None, CommitLog(), Continuity(options), AcceptedGaps())
+            stream = PostgresStream(options, lambda: cast(Conn, None), CommitLog(), Continuity(options), AcceptedGaps())
             stream.open(position(0))
             while stream.read(0):
                 pass

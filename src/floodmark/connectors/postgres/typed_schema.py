@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -16,8 +16,8 @@ from floodmark.connectors.postgres.decode.relation import Column, Relation
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Table, stored_tables, structures
 from floodmark.connectors.postgres.server.connection import connection
+from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.snapshot import chunks
-from floodmark.connectors.postgres.types.type_info import type_from_list
 
 
 def row_schema(options: PostgresOptions) -> pa.Schema:
@@ -47,15 +47,14 @@ def keyless_relations(
 
 
 def _relation(
-    table: Table, listed: Sequence[tuple[Any, ...]], known: Mapping[str, Any], options: PostgresOptions
+    table: Table, listed: Sequence[tuple[Any, ...]], known: CatalogStructure, options: PostgresOptions
 ) -> Relation:
-    types = {int(number): type_from_list(info) for number, info in known["types"].items()}
     columns = tuple(
         Column(name, kind, modifier, False, not required)
         for name, kind, modifier, required in listed
         if options.has_column(f"{table.full_name}.{name}")
     )
-    return Relation(table.oid, table.schema, table.name, table.replica_identity, columns, (), types)
+    return Relation(table.oid, table.schema, table.name, table.replica_identity, columns, (), known.types)
 
 
 def row_fields(relation: Relation, options: PostgresOptions) -> list[tuple[str, pa.DataType]]:

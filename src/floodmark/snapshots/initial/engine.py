@@ -134,7 +134,7 @@ class SnapshotEngine:
         As in Debezium: the signal table is captured, and in no initial snapshot.
         """
         names = [table.name for table in state.tables]
-        return names if state.blocking else sorted({*names, *self._connector.table_names()})
+        return names if state.blocking else sorted({*names, *self._tables.names()})
 
     def _count_failure(self, state: SnapshotState, index: int, error: str) -> None:
         """Retry a failed table with the next micro-batch, or exclude it after too many failures; the others go on."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from floodmark.changes.column_plan import event_key
 from floodmark.config.model import matches
@@ -13,9 +12,9 @@ from floodmark.connectors.postgres.decode.relation import Column
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, captured_tables, structures
 from floodmark.connectors.postgres.server.replica_identity import rule_of
+from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.snapshot.chunks import describe_tables
 from floodmark.connectors.postgres.types.source_types import source_type
-from floodmark.connectors.postgres.types.type_info import type_from_list
 
 CHECK = "columns"
 FULL, DEFAULT, INDEX = "f", "d", "i"
@@ -66,14 +65,17 @@ def _unmatched(options: PostgresOptions, described: dict[str, Described]) -> Ite
 
 
 def _unhidden(
-    options: PostgresOptions, tables: Sequence[Table], described: dict[str, Described], known: dict[int, dict[str, Any]]
+    options: PostgresOptions,
+    tables: Sequence[Table],
+    described: dict[str, Described],
+    known: Mapping[int, CatalogStructure],
 ) -> Iterator[Finding]:
     """Report columns that a mask matches but does not hide."""
     rules = [rule.columns for rule in options.column_mask]
     rules += [rule.columns for rule in (*options.column_hash, *options.column_hash_v2)]
     clear = []
     for table in tables:
-        types = {int(oid): type_from_list(info) for oid, info in known[table.oid]["types"].items()}
+        types = known[table.oid].types
         for column in described[table.full_name].values():
             name = f"{table.full_name}.{column.name}"
             hidden = source_type(column.type_oid, column.modifier, types).text
@@ -85,7 +87,7 @@ def _unhidden(
 
 
 def _unknown_keys(
-    options: PostgresOptions, table: Table, described: dict[str, Described], structure: dict[str, Any]
+    options: PostgresOptions, table: Table, described: dict[str, Described], structure: CatalogStructure
 ) -> Iterator[Finding]:
     """Report columns of ``message.key.columns`` that the old row of a delete lacks."""
     rule = rule_of(table, options)
@@ -93,10 +95,10 @@ def _unknown_keys(
     if identity == FULL:
         return
     names = list(described[table.full_name])
-    key = event_key(table.schema, table.name, names, structure["key"], options)
-    held = {DEFAULT: structure["key"] if table.has_key else [], INDEX: structure["identity"]}.get(identity, [])
+    key = event_key(table.schema, table.name, names, structure.key, options)
+    held = {DEFAULT: structure.key if table.has_key else (), INDEX: structure.identity}.get(identity, ())
     lacking = [name for name in key if name not in held]
-    if options.message_key_columns and list(key) != structure["key"] and lacking:
+    if options.message_key_columns and tuple(key) != structure.key and lacking:
         text = f"Deletes from {table.full_name} do not hold {name_list(lacking)} of its message.key.columns."
         fix = f"ALTER TABLE {table.quoted} REPLICA IDENTITY FULL."
         yield Finding(CHECK, "warning", text, fix)

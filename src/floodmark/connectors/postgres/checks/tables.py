@@ -202,7 +202,7 @@ def _identity(conn: Conn, captured: Sequence[_Captured]) -> list[Finding]:
             )
         )
     keys = structures(conn, {item.table.oid: set() for item in captured})
-    keyless = [item.name for item in captured if not keys[item.table.oid]["key"]]
+    keyless = [item.name for item in captured if not keys[item.table.oid].key]
     if keyless:
         text = f"{name_list(keyless)} without a key: events have none, and their order per row is not kept."
         fix = "Add a primary key, or a unique index on NOT NULL columns."

@@ -26,7 +26,14 @@ from floodmark.connectors.postgres.decode.transaction_events import Blocks, Tran
 from floodmark.connectors.postgres.decode.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, last_tuples, tuple_pairs
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.source_block import StreamedSource
-from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, TRUNCATE, UPDATE
+from floodmark.connectors.postgres.wire.messages import (
+    CHANGE_TUPLE,
+    CHANGE_TUPLE_KIND,
+    DELETE,
+    INSERT,
+    TRUNCATE,
+    UPDATE,
+)
 from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup, assemble
 
@@ -130,11 +137,11 @@ class PostgresDecoder:
                     yield from isolation.run(make, Rows(part, version, names, pieces, self._constants, blocks))
 
     def _inserts(self, rows: _Rows) -> Iterator[EventGroup]:
-        _expect(rows.changes, 5, NEW_ROW)
+        _expect(rows.changes, CHANGE_TUPLE_KIND, NEW_ROW)
         yield from self._events.inserts(rows, _only_tuples(rows))
 
     def _updates(self, rows: _Rows) -> Iterator[EventGroup]:
-        kinds = rows.changes.payload[rows.changes.at + 5]
+        kinds = rows.changes.payload[rows.changes.at + CHANGE_TUPLE_KIND]
         for kind in (NEW_ROW, OLD_ROW, OLD_KEY_ROW):
             index = np.flatnonzero(kinds == kind)
             if not len(index):
@@ -150,7 +157,7 @@ class PostgresDecoder:
             raise DecodeError("An Update message holds an unknown kind of tuple.")
 
     def _deletes(self, rows: _Rows) -> Iterator[EventGroup]:
-        kinds = rows.changes.payload[rows.changes.at + 5]
+        kinds = rows.changes.payload[rows.changes.at + CHANGE_TUPLE_KIND]
         for kind in (OLD_ROW, OLD_KEY_ROW):
             index = np.flatnonzero(kinds == kind)
             if len(index):
@@ -179,13 +186,13 @@ class PostgresDecoder:
 def _only_tuples(rows: _Rows) -> list[RawColumn]:
     """Split messages that hold one tuple."""
     changes = rows.changes
-    return last_tuples(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
+    return last_tuples(changes.payload, changes.at + CHANGE_TUPLE, len(rows.version.names), changes.ends)
 
 
 def _both_tuples(rows: _Rows) -> tuple[list[RawColumn], list[RawColumn]]:
     """Split updates that hold an old and a new tuple."""
     changes = rows.changes
-    return tuple_pairs(changes.payload, changes.at + 6, len(rows.version.names), changes.ends)
+    return tuple_pairs(changes.payload, changes.at + CHANGE_TUPLE, len(rows.version.names), changes.ends)
 
 
 def _expect(changes: Changes, offset: int, kind: int) -> None:

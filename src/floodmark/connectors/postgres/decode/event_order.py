@@ -22,7 +22,15 @@ from floodmark.connectors.postgres.decode.logical_messages import LogicalMessage
 from floodmark.connectors.postgres.decode.records import Changes, all_changes, truncated
 from floodmark.connectors.postgres.decode.tuples import OLD_KEY_ROW, OLD_ROW, tuple_pairs
 from floodmark.connectors.postgres.options import PostgresOptions
-from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
+from floodmark.connectors.postgres.wire.messages import (
+    CHANGE_TUPLE,
+    CHANGE_TUPLE_KIND,
+    DELETE,
+    INSERT,
+    MESSAGE,
+    TRUNCATE,
+    UPDATE,
+)
 
 MESSAGES = "LOGICAL_DECODING_MESSAGE"
 """The data collection under which logical decoding messages are counted."""
@@ -59,8 +67,7 @@ def event_orders(
         versions: the table version of each layout group; None if it is not known.
         options: the source's options.
     """
-    opened = data.header["transaction"]
-    before = dict(opened["events"] or {}) if opened is not None else {}
+    before = dict(changes.opened.events or {}) if changes.opened is not None else {}
     names = [f"{relation.schema}.{relation.table}" for relation in changes.relations]
     tables = list(dict.fromkeys([*before, *names, MESSAGES]))
     places = {name: place for place, name in enumerate(tables)}
@@ -99,7 +106,7 @@ def _row_events(
         if not options.skips(operation):
             counts[(changes.kind == kind) & (captured >= 0)] = 1
     updates = np.flatnonzero((changes.kind == UPDATE) & (captured >= 0))
-    tuples = changes.payload[changes.at[updates] + 5]
+    tuples = changes.payload[changes.at[updates] + CHANGE_TUPLE_KIND]
     for kind in (OLD_ROW, OLD_KEY_ROW):
         chosen = updates[tuples == kind]
         for number in np.unique(captured[chosen]).tolist():
@@ -115,7 +122,7 @@ def _update_events(
 ) -> Numbers:
     """Return how many events updates make if the log holds their old rows, or the keys of these, shape (index,)."""
     part = changes.select(index)
-    old, new = tuple_pairs(part.payload, part.at + 6, len(version.names), part.ends)
+    old, new = tuple_pairs(part.payload, part.at + CHANGE_TUPLE, len(version.names), part.ends)
     new = with_old_values(new, old)
     return ChangeEvents(options).update_counts(version, old, new, complete)
 

@@ -23,7 +23,7 @@ from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.source_block import table_piece
 from floodmark.connectors.postgres.wire.frames import be_view
-from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
+from floodmark.connectors.postgres.wire.messages import MESSAGE_PREFIX, OWN_PREFIX
 from floodmark.errors import DecodeError
 from floodmark.events.connect_schema import OPTIONAL_INT64, TRANSACTION_BLOCK, field_schema, schema_start, struct
 from floodmark.events.json_text import Fragment, Joiner, string, value_bytes
@@ -53,7 +53,7 @@ class LogicalMessages:
             DecodeError: a message is cut off.
         """
         payload = changes.payload
-        prefix, end = terminated(payload, changes.at + 10)
+        prefix, end = terminated(payload, changes.at + MESSAGE_PREFIX)
         try:
             length = be_view(payload, ">u4")[end + 1].astype(np.int64)
         except IndexError:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.postgres.wire.frames import COPY_DATA, be_view
+from floodmark.connectors.postgres.wire.frames import COPY_DATA, be_view, frame_ends
 from floodmark.connectors.postgres.wire.messages import (
     BEGIN,
+    BEGIN_LSN,
     COMMIT,
+    COMMIT_LSN,
     FIXED,
     FRAME_KIND,
     KEEPALIVE,
     KEEPALIVE_BYTES,
     LEAST_BYTES,
+    MESSAGE_LSN,
     PAYLOAD,
     WAL_DATA,
 )
@@ -23,11 +26,6 @@ _LEAST = np.full(256, -1, np.int64)
 _LEAST[list(LEAST_BYTES)] = list(LEAST_BYTES.values())
 _FIXED = np.zeros(256, bool)
 _FIXED[list(FIXED)] = True
-
-
-def frame_ends(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where frames end, shape (frames,)."""
-    return starts + 1 + be_view(payload, ">u4")[starts + 1].astype(np.int64)
 
 
 def record_kinds(payload: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -97,8 +95,8 @@ def check_order(
         raise DecodeError("A log record stands outside of its transaction.")
     int64 = be_view(payload, ">i8")
     before = np.array([] if carried is None else [carried], np.int64)
-    lsn = np.concatenate([before, int64[starts[begin] + PAYLOAD + 1].astype(np.int64)])
-    if (lsn < 0).any() or (int64[starts[alone] + PAYLOAD + 2].astype(np.int64) <= 0).any():
+    lsn = np.concatenate([before, int64[starts[begin] + PAYLOAD + BEGIN_LSN].astype(np.int64)])
+    if (lsn < 0).any() or (int64[starts[alone] + PAYLOAD + MESSAGE_LSN].astype(np.int64) <= 0).any():
         raise DecodeError("A transaction has no place in the log.")
-    if (int64[starts[commit] + PAYLOAD + 2] != lsn[opened[commit] - 1]).any():
+    if (int64[starts[commit] + PAYLOAD + COMMIT_LSN] != lsn[opened[commit] - 1]).any():
         raise DecodeError("A transaction ends with the commit of another one.")

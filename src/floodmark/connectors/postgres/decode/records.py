@@ -5,6 +5,7 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,33 +14,51 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.layout_groups import TableNames, Text
-from floodmark.connectors.postgres.decode.record_checks import check_order, frame_ends, record_kinds
-from floodmark.connectors.postgres.decode.relation import Relation, from_header, raw_of
+from floodmark.connectors.postgres.decode.record_checks import check_order, record_kinds
+from floodmark.connectors.postgres.decode.relation import Relation
+from floodmark.connectors.postgres.decode.segment_header import (
+    UNREADABLE,
+    OpenTransaction,
+    RelationEntry,
+    SegmentHeader,
+    unreadable,
+)
 from floodmark.connectors.postgres.decode.tuples import terminated
 from floodmark.connectors.postgres.position import parse_position, position
 from floodmark.connectors.postgres.source_block import NO_XID, Transactions
-from floodmark.connectors.postgres.wire.frames import be_view
+from floodmark.connectors.postgres.wire.frames import be32, be_view, frame_end, frame_ends
 from floodmark.connectors.postgres.wire.messages import (
     BEGIN,
+    BEGIN_LSN,
+    BEGIN_TIME,
+    BEGIN_XID,
+    CHANGE_OID,
     CHANGES,
     COMMIT,
+    COMMIT_END,
     DELETE,
+    IN_TRANSACTION,
     INSERT,
     MESSAGE,
+    MESSAGE_FLAGS,
+    MESSAGE_LSN,
     ORIGIN,
+    ORIGIN_LSN,
+    ORIGIN_NAME,
     PAYLOAD,
     PG_EPOCH_US,
     RELATION,
     SENT,
     TRUNCATE,
+    TRUNCATE_COUNT,
+    TRUNCATE_OIDS,
     UPDATE,
     WAL_LSN,
 )
-from floodmark.errors import DecodeError, describe
+from floodmark.errors import DecodeError
 
 _COUNTED = np.zeros(256, bool)
 _COUNTED[list(CHANGES)] = True
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass
@@ -54,7 +73,9 @@ class Changes:
         transaction: index into ``transactions``, shape (changes,).
         ordinal: number within the transaction, from 1, shape (changes,).
         relation: index into ``relations``, -1 for truncates and logical decoding messages, shape (changes,).
+        opened: the transaction that is open at the segment's start; None if there is none.
         relations: the relation versions.
+        from_record: the record from which each is in force; -1 for those from before the segment.
         record: each change's record number in the segment, shape (changes,).
     """
 
@@ -67,6 +88,7 @@ class Changes:
     relation: NDArray[np.int64]
     record: NDArray[np.int64]
     transactions: Transactions
+    opened: OpenTransaction | None
     relations: list[Relation]
     from_record: list[int]
 
@@ -90,6 +112,7 @@ class Changes:
             self.relation[index],
             self.record[index],
             self.transactions,
+            self.opened,
             self.relations,
             self.from_record,
         )
@@ -159,12 +182,14 @@ def all_changes(data: SegmentData) -> Changes:
     payload = data.payload
     starts = data.starts.astype(np.int64)
     kinds = record_kinds(payload, starts)
+    header = SegmentHeader.from_json(data.header)
     try:
-        transactions, begun = _transactions(data, starts, kinds)
-    except _UNREADABLE as exc:
-        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
+        transactions, begun = _transactions(header, payload, starts, kinds)
+    except UNREADABLE as exc:
+        # The header's numbers may not fit the arrays.
+        raise unreadable(exc) from None
     # The index of each record's transaction; a transaction that began before the segment is the first.
-    owner = np.cumsum(begun) - (0 if data.header["transaction"] is not None else 1)
+    owner = np.cumsum(begun) - (0 if header.transaction is not None else 1)
     counted = _COUNTED[kinds]
     running = np.cumsum(counted)
     # Counted messages before each transaction; a message outside of a transaction is the first change of its own.
@@ -175,7 +200,7 @@ def all_changes(data: SegmentData) -> Changes:
     tx = owner[index]
     ordinal = running[index] - before[tx] + transactions.first_change[tx]
     at = starts[index] + PAYLOAD
-    relations, from_record = _relations(data, starts, kinds)
+    relations, from_record = _relations(header.relations, payload, starts, kinds)
     versions = _versions(payload, at, kinds[index], index, relations, from_record)
     change_lsn = be_view(payload, ">i8")[starts[index] + WAL_LSN].astype(np.int64)
     return Changes(
@@ -188,35 +213,30 @@ def all_changes(data: SegmentData) -> Changes:
         versions,
         index,
         transactions,
+        header.transaction,
         relations,
         from_record,
     )
 
 
 def _relations(
-    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
+    entries: Sequence[RelationEntry], payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
 ) -> tuple[list[Relation], list[int]]:
     """Return the relation versions of a segment and the records from which they are in force.
 
     Raises:
         DecodeError: the header's relations are not those of the records.
     """
-    relations, from_record = [], []
-    try:
-        for entry in data.header["relations"]:
-            relation, record = from_header(entry)
-            relations.append(relation)
-            from_record.append(record)
-            if record >= 0:
-                one = starts[record : record + 1]
-                begin, end = int(one[0]) + PAYLOAD, int(frame_ends(data.payload, one)[0])
-                if bytes(data.payload[begin:end]) != raw_of(entry):
-                    raise DecodeError(f"The log record {record} of a segment is another Relation message.")
-    except _UNREADABLE as exc:
-        raise DecodeError(f"The header of a log segment cannot be read: {describe(exc)}.") from None
-    inside = [record for record in from_record if record >= 0]
-    if inside != np.flatnonzero(kinds == RELATION).tolist():
+    relations = [entry.relation for entry in entries]
+    from_record = [entry.record for entry in entries]
+    inside = [entry for entry in entries if entry.record >= 0]
+    if [entry.record for entry in inside] != np.flatnonzero(kinds == RELATION).tolist():
         raise DecodeError("The header of a log segment lacks some of its relations.")
+    for entry in inside:
+        one = starts[entry.record : entry.record + 1]
+        begin, end = int(one[0]) + PAYLOAD, int(frame_ends(payload, one)[0])
+        if bytes(payload[begin:end]) != entry.raw:
+            raise DecodeError(f"The log record {entry.record} of a segment is another Relation message.")
     return relations, from_record
 
 
@@ -230,45 +250,43 @@ def outside(payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArra
     """
     result: NDArray[np.bool_] = kinds == MESSAGE
     if result.any():
-        # Bit 0 of a message's flags: whether it is part of a transaction.
-        result[result] = payload[starts[result] + PAYLOAD + 1] & 1 == 0
+        result[result] = payload[starts[result] + PAYLOAD + MESSAGE_FLAGS] & IN_TRANSACTION == 0
     return result
 
 
 def _transactions(
-    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8]
+    header: SegmentHeader, payload: NDArray[np.uint8], starts: NDArray[np.int64], kinds: NDArray[np.uint8]
 ) -> tuple[Transactions, NDArray[np.bool_]]:
     """Return the segment's transactions, and which records begin one."""
-    payload = data.payload
     alone = outside(payload, starts, kinds)
-    opened = data.header["transaction"]
-    check_order(payload, starts, kinds, alone, None if opened is None else int(opened["lsn"]))
+    opened = header.transaction
+    check_order(payload, starts, kinds, alone, None if opened is None else opened.lsn)
     begun = (kinds == BEGIN) | alone
     begins = starts[begun] + PAYLOAD
     single = alone[begun]
     int64, uint32 = be_view(payload, ">i8"), be_view(payload, ">u4")
     # A message's LSN is the end of its record. What comes next lies there or after it, so the message gets one less.
-    lsn = np.where(single, int64[begins + 2] - 1, int64[begins + 1]).astype(np.int64)
+    lsn = np.where(single, int64[begins + MESSAGE_LSN] - 1, int64[begins + BEGIN_LSN]).astype(np.int64)
     # Messages have no time and no transaction number: these offsets only lie within them, and the values are replaced.
-    commit_us = int64[np.where(single, begins, begins + 9)].astype(np.int64) + PG_EPOCH_US
-    xid = np.where(single, NO_XID, uint32[np.where(single, begins, begins + 17)].astype(np.int64))
+    commit_us = int64[np.where(single, begins, begins + BEGIN_TIME)].astype(np.int64) + PG_EPOCH_US
+    xid = np.where(single, NO_XID, uint32[np.where(single, begins, begins + BEGIN_XID)].astype(np.int64))
     first = np.zeros(len(begins), np.int64)
     if single.any():
         sent = int64[starts[begun] + SENT].astype(np.int64) + PG_EPOCH_US
-        commit_us = _times_before(commit_us, single, data.header.get("last_commit_us"), sent)
+        commit_us = _times_before(commit_us, single, header.last_commit_us, sent)
     if opened is not None:
-        carried = np.array([[opened[name]] for name in ("lsn", "commit_us", "xid", "changes")], np.int64)
+        carried = np.array([[opened.lsn], [opened.commit_us], [opened.xid], [opened.changes]], np.int64)
         lsn, commit_us, xid, first = map(np.concatenate, zip(carried, (lsn, commit_us, xid, first), strict=True))
-    ended = data.header["last_commit"]
+    ended = header.last_commit
     finished = (kinds == COMMIT) | alone
     last = starts[finished] + PAYLOAD
-    ends = int64[np.where(alone[finished], last + 2, last + 10)].astype(np.int64)
+    ends = int64[np.where(alone[finished], last + MESSAGE_LSN, last + COMMIT_END)].astype(np.int64)
     # With the last commit before the segment in front, element i is the end of what precedes transaction i.
     ends = np.concatenate([[-1 if ended is None else ended], ends])
     last_commit = ends[: len(lsn)].copy()
     own = np.flatnonzero(single) + (opened is not None)
     last_commit[own] = ends[own + 1]
-    origin, origin_lsn = _origins(data, starts, kinds, begun)
+    origin, origin_lsn = _origins(opened, payload, starts, kinds, begun)
     return Transactions(lsn, commit_us, xid, last_commit, first, origin, origin_lsn), begun
 
 
@@ -290,11 +308,14 @@ def _times_before(
 
 
 def _origins(
-    data: SegmentData, starts: NDArray[np.int64], kinds: NDArray[np.uint8], begun: NDArray[np.bool_]
+    opened: OpenTransaction | None,
+    payload: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+    begun: NDArray[np.bool_],
 ) -> tuple[pa.StringArray | None, NDArray[np.int64] | None]:
     """Return name and LSN of each transaction's replication origin; None if no transaction has one."""
-    opened = data.header["transaction"]
-    carried = opened.get("origin") if opened is not None else None
+    carried = opened.origin if opened is not None else None
     records = np.flatnonzero(kinds == ORIGIN)
     if not len(records) and carried is None:
         return None, None
@@ -303,12 +324,12 @@ def _origins(
     lsn = np.zeros(rows, np.int64)
     index = np.full(rows, -1, np.int64)
     at = starts[records] + PAYLOAD
-    names, ends = terminated(data.payload, at + 9)
-    if (ends + 1 != frame_ends(data.payload, starts[records])).any():
+    names, ends = terminated(payload, at + ORIGIN_NAME)
+    if (ends + 1 != frame_ends(payload, starts[records])).any():
         raise DecodeError("An Origin message is not as long as its name.")
     owner = np.cumsum(begun)[records] - 1 + extra
     index[owner] = np.arange(len(records))
-    lsn[owner] = be_view(data.payload, ">i8")[at + 1]
+    lsn[owner] = be_view(payload, ">i8")[at + ORIGIN_LSN]
     if carried is not None and index[0] < 0:
         names = pa.concat_arrays([names, pa.array([carried[0]], pa.string())])
         index[0], lsn[0] = len(names) - 1, carried[1]
@@ -327,7 +348,7 @@ def _versions(
     row_changes = (kinds == INSERT) | (kinds == UPDATE) | (kinds == DELETE)
     result = np.full(len(at), -1, np.int64)
     oids = np.zeros(len(at), np.int64)
-    oids[row_changes] = be_view(payload, ">u4")[at[row_changes] + 1]
+    oids[row_changes] = be_view(payload, ">u4")[at[row_changes] + CHANGE_OID]
     # The versions of a table are in order, so a later one overwrites an earlier one.
     for i, (relation, first) in enumerate(zip(relations, from_record, strict=True)):
         result[(oids == relation.oid) & (records > first) & row_changes] = i
@@ -342,9 +363,8 @@ def truncated(payload: NDArray[np.uint8], at: int) -> list[int]:
     """Return the OIDs of the tables in a Truncate message."""
     if payload[at] != TRUNCATE:
         raise DecodeError("Not a Truncate message.")
-    count = int.from_bytes(bytes(payload[at + 1 : at + 5]), "big")
-    end = int(frame_ends(payload, np.array([at - PAYLOAD]))[0])
-    if end != at + 6 + 4 * count:
+    count = be32(payload, at + TRUNCATE_COUNT)
+    begin, end = at + TRUNCATE_OIDS, frame_end(payload, at - PAYLOAD)
+    if end != begin + 4 * count:
         raise DecodeError("A Truncate message does not hold as many tables as it says.")
-    oids = bytes(payload[at + 6 : end])
-    return [int.from_bytes(oids[4 * i : 4 * i + 4], "big") for i in range(count)]
+    return [be32(payload, place) for place in range(begin, end, 4)]

@@ -5,7 +5,6 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats", Relatio
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import struct
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,13 +18,14 @@ from floodmark.changes.structure import SourceType
 from floodmark.codecs.codec import Codec
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.source_block import SCHEMA as SOURCE_SCHEMA
 from floodmark.connectors.postgres.source_block import table_piece
 from floodmark.connectors.postgres.types.defaults import default_text
 from floodmark.connectors.postgres.types.registry import codec_for
 from floodmark.connectors.postgres.types.source_types import source_type
-from floodmark.connectors.postgres.types.type_info import TypeInfo, type_from_list
-from floodmark.connectors.postgres.wire.messages import RELATION
+from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.connectors.postgres.wire.messages import RELATION, RELATION_OID
 from floodmark.errors import DecodeError
 
 _UINT32 = struct.Struct(">I")
@@ -34,6 +34,7 @@ _TYPE = struct.Struct(">Ii")
 
 IDENTITIES = "dnfi"
 """Replica identities: default, nothing, full, index."""
+UNKNOWN = CatalogStructure()
 
 
 @dataclass(frozen=True)
@@ -117,20 +118,19 @@ class Relation:
         return None if text is None else pa.array([text], pa.string())
 
 
-def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Relation:
+def parse_relation(raw: bytes, structure: CatalogStructure = UNKNOWN) -> Relation:
     """Decode a Relation message.
 
     Args:
         raw: the message from its type byte on.
-        structure: the catalog's structure when the message was received, by the message's names: ``key``,
-            ``unmarked_key``, ``required``, ``defaults``, ``types``.
+        structure: the catalog's structure when the message was received, by the message's names.
 
     Raises:
         DecodeError: the message is cut off, or is another kind of message.
     """
     try:
-        (oid,) = _UINT32.unpack_from(raw, 1)
-        schema, at = _text(raw, 5)
+        (oid,) = _UINT32.unpack_from(raw, RELATION_OID)
+        schema, at = _text(raw, RELATION_OID + _UINT32.size)
         table, at = _text(raw, at)
         identity = chr(raw[at])
         if raw[0] != RELATION or identity not in IDENTITIES:
@@ -138,22 +138,20 @@ def parse_relation(raw: bytes, structure: Mapping[str, Any] | None = None) -> Re
         (count,) = _UINT16.unpack_from(raw, at + 1)
         at += 3
         columns: list[Column] = []
-        required = set((structure or {}).get("required", ()))
-        defaults = (structure or {}).get("defaults", {})
+        required = set(structure.required)
         for _ in range(count):
             flag = raw[at]
             name, at = _text(raw, at + 1)
             type_oid, modifier = _TYPE.unpack_from(raw, at)
             at += _TYPE.size
             optional = name not in required
-            columns.append(Column(name, type_oid, modifier, bool(flag & 1), optional, defaults.get(name)))
+            columns.append(Column(name, type_oid, modifier, bool(flag & 1), optional, structure.defaults.get(name)))
         if at != len(raw):
             raise ValueError(f"{len(raw) - at} bytes too many")
     except (IndexError, ValueError, struct.error) as exc:
         raise DecodeError(f"A Relation message cannot be read: {exc}.") from None
-    types = {int(k): type_from_list(v) for k, v in (structure or {}).get("types", {}).items()}
-    key = key_columns(identity, columns, (structure or {}).get("key", ()), (structure or {}).get("unmarked_key", ()))
-    return Relation(oid, schema or "pg_catalog", table, identity, tuple(columns), key, types)
+    key = key_columns(identity, columns, structure.key, structure.unmarked_key)
+    return Relation(oid, schema or "pg_catalog", table, identity, tuple(columns), key, structure.types)
 
 
 def key_columns(
@@ -192,21 +190,6 @@ def follows_catalog(relation: Relation, schemas: bool) -> bool:
     own = {column.type_oid for column in relation.columns} & relation.types.keys()
     kinds = {relation.types[oid].kind for oid in own}
     return "d" in kinds or (schemas and any(info.kind == "e" for info in relation.types.values()))
-
-
-def to_header(raw: bytes, structure: Mapping[str, Any], record: int) -> dict[str, Any]:
-    """Return the entry of a segment's header for a relation version in force from ``record`` on."""
-    return {"raw": base64.b64encode(raw).decode(), "structure": dict(structure), "record": record}
-
-
-def from_header(entry: Mapping[str, Any]) -> tuple[Relation, int]:
-    """Return the relation version of a header's entry and the record from which it is in force."""
-    return parse_relation(raw_of(entry), entry["structure"]), int(entry["record"])
-
-
-def raw_of(entry: Mapping[str, Any]) -> bytes:
-    """Return the Relation message of a header's entry."""
-    return base64.b64decode(entry["raw"], validate=True)
 
 
 def _text(raw: bytes, at: int) -> tuple[str, int]:

@@ -6,36 +6,36 @@ changes from before an ``ALTER TABLE`` in the log, and the names from after it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from floodmark.connectors.postgres.decode.relation import parse_relation
+from floodmark.connectors.postgres.server.structure import CatalogStructure, CurrentStructure
 
 
-def as_of(raw: bytes, structure: Mapping[str, Any]) -> dict[str, Any]:
+def as_of(raw: bytes, structure: CurrentStructure) -> CatalogStructure:
     """Return the catalog's structure of a table in the terms of a Relation message.
 
     Args:
         raw: the message.
-        structure: as ``server.catalog.structures`` returned it.
+        structure: the structure as it is now.
 
     Returns:
-        The structure by the message's names, without ``columns``, and without defaults of columns that have had
-        another type since.
+        The structure by the message's names, without defaults of columns that have had another type since.
     """
     columns = parse_relation(raw).columns
-    then = past_names([(column.name, column.type_oid) for column in columns], structure["columns"])
-    unmarked = structure["unmarked_key"]
+    then = past_names([(column.name, column.type_oid) for column in columns], structure.columns)
+    unmarked = structure.unmarked_key
     types = {column.name: column.type_oid for column in columns}
-    same = {name for name, kind, _ in structure["columns"] if name in then and types[then[name]] == kind}
-    return {
-        **{part: known for part, known in structure.items() if part != "columns"},
-        "key": [then[name] for name in structure["key"] if name in then],
-        "unmarked_key": [then[name] for name in unmarked] if all(name in then for name in unmarked) else [],
-        "required": [then[name] for name in structure["required"] if name in then],
-        "defaults": {then[name]: default for name, default in structure["defaults"].items() if name in same},
-    }
+    same = {name for name, kind, _ in structure.columns if name in then and types[then[name]] == kind}
+    return CatalogStructure(
+        key=tuple(then[name] for name in structure.key if name in then),
+        unmarked_key=tuple(then[name] for name in unmarked) if all(name in then for name in unmarked) else (),
+        identity=structure.identity,
+        required=tuple(then[name] for name in structure.required if name in then),
+        defaults={then[name]: default for name, default in structure.defaults.items() if name in same},
+        types=structure.types,
+    )
 
 
 def past_names(then: Sequence[tuple[str, int]], now: Sequence[tuple[str | None, int, bool]]) -> dict[str, str]:

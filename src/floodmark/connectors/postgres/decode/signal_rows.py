@@ -10,7 +10,7 @@ from floodmark.connectors.postgres.decode.records import find_changes
 from floodmark.connectors.postgres.decode.tuples import last_tuples
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.wire.frames import be_view
-from floodmark.connectors.postgres.wire.messages import INSERT, PAYLOAD
+from floodmark.connectors.postgres.wire.messages import CHANGE_OID, CHANGE_TUPLE, INSERT, PAYLOAD
 from floodmark.signals.records import MOST_CHARACTERS
 
 FIELDS = ("id", "type", "data")
@@ -29,7 +29,7 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
     """
     starts = data.starts.astype(np.int64)
     inserts = starts[data.payload[starts + PAYLOAD] == INSERT]
-    if not np.isin(be_view(data.payload, ">u4")[inserts + PAYLOAD + 1], list(tables)).any():
+    if not np.isin(be_view(data.payload, ">u4")[inserts + PAYLOAD + CHANGE_OID], list(tables)).any():
         return []
     changes = find_changes(data, after, upto)
     result = []
@@ -38,7 +38,7 @@ def signals_in(data: SegmentData, after: str, upto: str, tables: set[int]) -> li
         if relation.oid not in tables or len(relation.columns) < len(FIELDS):
             continue
         one = changes.select(slice(index, index + 1))
-        columns = last_tuples(one.payload, one.at + 6, len(relation.columns), one.ends)
+        columns = last_tuples(one.payload, one.at + CHANGE_TUPLE, len(relation.columns), one.ends)
         values = [_text(column.values[0])[: MOST_CHARACTERS + 1] for column in columns[: len(FIELDS)]]
         lsn = int(changes.transactions.lsn[changes.transaction[index]])
         place = position(lsn, int(changes.ordinal[index]))

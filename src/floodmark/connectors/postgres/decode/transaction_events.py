@@ -108,7 +108,7 @@ class TransactionEvents:
         lsns = be_view(data.payload, ">i8")
         tx = changes.transactions
         real = np.flatnonzero(tx.xid != NO_XID)
-        opened = int(data.header["transaction"] is not None)
+        opened = int(changes.opened is not None)
         count = np.bincount(changes.transaction, minlength=len(tx.lsn)) + tx.first_change
         told = ~self._only_own(count)
         begins, commits = np.flatnonzero(kinds == BEGIN), np.flatnonzero(kinds == COMMIT)

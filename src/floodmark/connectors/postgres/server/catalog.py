@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.connection import run
+from floodmark.connectors.postgres.server.structure import CatalogColumn, CurrentStructure
 from floodmark.connectors.postgres.types.registry import MAPPED
+from floodmark.connectors.postgres.types.type_info import TypeInfo, type_from_list
 
 _TABLES = """
     SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relreplident::text,
@@ -177,19 +178,12 @@ def _all_keys(conn: Conn, oids: Collection[int]) -> dict[int, list[tuple[list[st
     return keys
 
 
-def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str, Any]]:
-    """Return the structure of tables that Relation messages don't contain.
+def structures(conn: Conn, relations: Mapping[int, set[int]]) -> dict[int, CurrentStructure]:
+    """Return the structure of tables that Relation messages don't contain, by table OID.
 
     Args:
         conn: an ordinary connection.
         relations: the type OIDs of the columns, by table OID.
-
-    Returns:
-        By table OID: ``key`` (columns of the primary key, else of a unique index), ``unmarked_key`` (of the best key
-        whose columns the log doesn't mark), ``identity`` (columns of the index that is the replica identity),
-        ``required`` (columns that are NOT NULL), ``columns`` (all that the table ever had, in their order: name or None
-        if it was dropped, type OID, whether it is generated), ``defaults`` (the expressions of columns that have one)
-        and ``types``.
     """
     if not relations:
         return {}
@@ -201,20 +195,20 @@ def structures(conn: Conn, relations: dict[int, set[int]]) -> dict[int, dict[str
     }
     defaults: dict[int, dict[str, str]] = dict(run(conn, _DEFAULTS.format(oids=oids), "the columns' defaults"))
     others = {oid for type_oids in relations.values() for oid in type_oids if oid not in MAPPED}
-    types: dict[int, list[Any]] = {}
+    types: dict[int, TypeInfo] = {}
     if others:
         for oid, *rest in run(conn, _TYPES.format(oids=_oid_list(others)), "the types"):
-            types[oid] = rest
+            types[oid] = type_from_list(rest)
     return {
-        oid: {
-            "key": next((names for names, _ in keys.get(oid, [])), []),
-            "unmarked_key": next((names for names, logged in keys.get(oid, []) if not logged), []),
-            "identity": identity.get(oid, []),
-            "required": [name for name, _, _, required in columns.get(oid, []) if name is not None and required],
-            "columns": [column[:3] for column in columns.get(oid, [])],
-            "defaults": defaults.get(oid, {}),
-            "types": {} if type_oids <= MAPPED else types,
-        }
+        oid: CurrentStructure(
+            key=next((tuple(names) for names, _ in keys.get(oid, [])), ()),
+            unmarked_key=next((tuple(names) for names, logged in keys.get(oid, []) if not logged), ()),
+            identity=tuple(identity.get(oid, [])),
+            required=tuple(name for name, _, _, required in columns.get(oid, []) if name is not None and required),
+            defaults=defaults.get(oid, {}),
+            types={} if type_oids <= MAPPED else types,
+            columns=tuple(CatalogColumn(*column[:3]) for column in columns.get(oid, [])),
+        )
         for oid, type_oids in relations.items()
     }
 

@@ -16,12 +16,12 @@ from floodmark.connectors.postgres.server.catalog import Table, captured_tables,
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.connectors.postgres.server.policies import check_policies
 from floodmark.connectors.postgres.server.publication import NewTables, ensure_publication
+from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.key_ranges import key_of, message_key_of
 from floodmark.connectors.postgres.snapshot.row_filters import row_filter, row_query
 from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, Reading, SnapshotTables
 from floodmark.connectors.postgres.source.session import Conn, PostgresSession
-from floodmark.connectors.postgres.types.type_info import type_from_list
 from floodmark.errors import SourceStateError
 from floodmark.logger import get_logger
 from floodmark.snapshots.modes import make_query
@@ -201,12 +201,11 @@ class PostgresTables:
         return found
 
 
-def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: dict[str, Any]) -> Relation:
+def _relation(table: Table, columns: Sequence[tuple[Any, ...]], structure: CatalogStructure) -> Relation:
     made = tuple(
-        Column(name, oid, modifier, name in structure["identity"], not required, structure["defaults"].get(name))
+        Column(name, oid, modifier, name in structure.identity, not required, structure.defaults.get(name))
         for name, oid, modifier, required in columns
     )
-    types = {int(oid): type_from_list(t) for oid, t in structure["types"].items()}
-    indexed = table.replica_identity == "i" and structure["identity"]
-    key = key_columns("i" if indexed else "f", made, structure["key"])
-    return Relation(table.oid, table.schema, table.name, table.replica_identity, made, key, types)
+    indexed = table.replica_identity == "i" and structure.identity
+    key = key_columns("i" if indexed else "f", made, structure.key)
+    return Relation(table.oid, table.schema, table.name, table.replica_identity, made, key, structure.types)

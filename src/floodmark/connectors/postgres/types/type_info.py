@@ -31,4 +31,6 @@ class TypeInfo:
 def type_from_list(data: Sequence[Any]) -> TypeInfo:
     """Return the type described by a list of its attributes, in field order."""
     name, kind, base, base_modifier, element, labels = data
-    return TypeInfo(name, kind, base, base_modifier, element, tuple(labels))
+    return TypeInfo(
+        str(name), str(kind), int(base), int(base_modifier), int(element), tuple(str(label) for label in labels)
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.connectors.postgres.wire.messages import FRAME_LENGTH
 from floodmark.errors import DecodeError
 
 COPY_DATA = 0x64
@@ -38,6 +39,26 @@ def be_view(buf: Bytes, dtype: str) -> NDArray[np.generic]:
     return np.ndarray((max(len(buf) - size + 1, 0),), dtype=dtype, buffer=buf.data, strides=(1,))
 
 
+def be32(buf: Bytes, at: int) -> int:
+    """Return the unsigned number in the 4 bytes at an offset."""
+    return int.from_bytes(bytes(buf[at : at + 4]), "big")
+
+
+def be64(buf: Bytes, at: int) -> int:
+    """Return the unsigned number in the 8 bytes at an offset."""
+    return int.from_bytes(bytes(buf[at : at + 8]), "big")
+
+
+def frame_ends(buf: Bytes, starts: Positions) -> Positions:
+    """Return where frames end, shape (frames,)."""
+    return starts + FRAME_LENGTH + be_view(buf, ">u4")[starts + FRAME_LENGTH].astype(np.int64)
+
+
+def frame_end(buf: Bytes, start: int) -> int:
+    """Return where a frame ends."""
+    return start + FRAME_LENGTH + be32(buf, start + FRAME_LENGTH)
+
+
 def find_frames(buf: Bytes) -> tuple[Positions, int]:
     """Return where the complete CopyData frames start, and where the last one ends.
 
@@ -56,7 +77,7 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
     candidates = np.flatnonzero((buf[:-1] == COPY_DATA) & (buf[1:] == 0))
     candidates = candidates[candidates <= size - HEADER_BYTES]
     lengths = be_view(buf, ">u4")
-    ends = candidates + 1 + lengths[candidates + 1].astype(np.int64)
+    ends = candidates + FRAME_LENGTH + lengths[candidates + FRAME_LENGTH].astype(np.int64)
     # After these candidates the chain breaks: a candidate lies within a frame, or a frame is too long for a candidate.
     breaks = np.flatnonzero(ends[:-1] != candidates[1:])
     runs: list[Positions] = []
@@ -72,7 +93,7 @@ def find_frames(buf: Bytes) -> tuple[Positions, int]:
                 raise DecodeError("PostgreSQL sent a message that is shorter than its header.")
         else:  # a frame of 16 MiB or more
             run = np.array([position], np.int64)
-            after = position + 1 + int(lengths[position + 1])
+            after = position + FRAME_LENGTH + int(lengths[position + FRAME_LENGTH])
             if after - position > MAX_FRAME_BYTES:
                 raise DecodeError(f"PostgreSQL announced a message of {after - position} bytes.")
         if after > size:

@@ -1,8 +1,13 @@
 """Offsets and letters of the replication protocol's messages.
 
-Source: PostgreSQL documentation, "Streaming Replication Protocol" (XLogData, Primary keepalive message) and
-"Logical Replication Message Formats".
+Source: PostgreSQL documentation, "Message Formats" (CopyData and what can come besides it), "Streaming Replication
+Protocol" (XLogData, Primary keepalive message) and "Logical Replication Message Formats".
 """
+
+# "Message Formats": the messages that can come besides CopyData.
+COPY_DONE, COMMAND_COMPLETE, READY_FOR_QUERY = b"c", b"C", b"Z"
+ERROR_RESPONSE, NOTICE_RESPONSE = b"E", b"N"
+PARAMETER_STATUS, NOTIFICATION_RESPONSE = b"S", b"A"
 
 WAL_DATA, KEEPALIVE = ord("w"), ord("k")
 BEGIN, COMMIT, ORIGIN, RELATION = ord("B"), ord("C"), ord("O"), ord("R")
@@ -18,7 +23,8 @@ LEAST_BYTES |= {ORIGIN: 10, TYPE: 7}
 FIXED = (BEGIN, COMMIT)
 """The messages that have no variable parts."""
 
-# Offsets from the start of a CopyData frame.
+# "Streaming Replication Protocol": offsets from the start of a CopyData frame.
+FRAME_LENGTH = 1
 FRAME_KIND = 5
 WAL_LSN = 6
 SENT = 22
@@ -26,6 +32,18 @@ KEEPALIVE_END = 6
 KEEPALIVE_REPLY = 22
 KEEPALIVE_BYTES = 23
 PAYLOAD = 30
+
+# "Logical Replication Message Formats": offsets from a message's type byte.
+BEGIN_LSN, BEGIN_TIME, BEGIN_XID = 1, 9, 17
+COMMIT_LSN, COMMIT_END, COMMIT_TIME = 2, 10, 18
+MESSAGE_FLAGS, MESSAGE_LSN, MESSAGE_PREFIX = 1, 2, 10
+ORIGIN_LSN, ORIGIN_NAME = 1, 9
+RELATION_OID = 1
+CHANGE_OID, CHANGE_TUPLE_KIND, CHANGE_TUPLE = 1, 5, 6
+"""Insert, Update and Delete: the table, and the kind and content of the first tuple."""
+TRUNCATE_COUNT, TRUNCATE_OIDS = 1, 6
+IN_TRANSACTION = 1
+"""The bit of a Message's flags for one that is part of a transaction."""
 
 PG_EPOCH_US = 946_684_800_000_000
 """2000-01-01, PostgreSQL's epoch, in microseconds since 1970."""
