@@ -79,8 +79,8 @@ def write_history(directory: Path) -> SchemaHistory:
     known = schemas()
     for number, text in enumerate(DDL):
         applied = statements.apply(known[number], text, Session("shop"), Server())
-        offset = {"file": "binlog.000001", "pos": 4 + number}
-        history.append(HistoryEntry(place(number + 1), offset, 5, text, "shop", applied), known[number])
+        entry = HistoryEntry(place(number + 1), {"file": "binlog.000001", "pos": 4 + number}, 5, text, "shop", applied)
+        history.append(entry, known[number])
     server = Charset("utf8mb4", "utf8mb4_0900_ai_ci")
     texts = {table: f"CREATE TABLE `{table[1]}` …" for table in known[3].tables}
     history.announce(place(3), Announced(server, known[3], texts).to_lines())
