@@ -135,7 +135,8 @@ def segments(directory: Path) -> list[SegmentData]:
         receiver.take(len(part))
         records = receiver.all_records()
         segment = maker.data(records, opened, 0, "a:1-7" if opened else None, receiver)
-        found.append(segment)
+        # The receiver's buffer is used again.
+        found.append(SegmentData(segment.payload.copy(), segment.starts, segment.header))
         opened = opened_at_end(records, opened)
         assert opened is not None
         opened = maker.counted(opened, segment)

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.connectors.mysql.binlog.event_types import AT_LOG_POS, AT_SIZE, CHECKSUM_BYTES, PACKET
+from floodmark.connectors.mysql.binlog.event_types import AT_LOG_POS, AT_SIZE, CHECKSUM_BYTES, HEADER_BYTES, PACKET
 from floodmark.connectors.mysql.binlog.packets import le_view
 from floodmark.errors import DecodeError
 from floodmark.json_data import Json, JsonObject
@@ -79,9 +79,9 @@ class OpenTransaction:
         counted = data.optional_member("events")
         return cls(
             data.integer("start"),
-            base64.b64decode(data.text("gtid")),
-            _decoded(data.optional_text("begin")),
-            _decoded(data.optional_text("statement")),
+            _event(data, "gtid"),
+            _optional_event(data, "begin"),
+            _optional_event(data, "statement"),
             events=None if counted is None else {name: counted.integer(name) for name in counted},
         )
 
@@ -179,7 +179,7 @@ class TouchedTable:
             data.text("database"),
             data.text("table"),
             data.value("structure"),
-            _decoded(data.optional_text("map")),
+            _optional_event(data, "map"),
         )
 
 
@@ -441,5 +441,15 @@ def _encoded(event: bytes | None) -> str | None:
     return None if event is None else base64.b64encode(event).decode()
 
 
-def _decoded(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+def _optional_event(data: JsonObject, name: str) -> bytes | None:
+    return None if data.value(name) is None else _event(data, name)
+
+
+def _event(data: JsonObject, name: str) -> bytes:
+    try:
+        event = base64.b64decode(data.text(name), validate=True)
+    except ValueError:
+        event = b""
+    if len(event) < HEADER_BYTES:
+        raise data.wrong(name, "an event in base64")
+    return event
