@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from floodmark.connectors.mysql.structures.table import SOME, Column, Index, Table, effective_key
+from floodmark.json_data import Json
 
 ID = Column("id", "int", unsigned=True, optional=False, auto_increment=True)
 KIND = Column("kind", "enum", charset="utf8mb4", collation="utf8mb4_bin", values=("a", "b,c"), default_kind="null")
@@ -17,7 +18,7 @@ def test_a_table_survives_json() -> None:
 
 
 def test_an_index_of_which_only_was_stored_that_it_holds_beginnings() -> None:
-    data = {**Table("db", "t", (ID, KIND)).to_json(), "indexes": [["p", 3, "kind"]]}
+    data: Json = {**Table("db", "t", (ID, KIND)).to_json(), "indexes": [["p", 3, "kind"]]}
     assert Table.from_json(data).indexes == (Index("p", ("kind",), True, (SOME,)),)
     assert Table.from_json(data).indexes[0].partial
 

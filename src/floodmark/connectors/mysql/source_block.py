@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from floodmark._version import __version__
 from floodmark.events.connect_schema import field_schema, source_struct
 from floodmark.events.json_text import dumps
+from floodmark.json_data import Json
 
 _STRING = {"type": "string"}
 _INT64 = {"type": "int64"}
@@ -15,7 +16,7 @@ _CLASSES = {"mysql": "io.debezium.connector.mysql.Source", "mariadb": "io.debezi
 
 
 @lru_cache(maxsize=2)
-def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Any]:
+def source_schema(flavor: Literal["mysql", "mariadb"]) -> dict[str, Json]:
     """Return the Connect schema of the source block."""
     return source_struct(
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from floodmark.connectors.mysql.binlog.boundaries import type_set
 from floodmark.connectors.mysql.binlog.event_types import AT_TIMESTAMP, GTIDS
 from floodmark.connectors.mysql.binlog.packets import le_view
 from floodmark.connectors.mysql.binlog.records import Indices, Records
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction, payload_runs
+from floodmark.connectors.mysql.binlog.segments import (
+    FileStart,
+    OpenTransaction,
+    SegmentHeader,
+    ShownOffset,
+    payload_runs,
+    touched_tables,
+)
 from floodmark.connectors.mysql.binlog.transactions import parse_gtid
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.reading.receiver import Receiver
@@ -88,23 +95,24 @@ class SegmentMaker:
                 [move[0] for move in moves[1:]],
                 begun,
             )
-        header: dict[str, Any] = {
-            "flavor": self._flavor,
-            "server_version": receiver.version,
-            "base": receiver.base,
-            "epoch": epoch,
-            "file": moves[0][1],
-            "at": int(records.offsets[0]),
-            "checksum": moves[0][2],
-            "moves": [[record, file, int(records.offsets[record]), checked] for record, file, checked in moves[1:]],
-            "payloads": payload_runs(records.buffer, records.starts, records.offsets, records.inner),
-            "gtids": gtids,
-            "transaction": begun.to_json() if begun else None,
-            "tables": tables,
-            "statements": told,
-            "shown": [list(one) for one in records.shown],
-        }
-        return SegmentData(records.buffer, records.starts.astype(np.uint32), header)
+        begin, *later = (
+            FileStart(record, file, int(records.offsets[record]), checked) for record, file, checked in moves
+        )
+        header = SegmentHeader(
+            self._flavor,
+            receiver.version,
+            receiver.base,
+            epoch,
+            begin,
+            tuple(later),
+            payload_runs(records.buffer, records.starts, records.offsets, records.inner),
+            gtids,
+            begun,
+            tables,
+            told,
+            tuple(ShownOffset(*one) for one in records.shown),
+        )
+        return SegmentData(records.buffer, records.starts.astype(np.uint32), header.to_json())
 
     def counted(self, opened: OpenTransaction, data: SegmentData) -> OpenTransaction:
         """Return a transaction that is open after a segment with its events up to there counted."""
@@ -120,8 +128,7 @@ class SegmentMaker:
         finder = self._signals
         if finder is None:
             return []
-        tables = data.header["tables"]
-        touched = any(finder.is_signal_table(one["database"], one["table"]) for one in tables)
+        touched = any(finder.is_signal_table(one.database, one.table) for one in touched_tables(data.header))
         return finder.signals(data, after, upto) if touched else []
 
 

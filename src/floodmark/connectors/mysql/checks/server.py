@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from floodmark.codecs.conversions import load_converters
 from floodmark.config.model import nearest
@@ -23,6 +22,7 @@ from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.connectors.mysql.structures.session import Server
 from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import FloodmarkError
+from floodmark.json_data import Json, stored_object
 from floodmark.signals.table import CHECK, signal_table_finding
 from floodmark.snapshots.modes import make_snapshotter
 
@@ -36,7 +36,7 @@ _SPANS = {
 }
 
 
-def check_source(options: BinlogOptions, offset: Mapping[str, Any] | None = None) -> list[Finding]:
+def check_source(options: BinlogOptions, offset: Mapping[str, Json] | None = None) -> list[Finding]:
     """Check the server, the account, its binlog and the tables.
 
     Args:
@@ -62,7 +62,7 @@ def obstacles(conn: Connection, server: Server, options: BinlogOptions) -> list[
     return found or [finding for finding in filtered(conn, server, options) if finding.status == "error"]
 
 
-def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
+def _check_server(conn: Connection, options: BinlogOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
     server = read_server(conn)
     findings = [Finding("connection", "ok", f"{options.hostname}:{options.port}, account {options.user}")]
     findings.append(_version(server, options))
@@ -205,10 +205,10 @@ def _retention(conn: Connection) -> list[Finding]:
     return [Finding("log retention", "ok", text)]
 
 
-def _checkpoint(options: BinlogOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
+def _checkpoint(options: BinlogOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
     if offset is None:
         return []
-    log, bookmark = str(offset.get("log")), offset.get("bookmark")
+    log, bookmark = stored_object(offset, "the offset").text("log"), offset.get("bookmark")
     known = ResumePoint.from_json(bookmark) if bookmark else None
     accepted = Accepted.from_options(options)
     probe(lambda: connect(options), options.connector, Position.parse(log), known, accepted)

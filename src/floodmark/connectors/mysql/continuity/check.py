@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from floodmark.capture.gaps import Gap
 from floodmark.connectors.mysql.binlog.inflation import Scratch
@@ -51,6 +51,7 @@ from floodmark.errors import (
     SourceStateError,
     UnreadableLogError,
 )
+from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -82,16 +83,26 @@ class ResumePoint:
     host: str = ""
     mark: Mark | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return it as JSON data, for the offset."""
         mark = None if self.mark is None else self.mark.to_json()
         return {"server": self.server, "gtids": self.gtids, "host": self.host, "mark": mark}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the place from the data of ``to_json``, of this or an older version."""
-        mark = data.get("mark")
-        return cls(data["server"], data["gtids"], data.get("host", ""), Mark.from_json(mark) if mark else None)
+    def from_json(cls, data: Json) -> Self:
+        """Return the resume point from the data of ``to_json``, of this or an older version.
+
+        Raises:
+            CheckpointError: it is other data.
+        """
+        point = stored_object(data, "the resume point of the binlog")
+        mark = point.value("mark")
+        return cls(
+            point.text("server"),
+            point.optional_text("gtids"),
+            point.optional_text("host") or "",
+            None if mark is None else Mark.from_json(mark),
+        )
 
 
 @dataclass(frozen=True)

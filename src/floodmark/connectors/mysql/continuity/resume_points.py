@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from typing import Any
 
 from floodmark.connectors.mysql.continuity.check import ResumePoint
 from floodmark.connectors.mysql.server.identity import ServerIdentity
+from floodmark.json_data import Json
 
 
 class ResumePoints:
@@ -63,7 +63,7 @@ class ResumePoints:
             self._positions.clear()
             self._places.clear()
 
-    def to_json(self, position: str) -> dict[str, Any] | None:
+    def to_json(self, position: str) -> dict[str, Json] | None:
         """Return the entry of a position as JSON data, for the offset."""
         place = self.at(position)
         return None if place is None else place.to_json()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +19,7 @@ from floodmark.connectors.mysql.decode.events import Events
 from floodmark.connectors.mysql.decode.row_changes import ROW_BITS, RowChanges, StreamedSource, place_columns, times_us
 from floodmark.connectors.mysql.decode.structure import TableStructure, flavor_of
 from floodmark.connectors.mysql.options import BinlogOptions
+from floodmark.connectors.mysql.schema.logged_statement import LoggedStatement
 from floodmark.connectors.mysql.schema_history.schema_events import (
     SchemaChange,
     key_schema,
@@ -37,46 +36,6 @@ from floodmark.packing import table_number
 MILLI = 1000
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A statement of a segment.
-
-    Attributes:
-        record: number of its record.
-        changes: its events in the schema change topic.
-        emptied: the tables that it truncates.
-        unseen: the tables whose rows it changes without row events in the log.
-        why: what changes these rows, for the error message.
-    """
-
-    record: int
-    changes: tuple[SchemaChange, ...]
-    emptied: tuple[Table, ...]
-    unseen: tuple[Table, ...] = ()
-    why: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for a segment's header."""
-        return {
-            "record": self.record,
-            "changes": [change.to_json() for change in self.changes],
-            "emptied": [table.to_json() for table in self.emptied],
-            "unseen": [table.to_json() for table in self.unseen],
-            "why": self.why,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Statement:
-        """Return the statement of an entry in a segment's header."""
-        return cls(
-            int(data["record"]),
-            tuple(SchemaChange.from_json(change) for change in data["changes"]),
-            tuple(Table.from_json(table) for table in data["emptied"]),
-            tuple(Table.from_json(table) for table in data.get("unseen", ())),
-            data.get("why", ""),
-        )
-
-
 class DdlEvents:
     """Makes the events of a segment's statements.
 
@@ -84,7 +43,6 @@ class DdlEvents:
         options: the source's options.
         make_version: makes the table versions of the output.
         events: the segment's events.
-        entries: the statements, as in the segment's header.
         tells: whether events of the schema change topic may be made.
     """
 
@@ -93,7 +51,6 @@ class DdlEvents:
         options: BinlogOptions,
         make_version: VersionMaker,
         events: Events,
-        entries: Sequence[dict[str, Any]],
         tells: bool,
     ) -> None:
         self._options = options
@@ -102,7 +59,8 @@ class DdlEvents:
         self._make_version = make_version
         self._all = events
         self._statements = {
-            int(np.searchsorted(events.record, int(entry["record"]))): Statement.from_json(entry) for entry in entries
+            int(np.searchsorted(events.record, one.record)): LoggedStatement.from_json(one.statement)
+            for one in events.header.statements
         }
 
     def groups(

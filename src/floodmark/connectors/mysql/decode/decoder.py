@@ -25,7 +25,6 @@ from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.connectors.mysql.binlog import event_types as kinds
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction
 from floodmark.connectors.mysql.decode.ddl_events import DdlEvents
 from floodmark.connectors.mysql.decode.events import Events, segment_events
 from floodmark.connectors.mysql.decode.row_changes import ROW_BITS, RowChanges, StreamedSource
@@ -155,10 +154,10 @@ class BinlogDecoder:
         told: TransactionEvents | None = None
         if self._options.provide_transaction_metadata and self._options.format == "events":
             boundaries = Boundaries(events)
-            order, orders = self._orders(data, segment)
+            order, orders = self._orders(segment)
             segment.blocks = Blocks(boundaries, order, orders)
             told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
-        ddl = DdlEvents(self._options, self._make_version, events, data.header["statements"], tells=only is None)
+        ddl = DdlEvents(self._options, self._make_version, events, tells=only is None)
         low = 0
         for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
@@ -195,16 +194,16 @@ class BinlogDecoder:
     def open_events(self, data: SegmentData) -> dict[str, int]:
         """Return how many events, by table, the transaction that a segment leaves open makes up to its end."""
         segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
-        _, orders = self._orders(data, segment)
+        _, orders = self._orders(segment)
         return orders.of_transaction(len(segment.events.transactions.start) - 1)
 
     def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
         events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
+        tables = SegmentTables(events)
         shapes = LayoutGroups(tables.relations, self._options)
         isolation = isolate(tables.relations)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        queries = self._queries(data, events) if self._options.include_query else None
+        queries = self._queries(events) if self._options.include_query else None
         source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
         return _Segment(events, tables, shapes, versions, source, isolation, self._delivered(events))
 
@@ -213,7 +212,7 @@ class BinlogDecoder:
         if batch is not None:
             yield batch
 
-    def _orders(self, data: SegmentData, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
+    def _orders(self, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
         """Return the order of all changes of a segment, and the ordinals of their events in their transactions."""
         events, tables = segment.events, segment.tables
         parts = [
@@ -226,8 +225,8 @@ class BinlogDecoder:
         )
         sort = np.argsort(order)
         order, relation, count = order[sort], relation[sort], count[sort]
-        opened = data.header["transaction"]
-        before = dict(opened.get("events") or {}) if opened is not None else {}
+        opened = events.header.transaction
+        before = dict(opened.events or {}) if opened is not None else {}
         names = [f"{one.schema}.{one.table}" for one in tables.relations]
         listed = list(dict.fromkeys([*before, *names]))
         number = np.array([listed.index(name) for name in names], np.int64)
@@ -242,9 +241,9 @@ class BinlogDecoder:
         old = rows.old()
         return self._events.update_counts(rows.version, old, rows.new(old), complete=True)
 
-    def _queries(self, data: SegmentData, events: Events) -> pa.StringArray:
-        opened = data.header["transaction"]
-        return statements(events, None if opened is None else OpenTransaction.from_json(opened).statement)
+    def _queries(self, events: Events) -> pa.StringArray:
+        opened = events.header.transaction
+        return statements(events, None if opened is None else opened.statement)
 
     def _groups(self, found: RowEvents, segment: _Segment) -> Iterator[EventGroup]:
         makers = {INSERT: self._inserts, UPDATE: self._updates, DELETE: self._deletes}

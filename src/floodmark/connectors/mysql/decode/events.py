@@ -8,7 +8,6 @@ Source: MySQL's documentation, "Binlog Event", "Gtid_event", "Query_event"; Mari
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +22,7 @@ from floodmark.connectors.mysql.binlog.compressed import payload_events
 from floodmark.connectors.mysql.binlog.gtid_events import gtids
 from floodmark.connectors.mysql.binlog.little_endian import numbers
 from floodmark.connectors.mysql.binlog.queries import POST_HEADER_BYTES, parse_query
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction, RecordLocations, places
+from floodmark.connectors.mysql.binlog.segments import RecordLocations, SegmentHeader, record_locations
 from floodmark.connectors.mysql.position import Position, event_places, within_payload
 from floodmark.errors import DecodeError
 
@@ -74,10 +73,7 @@ class Events:
         transaction: index into ``transactions``, shape (events,).
         inner: where it begins in a decompressed transaction, shape (events,); 0 for others.
         record: number of its record in the segment, shape (events,).
-        epoch: epoch of all positions.
-        base: the name of the binlog files before the dot and their number.
-        shown: first record, record after the last, and the offset that change events report for these records, if it
-            isn't their own.
+        header: the segment's header.
     """
 
     buf: Bytes
@@ -92,17 +88,24 @@ class Events:
     inner: Numbers
     record: Numbers
     transactions: Transactions
-    epoch: int
-    base: str
-    shown: Sequence[tuple[int, int, int]] = ()
+    header: SegmentHeader
 
     def __len__(self) -> int:
         return len(self.at)
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of all positions."""
+        return self.header.epoch
+
+    @property
+    def base(self) -> str:
+        """The name of the binlog files before the dot and their number."""
+        return self.header.base
+
     def select(self, index: Numbers | slice) -> Events:
         """Return some of the events."""
-        arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _ARRAYS}
-        return replace(self, **arrays)
+        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
 
     def of(self, what: str) -> NDArray[np.bool_]:
         """Return which events are ``rows``, ``gtids`` or ``statements``, shape (events,)."""
@@ -137,12 +140,12 @@ class Events:
     @cached_property
     def shown_offset(self) -> Numbers:
         """The offsets that change events report, shape (events,)."""
-        if not self.shown:
+        if not self.header.shown:
             return self.offset
         offset = self.offset.copy()
-        for first, after, shown in self.shown:
-            low, high = np.searchsorted(self.record, (first, after))
-            offset[low:high] = shown
+        for shown in self.header.shown:
+            low, high = np.searchsorted(self.record, (shown.record, shown.behind))
+            offset[low:high] = shown.offset
         return offset
 
     @cached_property
@@ -164,13 +167,13 @@ def segment_events(data: SegmentData) -> Events:
 
 
 def _outer_events(data: SegmentData) -> Events:
-    header, buf = data.header, data.payload
+    header, buf = SegmentHeader.from_json(data.header), data.payload
     starts = data.starts.astype(np.int64)
     if len(starts) and int(starts[-1]) + kinds.AT_BODY > len(buf):
         raise DecodeError("A log segment's last record is cut off.")
     at = starts + kinds.AT_BODY
     size = numbers(buf, starts + kinds.AT_SIZE, 4)
-    place = places(data)
+    place = record_locations(data, (header.begin, *header.moves), header.payloads)
     ends = starts + kinds.PACKET + size
     # The start of a record from a compressed transaction lies in the record before.
     limits = np.append(starts[1:] + kinds.PACKET * place.bare[1:], len(buf))
@@ -192,34 +195,32 @@ def _outer_events(data: SegmentData) -> Events:
         place.inner,
         np.arange(len(starts)),
         transactions,
-        int(header["epoch"]),
-        str(header["base"]),
-        header.get("shown", ()),
+        header,
     )
 
 
 def _transactions(
-    header: dict[str, Any], buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, place: RecordLocations
+    header: SegmentHeader, buf: Bytes, kind: NDArray[np.uint8], at: Numbers, end: Numbers, place: RecordLocations
 ) -> tuple[Numbers, Transactions]:
     begins = np.flatnonzero(_OF_KIND["gtids"][kind])
     gtid, commit_us = gtids(buf, kind[begins], at[begins], end[begins])
     transaction = np.cumsum(_OF_KIND["gtids"][kind])
     thread = _threads(buf, kind, at, end, transaction, len(begins) + 1)
     # Transaction 0 began before the segment; without an open transaction, its events belong to none.
-    start = begin = int(header["at"])
+    start = begin = header.begin.offset
     first, first_us = pa.nulls(1, pa.string()), np.full(1, -1, np.int64)
-    if header["transaction"] is not None:
-        opened = OpenTransaction.from_json(header["transaction"])
+    opened = header.transaction
+    if opened is not None:
         event = np.frombuffer(opened.gtid, np.uint8)
         one = np.array([kinds.HEADER_BYTES])
         first, first_us = gtids(event, event[[kinds.TYPE]], one, np.array([len(event)]))
         start = begin = opened.start
         if opened.begin is not None:
             thread[0] = parse_query(opened.begin).thread
-            begin = opened.start + len(opened.gtid) + kinds.CHECKSUM_BYTES * bool(header["checksum"])
+            begin = opened.start + len(opened.gtid) + kinds.CHECKSUM_BYTES * header.begin.checksum
     return transaction, Transactions(
         np.concatenate([[start], place.offset[begins]]),
-        np.concatenate([[int(header["file"])], place.file[begins]]),
+        np.concatenate([[header.begin.file], place.file[begins]]),
         pa.concat_arrays([first, gtid]),
         np.concatenate([first_us, commit_us]),
         thread,
@@ -302,8 +303,8 @@ def _expanded(events: Events) -> Events:
         size += len(inner)
         last = holder + 1
     parts.append(events.select(slice(last, None)))
-    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     buf = np.concatenate(buffers)
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     result = replace(events, buf=buf, **joined)
     # The BEGINs of compressed transactions can only be seen now; that of transaction 0 may be before the segment.
     known = events.transactions

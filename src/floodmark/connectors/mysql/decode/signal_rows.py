@@ -41,7 +41,7 @@ class SignalRows:
             upto: position to end with.
         """
         events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
+        tables = SegmentTables(events)
         wanted = [
             self.is_signal_table(one.schema, one.table) and len(one.columns) >= len(FIELDS) for one in tables.relations
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from floodmark.connectors.mysql.structures.table import Column, Table
 from floodmark.connectors.mysql.types.defaults import default_value
 from floodmark.connectors.mysql.types.registry import codec_for
 from floodmark.connectors.mysql.types.source_types import source_type
+from floodmark.json_data import Json
 from floodmark.packing import table_number
 
 Flavor = Literal["mysql", "mariadb"]
@@ -66,7 +67,7 @@ class TableStructure:
         return self.definition.key
 
     @property
-    def source_schema(self) -> Mapping[str, Any]:
+    def source_schema(self) -> Mapping[str, Json]:
         """The Connect schema of the source block."""
         return source_schema(self.flavor)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.little_endian import numbers
+from floodmark.connectors.mysql.binlog.segments import damaged_segment
 from floodmark.connectors.mysql.binlog.table_map import TableMap, parse_table_map
 from floodmark.connectors.mysql.decode.events import Events
 from floodmark.connectors.mysql.decode.structure import Flavor, TableStructure
@@ -31,23 +28,23 @@ class SegmentTables:
         relation: the relation of each row event, -1 for other events, shape (events,).
 
     Raises:
-        DecodeError: a row event has no TABLE_MAP event before it.
+        DecodeError: a row event has no TABLE_MAP event before it, or the header isn't what capture writes.
     """
 
-    def __init__(self, events: Events, header: Mapping[str, Any], flavor: Flavor) -> None:
+    def __init__(self, events: Events) -> None:
         self.relations: list[TableStructure] = []
         self.maps: list[TableMap] = []
         self.relation = np.full(len(events), -1, np.int64)
-        entries = header["tables"]
+        self._flavor: Flavor = "mariadb" if events.header.flavor == "mariadb" else "mysql"
+        touched = events.header.tables
         self._known = [
-            (int(entry["record"]), Table.from_json(entry["structure"])) for entry in entries if entry["structure"]
+            (one.record, Table.from_json(one.structure, damaged_segment))
+            for one in touched
+            if one.structure is not None
         ]
         self._carried = [
-            (int(entry["table_id"]), parse_table_map(base64.b64decode(entry["map"]), flavor))
-            for entry in entries
-            if "map" in entry
+            (one.table_id, parse_table_map(one.map, self._flavor)) for one in touched if one.map is not None
         ]
-        self._flavor: Flavor = flavor
         self._assign(events)
 
     def layouts(self, relation: int) -> tuple[Layout, ...]:

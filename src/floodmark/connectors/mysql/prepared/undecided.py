@@ -6,9 +6,9 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from floodmark.capture.spool import Undecided
+from floodmark.json_data import Json, stored_object
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,23 @@ class UndecidedPlaces:
             self._known.clear()
 
 
-def undecided_json(undecided: Undecided | None) -> dict[str, Any]:
+def undecided_json(undecided: Undecided | None) -> dict[str, Json]:
     """Return the entry for an offset's bookmark; empty if nothing is prepared."""
     return {} if undecided is None else {"undecided": asdict(undecided)}
 
 
-def undecided_of(bookmark: Mapping[str, Any] | None) -> Undecided | None:
-    """Return the state that ``undecided_json`` put into a bookmark; bookmarks of earlier versions have none."""
+def undecided_of(bookmark: Mapping[str, Json] | None) -> Undecided | None:
+    """Return the state that ``undecided_json`` put into a bookmark; bookmarks of earlier versions have none.
+
+    Raises:
+        CheckpointError: the bookmark holds something else.
+    """
     found = None if bookmark is None else bookmark.get("undecided")
-    return None if found is None else Undecided(**found)
+    if found is None:
+        return None
+    state = stored_object(found, "the state of prepared transactions")
+    return Undecided(
+        state.text("begin"),
+        state.text("token"),
+        *(state.optional_text(name) or "" for name in ("at", "index", "oldest")),
+    )

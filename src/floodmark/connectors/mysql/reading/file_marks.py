@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from floodmark.connectors.mysql.binlog.event_types import (
 from floodmark.connectors.mysql.binlog.packets import le_view
 from floodmark.connectors.mysql.binlog.records import Bytes, Indices
 from floodmark.errors import LogGoneError
+from floodmark.json_data import Json, stored_object
 
 MAX_EVENTS = 64
 MAX_BYTES = 64 << 10
@@ -85,7 +86,7 @@ class Mark:
         """The mark of the file alone, without events."""
         return Mark(self.file, self.birth)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the mark as JSON data, for the offset."""
         return {
             "file": self.file,
@@ -96,9 +97,16 @@ class Mark:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the mark from the data of ``to_json``."""
-        return cls(data["file"], data["birth"], data["begin"], data["end"], data["digest"])
+    def from_json(cls, data: Json) -> Self:
+        """Return the mark from the data of ``to_json``.
+
+        Raises:
+            CheckpointError: it is other data.
+        """
+        mark = stored_object(data, "the mark of a binlog file")
+        return cls(
+            mark.integer("file"), mark.text("birth"), mark.integer("begin"), mark.integer("end"), mark.text("digest")
+        )
 
 
 def birth_of(event: bytes) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +26,16 @@ from floodmark.connectors.mysql.binlog.event_types import (
 )
 from floodmark.connectors.mysql.binlog.queries import Query, parse_query
 from floodmark.connectors.mysql.binlog.records import Records
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction, event_at
+from floodmark.connectors.mysql.binlog.segments import OpenTransaction, StatementRecord, TouchedTable, event_at
 from floodmark.connectors.mysql.binlog.table_map import table_ids, table_name
 from floodmark.errors import DecodeError
+from floodmark.json_data import Json
 
 
-class Structure(Protocol):
-    """A table's structure."""
+class ForHeader(Protocol):
+    """A table's structure, or what is known of a statement."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return it for a segment's header."""
 
 
@@ -45,7 +45,7 @@ class Structures(Protocol):
     def rewind(self, position: str) -> None:
         """Restore the structures as of a position; the statements that are applied next come after it."""
 
-    def apply(self, query: Query, position: str) -> dict[str, Any] | None:
+    def apply(self, query: Query, position: str) -> ForHeader | None:
         """Apply a statement that is no transaction control; most are DDL.
 
         Args:
@@ -53,10 +53,10 @@ class Structures(Protocol):
             position: position of its event, with row 1.
 
         Returns:
-            The statement's entry in a segment's header, without its record; None: it has none.
+            What a segment's header says of the statement; None: nothing.
         """
 
-    def table(self, database: str, name: str) -> Structure | None:
+    def table(self, database: str, name: str) -> ForHeader | None:
         """Return the structure of a table; None if it isn't known."""
 
 
@@ -79,7 +79,7 @@ class TableVersions:
         statements: Sequence[tuple[int, Query, str]],
         breaks: Iterable[int],
         opened: OpenTransaction | None,
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    ) -> tuple[tuple[TouchedTable, ...], tuple[StatementRecord, ...]]:
         """Return the header's ``tables`` and ``statements``, and apply the statements to the structures.
 
         Args:
@@ -91,13 +91,13 @@ class TableVersions:
             breaks: records from which on table ids may refer to other tables.
             opened: the transaction that is open at the start.
         """
-        entries: list[dict[str, Any]] = []
-        told: list[dict[str, Any]] = []
-        current: dict[int, tuple[str, str, Structure | None]] = {}
+        entries: list[TouchedTable] = []
+        told: list[StatementRecord] = []
+        current: dict[int, tuple[str, str, ForHeader | None]] = {}
         for event in opened.maps if opened else ():
             table_id, named = self._said(event)
             current[table_id] = named
-            entries.append({**_entry(-1, table_id, named), "map": base64.b64encode(event).decode()})
+            entries.append(_entry(-1, table_id, named, event))
         changes = {record: (query, position) for record, query, position in statements}
         # Between two edges a table id refers to one table with one structure.
         edges = sorted({0, len(starts), *(record + 1 for record in changes), *breaks})
@@ -109,23 +109,19 @@ class TableVersions:
                     entries.append(_entry(begin + record, table_id, named))
             said = self._structures.apply(*changes[end - 1]) if end - 1 in changes else None
             if said is not None:
-                told.append({"record": end - 1, **said})
-        return entries, told
+                told.append(StatementRecord(end - 1, said.to_json()))
+        return tuple(entries), tuple(told)
 
-    def _said(self, event: bytes) -> tuple[int, tuple[str, str, Structure | None]]:
+    def _said(self, event: bytes) -> tuple[int, tuple[str, str, ForHeader | None]]:
         table_id, database, name = table_name(event)
         return table_id, (database, name, self._structures.table(database, name))
 
 
-def _entry(record: int, table_id: int, named: tuple[str, str, Structure | None]) -> dict[str, Any]:
+def _entry(
+    record: int, table_id: int, named: tuple[str, str, ForHeader | None], event: bytes | None = None
+) -> TouchedTable:
     database, name, structure = named
-    return {
-        "record": record,
-        "table_id": table_id,
-        "database": database,
-        "table": name,
-        "structure": structure.to_json() if structure is not None else None,
-    }
+    return TouchedTable(record, table_id, database, name, None if structure is None else structure.to_json(), event)
 
 
 def _maps(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from floodmark.connectors.mysql.ddl.column_types import Charset, ColumnType, parse_type
 from floodmark.connectors.mysql.ddl.cursor import Cursor
@@ -12,7 +11,7 @@ from floodmark.connectors.mysql.ddl.defaults import parse_default
 from floodmark.connectors.mysql.ddl.definition import ColumnDefinition
 from floodmark.connectors.mysql.ddl.schema import Schema, TableId
 from floodmark.connectors.mysql.ddl.temporal_literals import USUAL
-from floodmark.connectors.mysql.server.connection import Connection, run
+from floodmark.connectors.mysql.server.connection import Connection, Row, run
 from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.connectors.mysql.structures.table import Column, Index, Table, effective_key
 from floodmark.errors import SourceStateError
@@ -42,7 +41,7 @@ def read_server(connection: Connection) -> Server:
     collations = _rows(
         connection, "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
     )
-    chosen = dict(_rows(connection, "SHOW GLOBAL VARIABLES LIKE 'character_set_collations'"))
+    chosen: dict[str, str] = dict(_rows(connection, "SHOW GLOBAL VARIABLES LIKE 'character_set_collations'"))
     # MariaDB 11.2 and later let the default collation of a character set be chosen.
     pairs = [pair.split("=") for pair in chosen.get("character_set_collations", "").split(",") if pair]
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("-")[0].split(".")]
@@ -114,7 +113,7 @@ def _databases(connection: Connection, wanted: set[str] | None) -> dict[str, Cha
     }
 
 
-def _rows(connection: Connection, query: str) -> Sequence[tuple[Any, ...]]:
+def _rows(connection: Connection, query: str) -> Sequence[Row]:
     return run(connection, query, "reading what the server says of its tables")
 
 
@@ -182,9 +181,9 @@ def _default(server: Server, type_: ColumnType, default: str | None, extra: str)
     return definition.default, definition.default_kind
 
 
-def _indexes(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, tuple[Index, ...]]:
+def _indexes(rows: Iterable[Row]) -> dict[TableId, tuple[Index, ...]]:
     # Rows of tables whose names differ only in case are mixed.
-    parts: dict[tuple[str, str, str], list[tuple[Any, ...]]] = defaultdict(list)
+    parts: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for database, table, name, *part in rows:
         parts[database, table, name].append(tuple(part))
     found: dict[TableId, list[Index]] = defaultdict(list)

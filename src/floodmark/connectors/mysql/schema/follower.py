@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.kafka_clients import client_is_missing
@@ -12,6 +11,7 @@ from floodmark.connectors.mysql.ddl.schema import Schema, TableId
 from floodmark.connectors.mysql.ddl.statements import apply
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
+from floodmark.connectors.mysql.schema.logged_statement import LoggedStatement
 from floodmark.connectors.mysql.schema.moved_rows import MovedRows, moved_rows
 from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
 from floodmark.connectors.mysql.schema_history.files import HistoryFiles, StateDirFiles
@@ -21,6 +21,7 @@ from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.structures.session import Server, Session, session_of, statement_text
 from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import DdlError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -86,11 +87,11 @@ class SchemaFollower:
         """
         self._position, self._schema = position, self._history.load(position, newest)
 
-    def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    def announce(self, position: str, lines: Sequence[Mapping[str, Json]]) -> None:
         """Store what is announced of the tables at a position."""
         self._history.announce(position, lines)
 
-    def announced(self, position: str) -> list[dict[str, Any]] | None:
+    def announced(self, position: str) -> list[dict[str, Json]] | None:
         """Return what is announced of the tables at a position; None if it isn't stored."""
         return self._history.announced(position)
 
@@ -98,7 +99,7 @@ class SchemaFollower:
         """Remove what is only needed before a position."""
         self._history.forget(position)
 
-    def apply(self, query: Query, position: str) -> dict[str, Any] | None:
+    def apply(self, query: Query, position: str) -> LoggedStatement | None:
         """Apply a statement of the log.
 
         Args:
@@ -106,7 +107,7 @@ class SchemaFollower:
             position: of its event.
 
         Returns:
-            The statement's entry in a segment's header; None if it needs none.
+            What becomes events, or is an error when the segment is decoded; None if there is nothing of that.
 
         Raises:
             DdlError: it can't be parsed, and the options don't allow it to be left out.
@@ -115,7 +116,7 @@ class SchemaFollower:
         session = session_of(query, self._collations, self._server)
         if changes_rows(text, session, self._server):
             unseen = self._unseen(self._changed(text, session, query), LOGGED_AS_TEXT, text, position)
-            return {"changes": [], "emptied": [], "unseen": unseen, "why": LOGGED_AS_TEXT} if unseen else None
+            return LoggedStatement(unseen=unseen, why=LOGGED_AS_TEXT) if unseen else None
         before = self._schema
         try:
             found = apply(before, text, session, self._server)
@@ -133,12 +134,12 @@ class SchemaFollower:
             entry = HistoryEntry(position, offset, query.seconds * 1000, text, query.database, found)
             self._history.append(entry, before)
             self._position, self._schema = position, found.schema
-        changes = [change for change in schema_changes(found, text, query.database) if self._is_told(change)]
-        emptied = [
+        changes = tuple(change for change in schema_changes(found, text, query.database) if self._is_told(change))
+        emptied = tuple(
             before.tables[change.id]
             for change in found.changes
             if change.kind == TRUNCATE and change.id in before.tables and self._options.captures(*change.id)
-        ]
+        )
         created = {change.id for change in found.changes if change.kind == "CREATE"}
         filled = created if created and fills_table(text, session, self._server) else set()
         why = LOGGED_AS_TEXT
@@ -149,12 +150,7 @@ class SchemaFollower:
             unseen = self._moved(moved, why, text, position)
         if not changes and not emptied and not unseen:
             return None
-        return {
-            "changes": [one.to_json() for one in changes],
-            "emptied": [table.to_json() for table in emptied],
-            "unseen": unseen,
-            "why": why,
-        }
+        return LoggedStatement(changes, emptied, unseen, why)
 
     def _changed(self, text: str, session: Session, query: Query) -> set[TableId]:
         """Return the tables whose rows a statement may change.
@@ -178,7 +174,7 @@ class SchemaFollower:
     def _may_hide_others(self, name: TableId) -> bool:
         return name not in self._schema.tables and self._options.tells_of_database(name[0])
 
-    def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> list[dict[str, Any]]:
+    def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> tuple[Table, ...]:
         """Return captured tables that gain or lose rows without events.
 
         Where truncates are left out, rows that are only removed stay in the target: they are a truncate of a part.
@@ -194,18 +190,18 @@ class SchemaFollower:
                 position=position,
                 next="they stay in the target, as after a TRUNCATE, which skipped.operations leaves out",
             )
-        return []
+        return ()
 
-    def _unseen(self, tables: Collection[TableId], why: str, text: str, position: str) -> list[dict[str, Any]]:
+    def _unseen(self, tables: Collection[TableId], why: str, text: str, position: str) -> tuple[Table, ...]:
         """Return captured tables whose rows a statement changes without row events in the log.
 
         If ``inconsistent.schema.handling.mode`` accepts that, record a gap and return none. Some tools log statements
         so on purpose, for tables of their own.
         """
-        found = [self._schema.tables[name] for name in sorted(tables) if self.table(*name) is not None]
+        found = tuple(self._schema.tables[name] for name in sorted(tables) if self.table(*name) is not None)
         mode = self._options.inconsistent_schema_handling_mode
         if not found or mode == "fail":
-            return [table.to_json() for table in found]
+            return found
         place = Position.parse(position)
         names = ", ".join(f"{table.database}.{table.name}" for table in found)
         reason = f"Rows of {names} were changed by {why}."
@@ -213,7 +209,7 @@ class SchemaFollower:
         self._gaps.add(Gap(str(before), position, reason, f"inconsistent.schema.handling.mode={mode}"))
         if mode == "warn":
             log.warning("rows_are_changed_by_a_statement", statement=text, position=position, reason=reason)
-        return []
+        return ()
 
     def _is_told(self, change: SchemaChange) -> bool:
         if change.table is not None and self._options.history_only_captured_tables:

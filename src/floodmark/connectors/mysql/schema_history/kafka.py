@@ -12,9 +12,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -213,7 +213,7 @@ class TopicFiles:
         """Write records, and wait until the brokers have acknowledged them."""
         errors: list[KafkaError] = []
 
-        def delivered(error: KafkaError | None, _: Any) -> None:
+        def delivered(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 errors.append(error)
 
@@ -236,7 +236,7 @@ class TopicFiles:
             self._lines = self._producer = None
             raise self._away("written", errors[0])
 
-    def _made(self, make: Callable[[dict[str, Any]], T], settings: Mapping[str, str]) -> T:
+    def _made(self, make: Callable[[dict[str, str]], T], settings: Mapping[str, str]) -> T:
         try:
             return make(dict(settings))
         except (KafkaException, TypeError, ValueError) as exc:

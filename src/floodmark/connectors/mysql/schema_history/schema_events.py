@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
+from floodmark.connectors.mysql.binlog.segments import damaged_segment
 from floodmark.connectors.mysql.ddl.column_types import Charset
 from floodmark.connectors.mysql.ddl.schema import Applied, Change, Schema, TableId
 from floodmark.connectors.mysql.source_block import source_schema
-from floodmark.connectors.mysql.structures.described import described_table, table_id
+from floodmark.connectors.mysql.structures.described import described_column, described_table, table_id
 from floodmark.connectors.mysql.structures.table import Table
 from floodmark.events.connect_schema import field_schema, struct
 from floodmark.events.json_text import dumps
+from floodmark.json_data import Json, JsonObject
 
 Flavor = Literal["mysql", "mariadb"]
 
 TRUNCATE = "TRUNCATE"
 """A kind of change that the topic doesn't report."""
 _PACKAGE = "io.debezium.connector"
-_STRING: Mapping[str, Any] = {"type": "string"}
-_INT32: Mapping[str, Any] = {"type": "int32"}
-_BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+_STRING: Mapping[str, Json] = {"type": "string"}
+_INT32: Mapping[str, Json] = {"type": "int32"}
+_BOOLEAN: Mapping[str, Json] = {"type": "boolean"}
 _FULL = 0.75
 
 
@@ -46,28 +48,36 @@ class SchemaChange:
     table: TableId | None = None
     structure: Table | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+    def to_json(self) -> dict[str, Json]:
+        """Return it as JSON data, for a segment's header."""
         return {
             "database": self.database,
             "ddl": self.ddl,
             "tables": self.tables,
             "kind": self.kind,
-            "table": self.table,
+            "table": None if self.table is None else list(self.table),
             "structure": self.structure.to_json() if self.structure is not None else None,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SchemaChange:
-        """Create a change from the data of :meth:`to_json`."""
-        table, structure = data["table"], data["structure"]
+    def from_json(cls, data: Json) -> SchemaChange:
+        """Create a change from the data of :meth:`to_json`.
+
+        Raises:
+            DecodeError: it is other data.
+        """
+        change = JsonObject(data, "a change of a structure in its header", damaged_segment)
+        named = None if change.value("table") is None else change.texts("table")
+        if named is not None and len(named) != 2:
+            raise change.wrong("table", "a database and a name")
+        structure = change.value("structure")
         return cls(
-            data["database"],
-            data["ddl"],
-            data["tables"],
-            data["kind"],
-            (table[0], table[1]) if table is not None else None,
-            Table.from_json(structure) if structure is not None else None,
+            change.text("database"),
+            change.text("ddl"),
+            change.optional_text("tables"),
+            change.optional_text("kind"),
+            None if named is None else (named[0], named[1]),
+            None if structure is None else Table.from_json(structure, damaged_segment),
         )
 
 
@@ -137,24 +147,25 @@ def value_text(change: SchemaChange, source: str, millis: int, comments: bool) -
     )
 
 
-def _table_changes(change: SchemaChange, comments: bool) -> list[dict[str, Any]]:
+def _table_changes(change: SchemaChange, comments: bool) -> list[Json]:
     if change.kind is None or change.table is None:
         return []
-    table: dict[str, Any] | None = None
+    table: dict[str, Json] | None = None
     if change.structure is not None:
+        columns = [described_column(one, at, comments) for at, one in enumerate(change.structure.columns, start=1)]
         comment = change.structure.comment if comments else None
-        table = {**described_table(change.structure, comments), "comment": comment}
+        table = {**described_table(change.structure), "columns": columns, "comment": comment}
     return [{"type": change.kind, "id": table_id(*change.table), "table": table}]
 
 
 @lru_cache(maxsize=2)
-def key_schema(flavor: Flavor) -> dict[str, Any]:
+def key_schema(flavor: Flavor) -> dict[str, Json]:
     """Return the Connect schema of the keys."""
     return struct([field_schema(_STRING, False, "databaseName")], False, f"{_PACKAGE}.{flavor}.SchemaChangeKey", 1)
 
 
 @lru_cache(maxsize=2)
-def value_schema(flavor: Flavor) -> dict[str, Any]:
+def value_schema(flavor: Flavor) -> dict[str, Json]:
     """Return the Connect schema of the values."""
     return struct(
         [
@@ -171,7 +182,7 @@ def value_schema(flavor: Flavor) -> dict[str, Any]:
     )
 
 
-def _change_schema() -> dict[str, Any]:
+def _change_schema() -> dict[str, Json]:
     names = {"type": "array", "items": field_schema(_STRING, False)}
     column = struct(
         [

@@ -14,20 +14,24 @@ import threading
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from functools import partial
 
 from floodmark.connectors.mysql.ddl.schema import Schema
 from floodmark.connectors.mysql.schema_history.files import HistoryFiles
-from floodmark.connectors.mysql.schema_history.records import OWN, HistoryEntry, Structures, image, records
+from floodmark.connectors.mysql.schema_history.records import (
+    HistoryEntry,
+    StoredChange,
+    Structures,
+    image,
+    records,
+    stored_change,
+)
+from floodmark.connectors.mysql.structures.stored import WAYS_OUT
 from floodmark.errors import ConnectError, SchemaHistoryError
+from floodmark.json_data import Json
 
 _RECORD, _IMAGE, _ANNOUNCED = ".record", ".image", ".announced"
 _STATEMENTS_PER_IMAGE = 500
-_WAYS_OUT = (
-    "Start with snapshot.mode=recovery, which reads the structures from the server, if no table was altered since the "
-    "query stopped and no snapshot is unfinished (it would stay so). Otherwise start with a new "
-    "checkpoint, which takes a new snapshot, and write to a new target."
-)
 
 
 class SchemaHistory:
@@ -84,19 +88,19 @@ class SchemaHistory:
             raise SchemaHistoryError(
                 f"The schema history in {self._files.place} does not reach back to position {upto}, where the query "
                 "goes on.",
-                _WAYS_OUT,
+                WAYS_OUT,
             )
         newest = newest or self.newest(upto)
         # The last file is a later one if the history was rebuilt after ``newest`` was recorded.
         if newest is not None and _position(known[-1]) < newest:
-            self._damaged(newest + _RECORD, "it is missing")
+            raise self._damaged(newest + _RECORD, "it is missing")
         structures = Structures()
         for name in known[first:]:
             found = self._read(name)
-            if name != known[first] and found[0]["after"] != self._last:
-                self._damaged(name, f"it follows '{found[0]['after']}', which is missing")
-            for own in found:
-                structures.take(own)
+            if name != known[first] and found[0].after != self._last:
+                raise self._damaged(name, f"it follows '{found[0].after}', which is missing")
+            for change in found:
+                structures.take(change)
             self._last = name
         self._statements = len(known) - first - 1
         with self._lock:
@@ -120,7 +124,7 @@ class SchemaHistory:
         if self._statements >= max(_STATEMENTS_PER_IMAGE, len(schema.tables)):
             self._write_image(entry.position, schema)
 
-    def announce(self, position: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    def announce(self, position: str, lines: Sequence[Mapping[str, Json]]) -> None:
         """Store what a snapshot announces of the tables at its read point.
 
         Raises:
@@ -128,14 +132,15 @@ class SchemaHistory:
         """
         self._files.write(position + _ANNOUNCED, _texts(lines))
 
-    def announced(self, position: str) -> list[dict[str, Any]] | None:
+    def announced(self, position: str) -> list[dict[str, Json]] | None:
         """Return what a snapshot announces of the tables at its read point; None if it can't be read."""
         if position + _ANNOUNCED not in self._files.names():
             return None
         try:
-            return [json.loads(line) for line in self._files.read(position + _ANNOUNCED)]
+            lines = [json.loads(line) for line in self._files.read(position + _ANNOUNCED)]
         except (OSError, ValueError):
             return None
+        return lines if all(isinstance(line, dict) for line in lines) else None
 
     def forget(self, upto: str) -> None:
         """Remove files that aren't needed for structures at a position or later, if the storage can be reached."""
@@ -152,22 +157,27 @@ class SchemaHistory:
         self._write(position + _IMAGE, image(schema, self._last))
         self._statements = 0
 
-    def _write(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    def _write(self, name: str, lines: Sequence[Mapping[str, Json]]) -> None:
         self._files.write(name, _texts(lines))
         self._last = name
         with self._lock:
             self._written.append(_position(name))
 
-    def _read(self, name: str) -> list[dict[str, Any]]:
+    def _read(self, name: str) -> list[StoredChange]:
+        """Return the changes of a file, at least one."""
+        damaged = partial(self._damaged, name)
         try:
             lines = [json.loads(line) for line in self._files.read(name)]
         except (OSError, ValueError) as exc:
-            self._damaged(name, str(exc))
-        return [line[OWN] for line in lines if OWN in line]
+            raise damaged(str(exc)) from None
+        found = [change for line in lines if (change := stored_change(line, damaged)) is not None]
+        if not found:
+            raise damaged("it holds no structures")
+        return found
 
-    def _damaged(self, name: str, why: str) -> NoReturn:
+    def _damaged(self, name: str, why: str) -> SchemaHistoryError:
         what = f"'{name}' of the schema history in {self._files.place} cannot be used: {why}."
-        raise SchemaHistoryError(what, _WAYS_OUT)
+        return SchemaHistoryError(what, WAYS_OUT)
 
     def _names(self) -> list[str]:
         return _in_order(self._files.names())
@@ -179,7 +189,7 @@ def _in_order(names: Sequence[str]) -> list[str]:
     return sorted(structures, key=lambda name: (_position(name), name.endswith(_IMAGE)))
 
 
-def _texts(lines: Sequence[Mapping[str, Any]]) -> list[bytes]:
+def _texts(lines: Sequence[Mapping[str, Json]]) -> list[bytes]:
     return [json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() for line in lines]
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import pymysql
 from pydantic import SecretStr
 from pymysql.constants import CR, ER
+from pymysql.cursors import Cursor
 
 from floodmark.connectors.mysql.server.tls import tls_context
 from floodmark.errors import (
@@ -60,7 +61,10 @@ _LEFT_OUT = ER.LOCK_WAIT_TIMEOUT, 1684
 """Warnings that a result lacks a table: it was locked for too long, or while the session itself holds locks."""
 LOCKED_CURE = "End the session that alters a table, or wait until it has."
 
-Connection: TypeAlias = "pymysql.Connection[Any]"
+Connection: TypeAlias = "pymysql.Connection[Cursor]"
+
+Row: TypeAlias = tuple[Any, ...]
+"""A row as PyMySQL returns it: what its values are depends on the statement."""
 
 
 class ConnectionOptions(Protocol):
@@ -130,7 +134,8 @@ def connect(options: ConnectionOptions) -> Connection:
             charset="utf8mb4",
             autocommit=True,
             program_name=PROGRAM_NAME,
-            **_tls(options),
+            ssl_disabled=options.ssl_mode == "disabled",
+            ssl=_tls(options),
         )
     except (pymysql.err.Error, OSError, RuntimeError) as exc:
         raise _refusal(options, exc) from None
@@ -147,7 +152,7 @@ def connect(options: ConnectionOptions) -> Connection:
 
 
 class _Client(pymysql.Connection):
-    def _create_ssl_ctx(self, sslp: ssl.SSLContext | dict[str, Any]) -> ssl.SSLContext:
+    def _create_ssl_ctx(self, sslp: object) -> ssl.SSLContext:
         # For a connection without checks PyMySQL loads the system's authorities, which takes longer than the login.
         return sslp if isinstance(sslp, ssl.SSLContext) else tls_context("preferred")
 
@@ -309,25 +314,22 @@ def _refusal(options: ConnectionOptions, exc: Exception) -> ConnectError:
     )
 
 
-def _tls(options: ConnectionOptions) -> dict[str, Any]:
-    if options.ssl_mode == "disabled":
-        return {"ssl_disabled": True}
+def _tls(options: ConnectionOptions) -> ssl.SSLContext | None:
+    """Return the context of a connection; None: no TLS, or TLS without checks if the server has it."""
     stores = (options.ssl_keystore, options.ssl_truststore)
-    if options.ssl_mode == "preferred" and not any(stores):
-        return {}  # TLS without checks if the server has it
+    if options.ssl_mode == "disabled" or (options.ssl_mode == "preferred" and not any(stores)):
+        return None
     keystore_password, truststore_password = (
         _text(options.ssl_keystore_password),
         _text(options.ssl_truststore_password),
     )
-    return {
-        "ssl": tls_context(
-            options.ssl_mode,
-            options.ssl_keystore,
-            keystore_password or None,
-            options.ssl_truststore,
-            truststore_password or None,
-        )
-    }
+    return tls_context(
+        options.ssl_mode,
+        options.ssl_keystore,
+        keystore_password or None,
+        options.ssl_truststore,
+        truststore_password or None,
+    )
 
 
 def _text(secret: SecretStr | None) -> str:

@@ -10,9 +10,12 @@ import ssl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from floodmark.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 JKS = b"\xfe\xed\xfe\xed"
 PEM = b"-----BEGIN"
@@ -104,7 +107,7 @@ def _show(context: ssl.SSLContext, data: bytes, password: str | None) -> None:
         context.load_cert_chain(file.name, password=password or "")
 
 
-def _pkcs12(data: bytes, password: str | None) -> Any:
+def _pkcs12(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     return load_pkcs12(data, password.encode() if password else None)

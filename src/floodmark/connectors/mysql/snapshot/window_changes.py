@@ -18,11 +18,11 @@ from floodmark.capture.segment import SegmentData
 from floodmark.codecs.base64_text import encode_base64
 from floodmark.codecs.raw_column import RawColumn, take_columns, with_old_values
 from floodmark.connectors.mysql.binlog import event_types as kinds
-from floodmark.connectors.mysql.decode.ddl_events import Statement
 from floodmark.connectors.mysql.decode.events import segment_events
 from floodmark.connectors.mysql.decode.row_events import RowEvents, row_events
 from floodmark.connectors.mysql.decode.structure import TableStructure
 from floodmark.connectors.mysql.decode.tables import SegmentTables
+from floodmark.connectors.mysql.schema.logged_statement import LoggedStatement
 from floodmark.connectors.mysql.values.layouts import Layout
 from floodmark.connectors.mysql.values.raw_columns import raw_column, raw_type
 from floodmark.connectors.mysql.values.row_images import Pieces, image_of, split_events
@@ -85,15 +85,15 @@ class WindowChanges:
     def add(self, data: SegmentData, after: str, upto: str) -> None:
         """Add the changes of a segment that are in the window and in ``(after, upto]``; segments come in order."""
         events = segment_events(data)
-        tables = SegmentTables(events, data.header, data.header["flavor"])
+        tables = SegmentTables(events)
         number = self._structure.number
         # Events without a relation have the index -1, and so the last element.
         own = np.array([relation.number == number for relation in tables.relations] + [False])
         wanted = events.of("rows") & own[tables.relation]
         inside = events.within(max(after, self._low), min(upto, self._high))
-        for entry in data.header["statements"]:
-            statement = Statement.from_json(entry)
-            emptied = {table_number(table.database, table.name) for table in statement.emptied}
+        for statement in events.header.statements:
+            tables_emptied = LoggedStatement.from_json(statement.statement).emptied
+            emptied = {table_number(table.database, table.name) for table in tables_emptied}
             at = int(np.searchsorted(events.record, statement.record))
             self._emptied |= number in emptied and bool(inside[at])
         wanted &= inside

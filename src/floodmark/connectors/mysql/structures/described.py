@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from floodmark.connectors.mysql.structures.table import Column, Table
 from floodmark.connectors.mysql.structures.type_names import TEMPORAL
+from floodmark.json_data import Json
 
 _JDBC_TYPES = {
     "BIT": -7,
@@ -79,18 +79,12 @@ def table_id(database: str, name: str) -> str:
     return f'"{database}"."{name}"'
 
 
-def described_table(table: Table, comments: bool) -> dict[str, Any]:
-    """Return a table without its comment, its columns in the form of the schema change topic."""
-    return {
-        "defaultCharsetName": table.charset,
-        "primaryKeyColumnNames": list(table.key),
-        "columns": [
-            described_column(column, position, comments) for position, column in enumerate(table.columns, start=1)
-        ],
-    }
+def described_table(table: Table) -> dict[str, Json]:
+    """Return a table without its columns and its comment."""
+    return {"defaultCharsetName": table.charset, "primaryKeyColumnNames": list(table.key)}
 
 
-def described_column(column: Column, position: int, comments: bool = False) -> dict[str, Any]:
+def described_column(column: Column, position: int, comments: bool = False) -> dict[str, Json]:
     """Return a column in the form of the schema change topic.
 
     Args:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+
+from floodmark.connectors.mysql.structures.stored import (
+    MakeError,
+    damaged_history,
+    required_members,
+    stored_kinds,
+    stored_members,
+)
+from floodmark.json_data import Json
 
 PRIMARY = "PRIMARY"
 """The name that the server gives to every primary key."""
@@ -52,14 +60,25 @@ class Column:
     declared: str | None = None
     written: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return JSON data, without attributes that have their default value."""
         return _compact(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Column:
-        """Create a column from the data of :meth:`to_json`."""
-        return cls(**_tuples(data))
+    def from_json(cls, data: Json, error: MakeError = damaged_history) -> Column:
+        """Create a column from the data of :meth:`to_json`.
+
+        Args:
+            data: the data.
+            error: makes the error for other data.
+
+        Raises:
+            FloodmarkError: it is other data.
+        """
+        members = stored_members(data, "a column", *_COLUMN, error)
+        if "values" in members and not _are_texts(members["values"]):
+            raise error("the labels of a column are not texts")
+        return cls(**members)
 
 
 @dataclass(frozen=True)
@@ -118,7 +137,7 @@ class Table:
         """The columns of the primary key; empty without one."""
         return next((index.columns for index in self.indexes if index.primary), ())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return JSON data, without attributes that have their default value."""
         data = _compact(self)
         data["columns"] = [column.to_json() for column in self.columns]
@@ -133,23 +152,48 @@ class Table:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Table:
-        """Create a table from the data of :meth:`to_json`."""
-        members = _tuples(data)
-        members["columns"] = tuple(Column.from_json(column) for column in data["columns"])
-        members["indexes"] = tuple(_index(*index) for index in data.get("indexes", ()))
+    def from_json(cls, data: Json, error: MakeError = damaged_history) -> Table:
+        """Create a table from the data of :meth:`to_json`.
+
+        Args:
+            data: the data.
+            error: makes the error for other data.
+
+        Raises:
+            FloodmarkError: it is other data.
+        """
+        members = stored_members(data, "a table", *_TABLE, error)
+        if not _are_texts(members.get("key", ())):
+            raise error("the key of a table is not a list of names")
+        members["columns"] = tuple(Column.from_json(column, error) for column in members["columns"])
+        members["indexes"] = tuple(_index(index, error) for index in members.get("indexes", ()))
         return cls(**members)
 
 
-def _index(name: str, flags: int, *parts: Any) -> Index:
-    columns = tuple(part for part in parts if isinstance(part, str))
-    (*_, lengths) = parts
+_COLUMN = stored_kinds(Column), required_members(Column)
+_TABLE = stored_kinds(Table), required_members(Table)
+
+
+def _index(data: Json, error: MakeError) -> Index:
+    """Create an index from its name, its flags, its columns, and the lengths of these if it holds beginnings."""
+    if not isinstance(data, list) or len(data) < 2:
+        raise error("an index of a table is not a list of its name, its flags and its columns")
+    name, flags, *parts = data
+    lengths = parts.pop() if parts and isinstance(parts[-1], list) else None
+    if type(flags) is not int or not _are_texts([name, *parts]):
+        raise error("an index of a table is not a list of its name, its flags and its columns")
     if not flags & 2:
-        lengths = ()
-    elif not isinstance(lengths, list):
+        lengths = []
+    elif lengths is None:
         # Written by a version that did not store lengths.
-        lengths = [SOME] * len(columns)
-    return Index(name, columns, bool(flags & 1), tuple(lengths), bool(flags & 4))
+        lengths = [SOME] * len(parts)
+    if not all(type(length) is int for length in lengths):
+        raise error("the lengths of an index's columns are not numbers")
+    return Index(name, tuple(parts), bool(flags & 1), tuple(lengths), bool(flags & 4))
+
+
+def _are_texts(items: Sequence[Json]) -> bool:
+    return all(type(item) is str for item in items)
 
 
 def effective_key(columns: Sequence[Column], indexes: Sequence[Index]) -> tuple[str, ...]:
@@ -164,17 +208,13 @@ def effective_key(columns: Sequence[Column], indexes: Sequence[Index]) -> tuple[
     return ()
 
 
-def _compact(item: Column | Table) -> dict[str, Any]:
-    data: dict[str, Any] = {}
+def _compact(item: Column | Table) -> dict[str, Json]:
+    data: dict[str, Json] = {}
     for member in fields(item):
         value = getattr(item, member.name)
         if member.default is MISSING or value != member.default:
             data[member.name] = list(value) if isinstance(value, tuple) else value
     return data
-
-
-def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
 
 
 def quote(name: str) -> str:

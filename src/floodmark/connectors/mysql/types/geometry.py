@@ -6,8 +6,6 @@ four bytes, then Well-known Binary.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +16,14 @@ from floodmark.codecs.codec import Codec, bare, unchanged
 from floodmark.codecs.floats import java_number
 from floodmark.codecs.geometry import EMPTY_GEOMETRY, POINT, ZERO_POINT, geometry_schema
 from floodmark.events.json_text import Fragment, value_bytes
+from floodmark.json_data import Json
 
 _SRID_BYTES = 4
 _POINT_BYTES = 25
 _X_AT, _Y_AT = 9, 17
 _NO_POINT = bytes(_POINT_BYTES)
 _FLOAT_BYTES = 4
-_VECTOR: dict[str, Any] = {
+_VECTOR: dict[str, Json] = {
     "type": "array",
     "items": {"type": "float", "optional": False},
     "name": "io.debezium.data.FloatVector",

@@ -87,7 +87,7 @@ def bitmap(valid: Mask | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def text_array(offsets: NDArray[np.int32], data: Any, valid: Mask | None) -> pa.StringArray:
+def text_array(offsets: NDArray[np.int32], data: Bytes, valid: Mask | None) -> pa.StringArray:
     """Build a string array from buffers.
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,17 @@ REPLACE, INSERT, REMOVE = range(3)
 
 _LEG = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["]+))|\[(\d+|last(?:-\d+)?)\]', re.DOTALL)
 _LAST = "last-"
+_MISFIT = "The diffs of a JSON value don't fit the old value."
 _NUMBER_BYTES = {252: 2, 253: 3, 254: 8}
 
 
 class _Number(str):
     """A number with its spelling in the document."""
+
+
+_Document: TypeAlias = "bool | str | list[_Document] | dict[str, _Document] | None"
+"""A parsed document; its numbers are ``_Number``."""
+_Container: TypeAlias = list[_Document] | dict[str, _Document]
 
 
 def with_diffs(buf: Bytes, pieces: Pieces, whole: pa.StringArray, before: pa.StringArray) -> pa.StringArray:
@@ -73,21 +79,22 @@ def apply_diffs(text: str, diffs: bytes) -> str:
             size, at = _length(diffs, at + 1)
             legs = _legs(diffs[at : at + size].decode())
             at += size
-            value = None
+            value: _Document = None
             if operation != REMOVE:
                 size, at = _length(diffs, at)
                 value = _parsed(_document(diffs[at : at + size], size))
                 at += size
             _apply(holder, operation, legs, value)
     except (IndexError, KeyError, UnicodeDecodeError):
-        raise DecodeError("The diffs of a JSON value don't fit the old value.") from None
+        raise DecodeError(_MISFIT) from None
     if at != len(diffs):
         raise DecodeError("The diffs of a JSON value are cut off.")
     return _printed(holder[0])
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, parse_int=_Number, parse_float=_Number)
+def _parsed(text: str) -> _Document:
+    document: _Document = json.loads(text, parse_int=_Number, parse_float=_Number)
+    return document
 
 
 def _document(raw: bytes, size: int) -> str:
@@ -122,32 +129,64 @@ def _legs(path: str) -> list[str | int]:
     return legs
 
 
-def _apply(holder: list[Any], operation: int, legs: list[str | int], value: Any) -> None:
-    parent: Any = holder
-    key: Any = 0
+def _member(parent: _Container, key: str | int) -> _Document:
+    if isinstance(parent, list):
+        return parent[_index(key)]
+    return parent[_name(key)]
+
+
+def _set_member(parent: _Container, key: str | int, value: _Document) -> None:
+    if isinstance(parent, list):
+        parent[_index(key)] = value
+    else:
+        parent[_name(key)] = value
+
+
+def _remove_member(parent: _Container, key: str | int) -> None:
+    if isinstance(parent, list):
+        del parent[_index(key)]
+    else:
+        del parent[_name(key)]
+
+
+def _index(key: str | int) -> int:
+    assert isinstance(key, int)
+    return key
+
+
+def _name(key: str | int) -> str:
+    assert isinstance(key, str)
+    return key
+
+
+def _apply(holder: list[_Document], operation: int, legs: list[str | int], value: _Document) -> None:
+    parent: _Container = holder
+    key: str | int = 0
     for leg in legs:
-        inner = parent[key]
+        inner = _member(parent, key)
         if isinstance(leg, int) and not isinstance(inner, list):
             # As on the server, a value that is no array counts as an array of one element.
             if leg in (0, -1):
                 continue
-            inner = parent[key] = [inner]
+            inner = [inner]
+            _set_member(parent, key, inner)
         elif isinstance(leg, str) and not isinstance(inner, dict):
-            raise DecodeError("The diffs of a JSON value don't fit the old value.")
+            raise DecodeError(_MISFIT)
+        assert isinstance(inner, list | dict)
         parent, key = inner, leg
     if operation == INSERT and isinstance(parent, list):
-        parent.insert(key, value)
+        parent.insert(_index(key), value)
     elif operation == REMOVE:
-        del parent[key]
+        _remove_member(parent, key)
     elif operation in (REPLACE, INSERT):
         if operation == REPLACE and isinstance(parent, dict) and key not in parent:
             raise KeyError(key)
-        parent[key] = value
+        _set_member(parent, key, value)
     else:
         raise DecodeError(f"A JSON value has a diff of the unknown kind {operation}.")
 
 
-def _printed(value: Any) -> str:
+def _printed(value: _Document) -> str:
     """Return a document as the server prints it: members are sorted by their names' length, then bytes."""
     if isinstance(value, _Number):
         return str(value)
