@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -213,7 +213,9 @@ class SchemaParameters:
 
 def with_parameters(codec: Codec, parameters: dict[str, str]) -> Codec:
     """Return a codec with parameters added to its schema."""
-    return replace(codec, schema={**codec.schema, "parameters": {**codec.schema.get("parameters", {}), **parameters}})
+    own = codec.schema.get("parameters")
+    known = own if isinstance(own, Mapping) else {}
+    return replace(codec, schema={**codec.schema, "parameters": {**known, **parameters}})
 
 
 def _changed(literal: str, function: Callable[[str], str]) -> str:

@@ -6,13 +6,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
 from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
-from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, nearest, option
+from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 
@@ -251,7 +251,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _take_schemas_from_converters(cls, given: dict[str, str | Family]) -> dict[str, str | Family]:
         names = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
         values = {name: str(given[name]).lower() for name in names if name in given}
         if not set(values) & set(names[:2]):

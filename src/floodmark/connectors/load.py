@@ -51,8 +51,7 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
             f"one of {', '.join(readable)}.",
             "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
         )
-    made: BatchOptions = CONNECTORS[connector].batch_option_model.parse(_with_connector(options, connector), advice)
-    return made
+    return CONNECTORS[connector].batch_option_model.parse(_with_connector(options, connector), advice)
 
 
 def is_batch(options: Mapping[str, str]) -> bool:

@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from floodmark.json_data import Json
 
 FOUR_BYTES = 0xF0
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -49,7 +50,7 @@ class Fragment:
         return Fragment(self.text.take(pa.array(indices)), self.quoted)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: Json) -> str:
     """Return compact JSON text, escaped as values are."""
     return _OTHERWISE.sub(_as_jackson, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pyarrow import fs
 
@@ -365,7 +365,7 @@ def send(options: CommonOptions, owner: str, signal: Signal) -> None:
         ) from None
 
 
-def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str | None = None) -> Signal:
+def new_signal(kind: str, data: Mapping[str, object] | str | None = None, name: str | None = None) -> Signal:
     """Return a signal from the arguments of a program or a command line.
 
     Raises:

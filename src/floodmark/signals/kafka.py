@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from threading import Lock, Thread
-from typing import Any
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -43,6 +42,9 @@ DEFAULTS = {
     "log_level": "0",
 }
 
+Settings = dict[str, str | Callable[..., None]]
+"""The settings of a consumer, by librdkafka's names, and the functions that it calls."""
+
 
 class KafkaChannel:
     """``signal.kafka.topic``: records whose key is the topic prefix, as ``{"type": …, "data": {…}}``.
@@ -64,7 +66,7 @@ class KafkaChannel:
         key: str,
         interval_s: float,
         timeout_s: float,
-        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+        connect: Callable[[Settings], Consumer] = Consumer,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topic = topic

@@ -12,7 +12,7 @@ from floodmark.connectors.mysql.ddl.schema import Applied, Change, Schema, Table
 from floodmark.connectors.mysql.source_block import source_schema
 from floodmark.connectors.mysql.structures.described import described_table, table_id
 from floodmark.connectors.mysql.structures.table import Table
-from floodmark.events.connect_schema import field_schema, struct
+from floodmark.events.connect_schema import ConnectSchema, field_schema, struct
 from floodmark.events.json_text import dumps
 
 Flavor = Literal["mysql", "mariadb"]
@@ -172,7 +172,7 @@ def value_schema(flavor: Flavor) -> dict[str, Any]:
 
 
 def _change_schema() -> dict[str, Any]:
-    names = {"type": "array", "items": field_schema(_STRING, False)}
+    names: ConnectSchema = {"type": "array", "items": field_schema(_STRING, False)}
     column = struct(
         [
             field_schema(_STRING, False, "name"),

@@ -23,7 +23,8 @@ from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.postgres.capture.stream_settings import stream_settings
-from floodmark.connectors.postgres.continuity.check import Commit, Continuity
+from floodmark.connectors.postgres.continuity.bookmark import Commit
+from floodmark.connectors.postgres.continuity.check import Continuity
 from floodmark.connectors.postgres.continuity.published import lacks_publication, publication_was_missing
 from floodmark.connectors.postgres.decode.event_order import event_counter
 from floodmark.connectors.postgres.decode.records import outside, truncated

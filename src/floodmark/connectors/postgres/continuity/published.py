@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.connectors.contract.findings import name_list
@@ -25,6 +25,7 @@ from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.connectors.postgres.server.publication import PUBLISHED
 from floodmark.connectors.postgres.server.slots import TRUSTING, WAYS_OUT, end_of_log
 from floodmark.errors import LogGoneError, SourceStateError
+from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -116,17 +117,21 @@ class Seen:
     later: tuple[int, ...] = ()
     created: tuple[int, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return it as JSON data."""
-        return {"oldest": self.oldest, "later": list(self.later)} | (
-            {} if self.created is None else {"created": list(self.created)}
-        )
+        created = {} if self.created is None else {"created": list(self.created)}
+        return {"oldest": self.oldest, "later": list(self.later), **created}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return what ``to_json`` described."""
-        created = data.get("created")
-        return cls(data["oldest"], tuple(data["later"]), None if created is None else tuple(created))
+    def from_json(cls, data: Json) -> Self:
+        """Return what ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        seen = stored_object(data, "What was known of the publication")
+        created = None if seen.value("created") is None else seen.integers("created")
+        return cls(seen.integer("oldest"), seen.integers("later"), created)
 
     def made_since(self, xids: Iterable[int], following: int) -> list[int]:
         """Return those transactions that had not ended.
