@@ -42,6 +42,10 @@ class JsonObject:
         """Return the error for a member, from what it should be: ``a text``."""
         return self._error(f"{self._what} has no '{name}' that is {expected}")
 
+    def content(self) -> dict[str, Json]:
+        """Return the object as it is."""
+        return dict(self._content)
+
     def value(self, name: str) -> Json:
         """Return a member as it is; None if it is missing."""
         return self._content.get(name)

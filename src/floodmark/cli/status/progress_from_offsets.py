@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from floodmark.capture.gaps import Gap
 from floodmark.cli.status.tables import TableProgress, table_progress
+from floodmark.json_data import Json, stored_object
 from floodmark.snapshots.excluded_tables import ExcludedTable
 from floodmark.spark.stream.offsets import Offset
 
@@ -34,7 +35,7 @@ class TimedOffset:
     """
 
     batch: int
-    data: Mapping[str, Any]
+    data: Mapping[str, Json]
     written: float | None
 
 
@@ -108,26 +109,39 @@ def pipeline_progress(
     history = [(item.written, _by_name(item)) for item in offsets]
     tables = tuple(_paced(table, history) for table in table_progress(newest.data))
     # A gap stays in several offsets.
-    gaps = tuple(dict.fromkeys(Gap.from_json(gap) for item in offsets for gap in item.data.get("gaps", ())))
+    gaps = tuple(dict.fromkeys(gap for item in offsets for gap in _gaps(item)))
     return PipelineProgress(
         phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
     )
 
 
-def phase_of(offset: Mapping[str, Any]) -> Phase:
-    """Return what a query does, from the JSON data of an offset."""
-    if not offset.get("log"):
+def _gaps(offset: TimedOffset) -> list[Gap]:
+    stored = stored_object(offset.data, "The offset")
+    # An earlier version wrote none.
+    return [Gap.from_json(gap) for gap in stored.items("gaps")] if "gaps" in stored else []
+
+
+def phase_of(offset: Mapping[str, Json]) -> Phase:
+    """Return what a query does, from the JSON data of an offset.
+
+    Raises:
+        CheckpointError: the offset is damaged.
+    """
+    stored = stored_object(offset, "The offset")
+    if not stored.value("log"):
         return "new"
-    if offset.get("ended"):
+    if stored.value("ended"):
         return "ended"
-    snapshot, incremental = offset.get("snapshot"), offset.get("incremental") or {}
-    if snapshot:
-        return "blocking snapshot" if snapshot.get("blocking") else "initial snapshot"
-    if offset.get("lane"):
+    snapshot, incremental = stored.optional_member("snapshot"), stored.optional_member("incremental")
+    if snapshot is not None:
+        return "blocking snapshot" if snapshot.value("blocking") else "initial snapshot"
+    if stored.value("lane"):
         return "streaming + parallel snapshot"
-    if incremental.get("paused"):
+    if incremental is None:
+        return "streaming"
+    if incremental.value("paused"):
         return "paused"
-    return "streaming + incremental snapshot" if incremental.get("runs") or "packed" in incremental else "streaming"
+    return "streaming + incremental snapshot" if incremental.value("runs") or "packed" in incremental else "streaming"
 
 
 _Named = dict[tuple[str, str], TableProgress]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import asdict
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -15,12 +14,13 @@ from rich.text import Text
 from floodmark.cli.output import human_bytes, human_time, printable
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TableSpeed
 from floodmark.connectors.contract.log_status import LogStatus
+from floodmark.json_data import Json
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
-def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Any]:
+def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Json]:
     """Return everything as one JSON object."""
     return {
         "pipeline": name,
