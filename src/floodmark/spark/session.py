@@ -9,8 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
@@ -70,7 +70,8 @@ def spark_session(
         spark_conf.set(key, value)
     log = JvmLog(emit, verbose)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    launch: Any = java_gateway.launch_gateway
+    # PySpark has no types for it.
+    launch: Callable[[SparkConf, Mapping[str, int]], JavaGateway] = java_gateway.launch_gateway
     try:
         gateway = launch(spark_conf, {"stderr": log.writer})
         context = SparkContext(conf=spark_conf, gateway=gateway)
