@@ -14,7 +14,7 @@ import pyarrow as pa
 from floodmark.json_data import Json, damaged_checkpoint
 
 FEW = 100
-"""Up to this many tables are stored as plain JSON, which people can read."""
+"""Up to this many tables are stored as JSON that people can read."""
 _LEVEL, _BEST_LEVEL = 9, 19
 
 

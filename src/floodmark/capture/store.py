@@ -115,7 +115,7 @@ class SegmentStore:
             ) from None
 
     def _full_name(self, name: str) -> str:
-        """Return the name that a file's checksum covers: it tells apart files of other runs and sources."""
+        """Return the name that a file's checksum covers: it distinguishes files of other runs and sources."""
         return f"{self._owner}/{self._run}/{name}"
 
     def exists(self, segment: Segment) -> bool:

@@ -72,7 +72,7 @@ class Structure(Protocol):
     def source_pieces(self) -> tuple[str, ...]:
         """The parts of the source block's text that name the table."""
 
-    def look(self) -> Hashable | None:
+    def layout_key(self) -> Hashable | None:
         """Return a value that is equal for tables with the same layout, whatever their names are.
 
         None for something that is not a table, though the log has rows of it.

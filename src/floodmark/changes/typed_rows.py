@@ -43,7 +43,7 @@ def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
         tables: the names of the captured tables, possibly with duplicates.
 
     Raises:
-        ConfigError: no table matches, or several for ``format=rows``, or names that Spark can't tell apart.
+        ConfigError: no table matches, or several for ``format=rows``, or names that Spark can't distinguish.
     """
     counts = Counter(name.casefold() for name in tables)
     same = [name for name in tables if counts[name.casefold()] > 1]

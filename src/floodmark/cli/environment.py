@@ -47,7 +47,7 @@ def check_environment(pipeline: Pipeline) -> list[Finding]:
     ]
 
 
-def check_surroundings(options: CommonOptions, checkpoint: str | None, master: str) -> list[Finding]:
+def check_context(options: CommonOptions, checkpoint: str | None, master: str) -> list[Finding]:
     """Check everything but the source and the sink: for a query that no pipeline file describes.
 
     Args:
@@ -104,7 +104,7 @@ def check_java() -> Finding:
     output = done.stderr or done.stdout
     found = re.search(r'version "(?:1\.)?(\d+)[^"]*"', output)
     if found is None:
-        return Finding("Java", "warning", f"{java} does not tell its version.", fix)
+        return Finding("Java", "warning", f"{java} does not print its version.", fix)
     if int(found[1]) < MIN_JAVA:
         return Finding("Java", "error", f"{java} is Java {found[1]}.", fix)
     return Finding("Java", "ok", f"Java {found[1]}")

@@ -111,7 +111,7 @@ class Pattern:
 
     def __post_init__(self) -> None:
         _program(self.pattern, self.ignore_case)
-        # Lists of a thousand names are common, and plain comparisons are faster.
+        # Lists of a thousand names are common, and comparing them is faster.
         unescaped = re.sub(r"\\([._$-])", r"\1", self.pattern)
         literal = unescaped if re.fullmatch(r"(?a)(?:[\w-]|\\[._$-])+", self.pattern) else None
         object.__setattr__(self, "literal", literal.lower() if literal and self.ignore_case else literal)

@@ -105,7 +105,7 @@ def _to_escape(data: NDArray[np.uint8]) -> tuple[list[int], bool]:
 
 
 def _escape_surrogates(array: pa.StringArray) -> pa.StringArray:
-    """Write characters beyond U+FFFF as two escapes; touches only the values that hold one."""
+    """Write characters beyond U+FFFF as two escapes; changes only the values that hold one."""
     leads = np.flatnonzero(value_bytes(array) >= FOUR_BYTES)
     affected = np.zeros(len(array), bool)
     # A byte belongs to the last value that starts at or before it.

@@ -29,7 +29,7 @@ QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-_TELLING = [
+_REASONS = [
     re.compile(pattern)
     for pattern in (
         r"Exception in thread",
@@ -103,8 +103,8 @@ def _stop(session: SparkSession, log: JvmLog) -> None:
 def _reason(written: str) -> str:
     """Return the line that says why Spark gave up."""
     lines = [line.strip(" :\t.") for line in written.splitlines()]
-    for telling in _TELLING:
+    for reason in _REASONS:
         for line in lines:
-            if telling.search(line) and not line.startswith(_GENERIC):
+            if reason.search(line) and not line.startswith(_GENERIC):
                 return line.removeprefix('Exception in thread "main" ')
     return "it gave no reason"

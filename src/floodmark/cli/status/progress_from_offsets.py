@@ -45,7 +45,7 @@ class SnapshotSpeed:
 
     Attributes:
         rows_per_second: None if unknown.
-        remaining_s: how long the rest takes at that pace; None if unknown.
+        remaining_s: how long the rest takes at that speed; None if unknown.
     """
 
     rows_per_second: float | None = None
@@ -57,7 +57,7 @@ class TableSpeed:
     """A table of a running snapshot, and how fast it is read."""
 
     progress: TableProgress
-    pace: SnapshotSpeed
+    speed: SnapshotSpeed
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class PipelineProgress:
         committed: the newest micro-batch that has ended; None if there is none.
         committed_age_s: how long ago it ended; None if unknown.
         tables: the tables of running snapshots.
-        pace: the pace of all these tables together.
-        aside: the excluded tables.
+        speed: the speed of all these tables together.
+        excluded: the excluded tables.
         gaps: the accepted gaps that the offsets of the newest micro-batches announced.
     """
 
@@ -82,8 +82,8 @@ class PipelineProgress:
     committed: int | None = None
     committed_age_s: float | None = None
     tables: tuple[TableSpeed, ...] = ()
-    pace: SnapshotSpeed = SnapshotSpeed()
-    aside: tuple[ExcludedTable, ...] = ()
+    speed: SnapshotSpeed = SnapshotSpeed()
+    excluded: tuple[ExcludedTable, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 
@@ -93,7 +93,7 @@ def pipeline_progress(
     """Return where a pipeline is.
 
     Args:
-        offsets: of the newest micro-batches, the newest last; paces are measured over them.
+        offsets: of the newest micro-batches, the newest last; speeds are measured over them.
         committed: the newest micro-batch that has ended.
         committed_at: when it ended, in seconds since 1970.
         now: the time now.
@@ -107,7 +107,7 @@ def pipeline_progress(
     newest = offsets[-1]
     offset = Offset.from_json(dict(newest.data))
     history = [(item.written, _by_name(item)) for item in offsets]
-    tables = tuple(_paced(table, history) for table in table_progress(newest.data))
+    tables = tuple(_with_speed(table, history) for table in table_progress(newest.data))
     # A gap stays in several offsets.
     gaps = tuple(dict.fromkeys(gap for item in offsets for gap in _gaps(item)))
     return PipelineProgress(
@@ -151,8 +151,8 @@ def _by_name(offset: TimedOffset) -> _Named:
     return {(table.kind, table.name): table for table in table_progress(offset.data)}
 
 
-def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> TableSpeed:
-    """Measure a table's pace between the newest offset and the oldest one of the same snapshot."""
+def _with_speed(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> TableSpeed:
+    """Measure a table's speed between the newest offset and the oldest one of the same snapshot."""
     newest_at = history[-1][0]
     first, first_at, later = table, newest_at, table
     for written, tables in reversed(history[:-1]):
@@ -187,7 +187,7 @@ def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
 
 
 def _together(tables: Sequence[TableSpeed]) -> SnapshotSpeed:
-    speeds = [table.pace.rows_per_second for table in tables if table.pace.rows_per_second is not None]
+    speeds = [table.speed.rows_per_second for table in tables if table.speed.rows_per_second is not None]
     if not speeds:
         return SnapshotSpeed()
     speed = sum(speeds)

@@ -110,7 +110,7 @@ def _wal_level(conn: Conn) -> Finding:
 def _standby(role: Role) -> list[Finding]:
     if not role.standby:
         return []
-    finding = "The server is a standby: where a snapshot lies in its log can't be told."
+    finding = "The server is a standby: where a snapshot lies in its log can't be determined."
     return [Finding("standby", "error", finding, "Connect to the primary server.")]
 
 
@@ -232,7 +232,7 @@ def _signals(conn: Conn, options: PostgresOptions) -> list[Finding]:
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
         return findings
     table, _ = PostgresMarks(options).check(conn)
-    return [*findings, Finding(CHECK, "ok", f"marks can be written to {table}")]
+    return [*findings, Finding(CHECK, "ok", f"watermarks can be written to {table}")]
 
 
 def _columns(conn: Conn, table: str) -> list[str]:
