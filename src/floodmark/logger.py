@@ -10,7 +10,10 @@ import logging
 import os
 import sys
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import structlog
 
 LEVEL_VARIABLE = "FLOODMARK_LOG"
 
@@ -25,25 +28,25 @@ class Logger:
         self._name = name
         self._level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, "").upper(), logging.WARNING)
 
-    def info(self, event: str, **fields: Any) -> None:
+    def info(self, event: str, **fields: object) -> None:
         """Log an event with its data."""
         if self._level <= logging.INFO:
             self._lines.info(event, **fields)
 
-    def warning(self, event: str, **fields: Any) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """Log an event that may need attention."""
         if self._level <= logging.WARNING:
             self._lines.warning(event, **fields)
 
-    def error(self, event: str, **fields: Any) -> None:
+    def error(self, event: str, **fields: object) -> None:
         """Log a failure."""
         self._lines.error(event, **fields)
 
     @cached_property
-    def _lines(self) -> Any:
+    def _lines(self) -> structlog.BoundLogger:
         import structlog
 
-        return structlog.wrap_logger(
+        lines: structlog.BoundLogger = structlog.wrap_logger(
             structlog.WriteLogger(sys.stderr),
             processors=[
                 structlog.processors.add_log_level,
@@ -53,6 +56,7 @@ class Logger:
             wrapper_class=structlog.BoundLogger,
             component=self._name,
         )
+        return lines
 
 
 def get_logger(name: str) -> Logger:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from floodmark.json_data import Json, damaged_checkpoint
+
 FEW = 100
-"""Up to this many tables are stored as plain JSON, which people can read."""
+"""Up to this many tables are stored as JSON that people can read."""
 _LEVEL, _BEST_LEVEL = 9, 19
 
 
@@ -33,12 +35,14 @@ def unpack(packed: str) -> Any:
     """Return the JSON data that ``pack`` compressed.
 
     Raises:
-        ValueError: the text is not what ``pack`` returned.
-        OSError: its compressed part is damaged.
+        CheckpointError: the text is not what ``pack`` returned.
     """
     size, _, text = packed.partition(":")
-    content = pa.Codec("zstd").decompress(base64.b85decode(text), int(size), asbytes=True)
-    return json.loads(content.decode("utf-8", "surrogatepass"))
+    try:
+        content = pa.Codec("zstd").decompress(base64.b85decode(text), int(size), asbytes=True)
+        return json.loads(content.decode("utf-8", "surrogatepass"))
+    except (ValueError, OSError, OverflowError, MemoryError, RecursionError) as exc:
+        raise damaged_checkpoint(f"compressed data in it cannot be read ({exc})") from None
 
 
 def pack_names(names: tuple[str, ...]) -> list[str] | str:
@@ -46,9 +50,13 @@ def pack_names(names: tuple[str, ...]) -> list[str] | str:
     return list(names) if len(names) <= FEW else _packed_names(names)
 
 
-def unpack_names(data: Sequence[str] | str) -> tuple[str, ...]:
-    """Return the names that were passed to ``pack_names``."""
-    return _unpacked_names(data) if isinstance(data, str) else tuple(data)
+def unpack_names(data: Json) -> tuple[str, ...]:
+    """Return the names that were passed to ``pack_names``.
+
+    Raises:
+        CheckpointError: the data is not what ``pack_names`` returned.
+    """
+    return _unpacked_names(data) if isinstance(data, str) else _names(data)
 
 
 # Almost all offsets of a query have the same names.
@@ -59,7 +67,19 @@ def _packed_names(names: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=4)
 def _unpacked_names(packed: str) -> tuple[str, ...]:
-    return tuple(unpack(packed))
+    return _names(unpack(packed))
+
+
+def _names(data: Json) -> tuple[str, ...]:
+    if not isinstance(data, list | tuple):
+        raise damaged_checkpoint("it holds something else in place of a list of names")
+    return tuple(_name(item) for item in data)
+
+
+def _name(item: Json) -> str:
+    if not isinstance(item, str):
+        raise damaged_checkpoint(f"it holds {item!r} in place of a name")
+    return item
 
 
 def pack_numbers(tables: Iterable[tuple[str, int]]) -> list[int]:

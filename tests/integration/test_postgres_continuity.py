@@ -301,7 +301,7 @@ def continuity_server(request: pytest.FixtureRequest) -> EmbeddedPostgres:
 def world(continuity_server: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     hurry(monkeypatch)
     monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.5)
-    monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.5)
+    monkeypatch.setattr(published, "WHOLE_CHECK_S", 0.5)
     source = make_source(continuity_server, tmp_path)
     with Address(continuity_server.port) as address:
         made = World(continuity_server, address, source.dbname, tmp_path / "state")
@@ -358,8 +358,8 @@ def test_rows_that_a_publication_leaves_out_are_told_although_nothing_comes(
     """The publication was looked at a moment before, and the log does not move on any more."""
     world.publication = LISTED
     world.begin("running")
-    monkeypatch.setattr(published, "LOOK_SHARE", 1e9)
-    monkeypatch.setattr(published, "MOST_BETWEEN_LOOKS_S", 3600.0 if ends else 2.0)
+    monkeypatch.setattr(published, "CHECK_SHARE", 1e9)
+    monkeypatch.setattr(published, "MOST_BETWEEN_CHECKS_S", 3600.0 if ends else 2.0)
     world.write()
     world.follow()
     world.ask(f"ALTER PUBLICATION {PUBLICATION} SET TABLE t WHERE (id < 3)")
@@ -376,7 +376,7 @@ def test_rows_that_a_publication_leaves_out_are_told_although_nothing_comes(
 def test_a_table_that_is_not_logged_any_more_is_told_at_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """That alters nothing about the publication, which is looked at as a whole only now and then."""
     world.begin("running")
-    monkeypatch.setattr(published, "WHOLE_LOOK_S", 3600.0)
+    monkeypatch.setattr(published, "WHOLE_CHECK_S", 3600.0)
     world.write()
     world.follow()
     world.ask("ALTER TABLE t SET UNLOGGED")

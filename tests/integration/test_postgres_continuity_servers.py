@@ -325,7 +325,7 @@ CELLS = [
 def patched(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
     monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.5)
-    monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.5)
+    monkeypatch.setattr(published, "WHOLE_CHECK_S", 0.5)
     monkeypatch.setattr(check, "BYTES_S", 0.0)
 
 

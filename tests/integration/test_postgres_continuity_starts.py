@@ -33,7 +33,7 @@ from tests.support.world import World
 def shop(pg18: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     hurry(monkeypatch)
     monkeypatch.setattr(captured_log, "IDLE_ADVANCE_S", 0.3)
-    monkeypatch.setattr(published, "WHOLE_LOOK_S", 0.3)
+    monkeypatch.setattr(published, "WHOLE_CHECK_S", 0.3)
     source = make_source(pg18, tmp_path / "state", **{"table.include.list": r"public\.(t|u|part.*)"})
     source.execute(
         "CREATE TABLE t (id integer PRIMARY KEY, v integer)", "INSERT INTO t SELECT g, g FROM generate_series(1, 10) g"

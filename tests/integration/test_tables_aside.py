@@ -236,4 +236,4 @@ def test_status_names_the_cause_and_the_command(shop: Source, tmp_path: Path) ->
     query.drain()
     query.stop()
     found = pipeline_progress([TimedOffset(1, query.offset, 0.0)], 1, 0.0, 0.0)
-    assert [(table.name, table.what) for table in found.aside] == [("public.a", "incremental")]
+    assert [(table.name, table.what) for table in found.excluded] == [("public.a", "incremental")]

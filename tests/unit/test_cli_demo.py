@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from floodmark.demo.comparison import Column, Event, TableShape, apply_events, compare, decode, decoded_rows
+from floodmark.demo.comparison import Column, Event, Rows, TableShape, apply_events, compare, decode, decoded_rows
 from floodmark.demo.event_tail import EventTail
 
 SHAPE = TableShape((Column("id", "bigint", 0), Column("v", "text", 0)), ("id",))
@@ -40,7 +40,7 @@ def test_unavailable_values_are_what_they_were() -> None:
 
 
 def test_every_kind_of_difference_is_found() -> None:
-    source = {(1,): {"id": 1, "v": "a"}, (2,): {"id": 2, "v": "b"}, (3,): {"id": 3, "v": "c"}}
+    source: Rows = {(1,): {"id": 1, "v": "a"}, (2,): {"id": 2, "v": "b"}, (3,): {"id": 3, "v": "c"}}
     captured = decoded_rows([{"id": 1, "v": "a"}, {"id": 2, "v": "B"}, {"id": 4, "v": "d"}], SHAPE)
     result = compare("t", source, captured)
     assert (result.missing, result.unexpected, result.different) == (1, 1, 1)

@@ -14,21 +14,24 @@ from rich.console import Console
 
 from floodmark.cli.logs import configure_logs, readable
 from floodmark.cli.output import human_bytes
-from floodmark.cli.progress import QueryProgress
+from floodmark.cli.progress import QueryProgress, SparkReport
 from floodmark.cli.run import RunningRows
 from floodmark.cli.views import LogView, render
+from floodmark.errors import FloodmarkError
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 
 
-def report(batch: int, rows: int, end: dict[str, Any], latest: dict[str, Any] | None = None) -> dict[str, Any]:
+def report(batch: int, rows: int, end: dict[str, Any], latest: dict[str, Any] | None = None) -> SparkReport:
     """Return a progress report as Spark writes it."""
     source = {"endOffset": end, "latestOffset": latest, "numInputRows": rows}
-    return {
-        "batchId": batch,
-        "numInputRows": rows,
-        "timestamp": f"2026-01-01T00:00:{batch:02}.000Z",
-        "sources": [source],
-    }
+    return SparkReport.from_json(
+        {
+            "batchId": batch,
+            "numInputRows": rows,
+            "timestamp": f"2026-01-01T00:00:{batch:02}.000Z",
+            "sources": [source],
+        }
+    )
 
 
 def snapshot(*tables: tuple[str, int, int, int]) -> dict[str, Any]:
@@ -207,8 +210,30 @@ def test_rate_falls_to_zero_when_nothing_comes() -> None:
 
 def test_offsets_may_be_text() -> None:
     progress = QueryProgress()
-    progress.update({"batchId": 0, "numInputRows": 1, "sources": [{"endOffset": json.dumps(STREAMING)}]})
+    written: dict[str, Any] = {"batchId": 0, "numInputRows": 1, "sources": [{"endOffset": json.dumps(STREAMING)}]}
+    progress.update(SparkReport.from_json(written))
     assert progress.position == STREAMING["log"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [],
+        {"numInputRows": 1},
+        {"batchId": "0"},
+        {"batchId": 0, "sources": [1]},
+        {"batchId": 0, "sources": [{"latestOffset": {"lag_bytes": "much"}}]},
+    ],
+)
+def test_reports_of_another_form_are_refused(written: Any) -> None:
+    with pytest.raises(FloodmarkError, match=r"`floodmark check` shows which versions of Spark"):
+        SparkReport.from_json(written)
+
+
+def test_reports_before_the_source_has_begun() -> None:
+    progress = QueryProgress()
+    progress.update(SparkReport.from_json({"batchId": 0, "numInputRows": None, "sources": []}))
+    assert (progress.phase, progress.lag_bytes) == ("starting", None)
 
 
 def test_reports_without_a_batch_count_no_batch() -> None:

@@ -181,7 +181,7 @@ def test_offsets_of_version_3() -> None:
         "redo": [{"after": None, "upto": ["2"], "since": None}], "chunks": 1, "failures": 0, "outcome": "", "error": "",
     }  # fmt: skip
     progress = [{"name": name, "done": 0, "units": 4, "rows": 10, "read": 0, "outcome": ""} for name in names]
-    data = {
+    data: dict[str, Any] = {
         "v": 3, "source": {"system": "1"}, "log": "00-00", "ended": False, "taken": ["r1"], "gap": False,
         "known": names,
         "snapshot": {"position": "p", "token": {}, "views": ["1:1:"], "tables": [table, *waiting], "blocking": False,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
+from floodmark.spark.pipeline import triggered
 from floodmark.spark.pipeline_file import Pipeline, load_pipeline, parse_pipeline
 from tests.support.options import REQUIRED
 
@@ -31,13 +33,31 @@ def write(directory: Path, text: str) -> Path:
     return file
 
 
+class Writer:
+    """Notes the trigger that it is given, in place of Spark's writer."""
+
+    def __init__(self) -> None:
+        self.arguments: dict[str, Any] = {}
+
+    def trigger(self, **arguments: Any) -> Writer:
+        self.arguments = arguments
+        return self
+
+
+def trigger_arguments(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the arguments of Spark's ``DataStreamWriter.trigger``."""
+    writer = Writer()
+    assert cast(object, triggered(cast(DataStreamWriter, writer), pipeline.trigger)) is writer
+    return writer.arguments
+
+
 def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
     source = "\n".join(f"  {key}: {value}" for key, value in REQUIRED.items())
     pipeline = load_pipeline(write(tmp_path, f"source:\n{source}\nsink: {{type: noop}}\ncheckpoint: /c\n"), {})
     assert pipeline.title == "shop"
     assert pipeline.master == "local[*]"
     assert pipeline.is_local
-    assert pipeline.trigger.arguments() == {}
+    assert trigger_arguments(pipeline) == {}
     assert isinstance(pipeline.options, PostgresOptions)
     assert pipeline.options.slot_name == "debezium"
 
@@ -172,7 +192,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_triggers(trigger: dict[str, str], arguments: dict[str, Any]) -> None:
-    assert parse_pipeline(content(trigger=trigger), {}).trigger.arguments() == arguments
+    assert trigger_arguments(parse_pipeline(content(trigger=trigger), {})) == arguments
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from floodmark.connectors.postgres.continuity.check import Commit
+from floodmark.connectors.postgres.continuity.bookmark import Commit
 from floodmark.connectors.postgres.decode.segment_header import SegmentHeader
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.server.structure import CatalogColumn

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from floodmark.capture.log_stream import Cut
 from floodmark.changes.table_version import EventVersions
 from floodmark.connectors.postgres.capture.receive_buffer import SLACK
-from floodmark.connectors.postgres.continuity.check import Commit
+from floodmark.connectors.postgres.continuity.bookmark import Commit
 from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position

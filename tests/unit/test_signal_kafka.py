@@ -20,7 +20,7 @@ from floodmark.config.kafka_clients import librdkafka_settings
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.signals import kafka
-from floodmark.signals.kafka import TELL_AGAIN_S, KafkaChannel, kafka_channel
+from floodmark.signals.kafka import REPORT_AGAIN_S, KafkaChannel, kafka_channel
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.unit.test_signal_files import Clock, events
@@ -272,7 +272,7 @@ def test_a_broker_that_is_away_is_not_waited_for(
         channel.poll()
     assert set(consumer.waits[1:]) == {0}
     assert events(reports) == ["signals_cannot_be_read"] * 2
-    assert TELL_AGAIN_S == 60
+    assert REPORT_AGAIN_S == 60
     consumer.arrived.append(record(0))
     clock.now += 1
     assert offsets(channel) == [0]

@@ -27,7 +27,6 @@ from floodmark.signals.records import (
     StopSnapshot,
     WindowClosed,
     WindowOpened,
-    action_from_json,
     expand,
     parse_signal,
     read_signal,
@@ -91,8 +90,9 @@ PATTERNS = ("public\\.orders", "shop\\..*")
 def test_signal_becomes_an_action_that_survives_the_offset(kind: str, data: Any, expected: Action) -> None:
     action = parse(kind, data)
     assert action == expected
-    assert action_from_json(json.loads(json.dumps(action.to_json()))) == action
-    assert json.loads(json.dumps(action.to_json())) == action.to_json()
+    if isinstance(action, ExecuteSnapshot):
+        assert ExecuteSnapshot.from_json(json.loads(json.dumps(action.to_json()))) == action
+        assert json.loads(json.dumps(action.to_json())) == action.to_json()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,8 @@ DATA = st.text() | st.dictionaries(FIELDS, JSON | st.lists(st.text())).map(json.
 def test_parsing_raises_nothing_else(name: str, kind: str, data: str) -> None:
     with contextlib.suppress(SignalError):
         action = parse_signal(Signal(name, kind, data))
-        assert action_from_json(json.loads(json.dumps(action.to_json()))) == action
+        if isinstance(action, ExecuteSnapshot):
+            assert ExecuteSnapshot.from_json(json.loads(json.dumps(action.to_json()))) == action
 
 
 @given(DATA | JSON.map(lambda value: json.dumps({"id": value, "type": "log", "data": value})))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from floodmark.capture.seals import sealed
 from floodmark.capture.spool import Piece, TransactionSpool, Undecided
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.errors import StateDirError
@@ -163,3 +164,24 @@ def test_without_files_it_is_kept_in_memory() -> None:
     prepare(spool, b"a", "1", b"row")
     assert spool.save("2") == Undecided("1", "token 1", oldest="a")
     assert not spool.restore("", "2")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        "{",
+        '{"files": [], "tokens": []}',
+        '{"files": [], "tokens": ["t"], "transactions": [["61", "1", 1, "", []]]}',
+        '{"files": [], "tokens": ["t"], "transactions": [["61", "1", 0, "", [[0, 0, 5, 1, 0, 0, 0]]]]}',
+        '{"files": ["f"], "tokens": ["t"], "transactions": [["61", "1", 0, "", [[0, 0, 5]]]]}',
+        '{"files": [], "tokens": ["t"], "transactions": [["no hex", "1", 0, "", []]]}',
+        '{"files": [7], "tokens": ["t"], "transactions": []}',
+    ],
+)
+def test_an_index_that_holds_something_else_is_not_used(tmp_path: Path, content: str) -> None:
+    files = SpoolFiles(str(tmp_path), "owner")
+    name = files.write_index([])
+    (path,) = files_in(tmp_path)
+    path.write_bytes(sealed(name, content.encode()))
+    assert files.read_index(name) is None

@@ -14,7 +14,7 @@ from rich.console import Console
 from floodmark.capture.gaps import Gap
 from floodmark.cli.output import human_time
 from floodmark.cli.status.checkpoint import Checkpoint
-from floodmark.cli.status.command import read_standing
+from floodmark.cli.status.command import read_progress
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
@@ -115,9 +115,9 @@ def test_pace_of_an_incremental_snapshot() -> None:
         return offset(incremental=IncrementalState([run("a", rows, 1000), run("b", 0, 500)]))
 
     found = stand(at(0), at(100), at(200), at(400))
-    assert astuple(found.tables[0].pace) == pytest.approx((400 / 30, 600 * 30 / 400))
-    assert found.tables[1].pace == SnapshotSpeed()
-    assert found.pace.remaining_s == pytest.approx(1100 * 30 / 400)
+    assert astuple(found.tables[0].speed) == pytest.approx((400 / 30, 600 * 30 / 400))
+    assert found.tables[1].speed == SnapshotSpeed()
+    assert found.speed.remaining_s == pytest.approx(1100 * 30 / 400)
 
 
 def test_pace_of_an_initial_snapshot() -> None:
@@ -126,8 +126,8 @@ def test_pace_of_an_initial_snapshot() -> None:
 
     found = stand(at(5, 0), at(10, 0), at(10, 50))
     # The time in which the table waited doesn't count.
-    assert astuple(found.tables[1].pace) == pytest.approx((100.0, 10.0))
-    assert found.tables[0].pace == SnapshotSpeed()
+    assert astuple(found.tables[1].speed) == pytest.approx((100.0, 10.0))
+    assert found.tables[0].speed == SnapshotSpeed()
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_pace_of_an_initial_snapshot() -> None:
 )
 def test_no_pace_without_an_earlier_state_of_the_same_snapshot(earlier: list[dict[str, Any]]) -> None:
     found = stand(*earlier, offset(incremental=IncrementalState([run("a", 300, 1000)])))
-    assert (found.tables[0].pace, found.pace) == (SnapshotSpeed(), SnapshotSpeed())
+    assert (found.tables[0].speed, found.speed) == (SnapshotSpeed(), SnapshotSpeed())
 
 
 def test_no_pace_without_times() -> None:
     data = [offset(incremental=IncrementalState([run("a", rows, 1000)])) for rows in (100, 200)]
     found = pipeline_progress([TimedOffset(n, item, None) for n, item in enumerate(data)], None, None, 5.0)
-    assert (found.tables[0].pace, found.committed_age_s) == (SnapshotSpeed(), None)
+    assert (found.tables[0].speed, found.committed_age_s) == (SnapshotSpeed(), None)
 
 
 def test_no_common_end_if_a_table_has_no_estimate() -> None:
     def at(rows: int) -> dict[str, Any]:
         return offset(incremental=IncrementalState([run("a", rows, 1000), run("b", 0, 0)]))
 
-    assert stand(at(100), at(200)).pace == SnapshotSpeed(10.0)
+    assert stand(at(100), at(200)).speed == SnapshotSpeed(10.0)
 
 
 def test_other_versions_are_refused() -> None:
@@ -180,22 +180,22 @@ def test_a_checkpoint_is_read_in_the_order_of_the_batches(tmp_path: Path) -> Non
     runs = [offset(incremental=IncrementalState([run("a", 10 * n, 1000)])) for n in range(12)]
     write(tmp_path, *runs, committed=10)
     for uri in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
-        found = read_standing(uri)
+        found = read_progress(uri)
         assert (found.planned, found.committed) == (11, 10)
         assert found.committed_age_s is not None
         assert found.committed_age_s < 60
-        assert found.tables[0].pace.rows_per_second == pytest.approx(1.0)
+        assert found.tables[0].speed.rows_per_second == pytest.approx(1.0)
 
 
 def test_a_query_that_has_planned_nothing_is_new(tmp_path: Path) -> None:
     write(tmp_path, committed=-1)
-    assert read_standing(str(tmp_path)).phase == "new"
+    assert read_progress(str(tmp_path)).phase == "new"
 
 
 def test_what_is_not_a_checkpoint(tmp_path: Path) -> None:
     def refused(path: Path) -> str:
         with pytest.raises(CheckpointError) as info:
-            read_standing(str(path))
+            read_progress(str(path))
         assert "\n" not in str(info.value)
         return str(info.value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pytest
 from floodmark.codecs.codec import Codec
 from floodmark.connectors.postgres.types.registry import ELEMENTS, codec_for
 from floodmark.connectors.postgres.types.type_info import TypeInfo
+from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import closed
 from tests.unit.test_types_helpers import encoded, numeric_modifier, options, strings
 
@@ -21,6 +22,13 @@ BOX_TYPES = {BOX: TypeInfo("_box", "b", element=603), 603: TypeInfo("box", "b")}
 
 def array_codec(oid: int, **given: str) -> Codec:
     return codec_for(oid, -1, BOX_TYPES, options(**given))
+
+
+def items(codec: Codec) -> ConnectSchema:
+    """Return the schema of an array's elements."""
+    found = codec.schema["items"]
+    assert isinstance(found, Mapping)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,7 @@ def test_enums_and_domains() -> None:
         5: TypeInfo("amount", "d", base=23),
     }
     assert codec_for(3, -1, types, options()) is codec_for(1, -1, types, options())
-    assert codec_for(1, -1, types, options()).schema["items"]["parameters"] == {"allowed": "a"}
+    assert items(codec_for(1, -1, types, options()))["parameters"] == {"allowed": "a"}
     assert not codec_for(4, -1, types, options()).known
 
 
@@ -121,7 +129,7 @@ def test_schemas_and_zeros() -> None:
     for oid in ELEMENTS:
         one = array_codec(oid)
         assert one.schema["type"] == "array"
-        assert list(one.schema["items"])[-1] != "field"
+        assert list(items(one))[-1] != "field"
         assert one.zero == "[]"
         assert pa.types.is_list(one.arrow_type)
 

@@ -231,12 +231,12 @@ def test_exceptional_intervals(text: str, micros: str) -> None:
 def test_the_calendar_within_pythons(value: date) -> None:
     days = (value - EPOCH.date()).days
     assert calendar.days_of(value.year, value.month, value.day) == days
-    assert calendar.civil(days) == (value.year, value.month, value.day)
+    assert calendar.year_month_day(days) == (value.year, value.month, value.day)
 
 
 @given(st.integers(calendar.INT32_MIN, calendar.INT32_MAX))
 def test_the_calendar_beyond_pythons(days: int) -> None:
-    assert calendar.days_of(*calendar.civil(days)) == days
+    assert calendar.days_of(*calendar.year_month_day(days)) == days
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
-from typing import Any, BinaryIO, cast
+from collections.abc import Iterable, Mapping
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import fs
@@ -77,7 +77,13 @@ class PrivateLocalFileSystem(fs.LocalFileSystem):  # type: ignore[misc]
         else:
             _restrict(path, DIRECTORY_MODE)
 
-    def open_output_stream(self, path: str, *args: Any, **kwargs: Any) -> pa.NativeFile:
+    def open_output_stream(
+        self,
+        path: str,
+        compression: str | None = "detect",
+        buffer_size: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> pa.NativeFile:
         """Open a file for writing and empty it."""
         # PyArrow creates files with 0666 less the umask, but keeps the mode of one that exists.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -85,7 +91,7 @@ class PrivateLocalFileSystem(fs.LocalFileSystem):  # type: ignore[misc]
             _restrict(file, FILE_MODE)
         finally:
             os.close(file)
-        return super().open_output_stream(path, *args, **kwargs)
+        return super().open_output_stream(path, compression, buffer_size, metadata)
 
 
 def write_atomically(filesystem: fs.FileSystem, path: str, parts: Iterable[Part]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
+
+from floodmark.json_data import Json, stored_object
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,19 @@ class Gap:
     reason: str
     option: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str]:
         """Return the gap as JSON data, for the offset."""
         return {"after": self.after, "upto": self.upto, "reason": self.reason, "option": self.option}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the gap that ``to_json`` described."""
-        return cls(data["after"], data["upto"], data["reason"], data["option"])
+    def from_json(cls, data: Json) -> Self:
+        """Return the gap that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        gap = stored_object(data, "A gap")
+        return cls(gap.text("after"), gap.text("upto"), gap.text("reason"), gap.text("option"))
 
 
 class AcceptedGaps:

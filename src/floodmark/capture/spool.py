@@ -276,12 +276,12 @@ class TransactionSpool:
         """Move the records of transactions from memory to one file."""
         if self._files is None:
             return
-        waiting = [(one, n) for one in transactions for n, piece in enumerate(one.pieces) if isinstance(piece, Piece)]
-        contents = [piece for one, n in waiting if isinstance(piece := one.pieces[n], Piece)]
+        unwritten = [(one, n) for one in transactions for n, piece in enumerate(one.pieces) if isinstance(piece, Piece)]
+        contents = [piece for one, n in unwritten if isinstance(piece := one.pieces[n], Piece)]
         if not contents:
             return
         stored = self._files.write([(piece.payload, piece.starts, piece.form, piece.inflated) for piece in contents])
-        for (one, n), piece in zip(waiting, stored, strict=True):
+        for (one, n), piece in zip(unwritten, stored, strict=True):
             one.pieces[n] = piece
             self._in_memory -= piece.size
 

@@ -13,7 +13,6 @@ import uuid
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,12 @@ from floodmark.capture.files import open_filesystem, write_durably
 from floodmark.capture.seals import opened, sealed
 from floodmark.capture.store import SPOOL
 from floodmark.errors import DamagedFileError, StateDirError
+from floodmark.json_data import Json, JsonObject
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
+WAY_OUT = "Restart the query: the log is read again from where the oldest of them begins."
 _RECORDS, _INDEX = ".records", ".index"
 
 Content = tuple[NDArray[np.uint8], NDArray[np.uint32], int, int]
@@ -153,7 +154,7 @@ class SpoolFiles:
         try:
             with self._fs.open_input_file(f"{self._path}/{name}") as file:
                 data = bytes(file.read())
-            entries = _entries(json.loads(opened(name, data)))
+            entries = _entries(name, opened(name, data))
             for one in entries:
                 for piece in one.pieces:
                     self.read(piece)
@@ -196,19 +197,47 @@ class SpoolFiles:
     def _lost(self, name: str, why: str) -> StateDirError:
         return StateDirError(
             f"The file '{self._path}/{name}' with the records of undecided transactions cannot be used: {why}.",
-            "Restart the query: the log is read again from where the oldest of them begins.",
+            WAY_OUT,
         )
 
 
-def _entries(data: dict[str, Any]) -> list[IndexEntry]:
-    files, tokens = data["files"], data["tokens"]
-    return [
-        IndexEntry(
-            bytes.fromhex(key),
-            begin,
-            tokens[token],
-            label,
-            tuple(StoredPiece(files[file], *numbers) for file, *numbers in pieces),
-        )
-        for key, begin, token, label, pieces in data["transactions"]
-    ]
+def _entries(name: str, text: bytes) -> list[IndexEntry]:
+    """Return the entries of an index.
+
+    Args:
+        name: the index's name.
+        text: what ``write_index`` wrote, without its checksum.
+
+    Raises:
+        DamagedFileError: the text is something else.
+    """
+
+    def damaged(problem: str) -> DamagedFileError:
+        return DamagedFileError(f"{problem}.", WAY_OUT)
+
+    what = f"The index '{name}'"
+    try:
+        content: Json = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise damaged(f"{what} is not JSON ({exc})") from None
+    index = JsonObject(content, what, damaged)
+    files, tokens = index.texts("files"), index.texts("tokens")
+    try:
+        return [_entry(item, files, tokens) for item in index.items("transactions")]
+    except (ValueError, LookupError):
+        raise index.wrong("transactions", "a list of transactions") from None
+
+
+def _entry(item: Json, files: Sequence[str], tokens: Sequence[str]) -> IndexEntry:
+    match item:
+        case [str(key), str(begin), int(token), str(label), list(pieces)]:
+            stored = tuple(_piece(piece, files) for piece in pieces)
+            return IndexEntry(bytes.fromhex(key), begin, tokens[token], label, stored)
+    raise ValueError
+
+
+def _piece(item: Json, files: Sequence[str]) -> StoredPiece:
+    match item:
+        case [int(file), int(offset), int(size), int(records), int(checksum), int(form), int(inflated)]:
+            return StoredPiece(files[file], offset, size, records, checksum, form, inflated)
+    raise ValueError

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyarrow import fs
 
 from floodmark.capture.files import make_private, open_filesystem, state_dir_error
@@ -117,7 +115,7 @@ class SegmentStore:
             ) from None
 
     def _full_name(self, name: str) -> str:
-        """Return the name that a file's checksum covers: it tells apart files of other runs and sources."""
+        """Return the name that a file's checksum covers: it distinguishes files of other runs and sources."""
         return f"{self._owner}/{self._run}/{name}"
 
     def exists(self, segment: Segment) -> bool:
@@ -133,7 +131,7 @@ class SegmentStore:
         """Remove a file of this run if it exists."""
         self._try_remove(self._fs.get_file_info(f"{self._path}/{name}"))
 
-    def _try_remove(self, info: Any) -> None:
+    def _try_remove(self, info: fs.FileInfo) -> None:
         try:
             if info.type == fs.FileType.Directory:
                 self._fs.delete_dir(info.path)

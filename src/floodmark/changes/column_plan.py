@@ -123,7 +123,7 @@ def shown_codec(structure: Structure, column: int, options: CommonOptions) -> Co
     return codec if transform is None else transform.shown(codec)
 
 
-def plan_look(structure: Structure, options: CommonOptions) -> object:
+def plan_key(structure: Structure, options: CommonOptions) -> object:
     """Return what structure versions of a layout group must have in common besides their columns."""
     try:
         # Only a converter knows what it makes of a column.

@@ -21,20 +21,20 @@ class Isolation:
 
     Args:
         relations: the segment's relations.
-        aside: numbers of the tables to exclude.
+        excluded: numbers of the tables to exclude.
         only: the tables that are wanted; None: all.
         failed: receives the tables that can't be decoded; None: raise.
         dead: receives the records that can't be decoded; None: their tables fail.
 
     Attributes:
         numbers: the excluded tables.
-        aside: whether a relation is of one of them, shape (relations,).
+        excluded: whether a relation is of one of them, shape (relations,).
     """
 
     def __init__(
         self,
         relations: Sequence[Structure],
-        aside: Collection[int],
+        excluded: Collection[int],
         only: Collection[int] | None,
         failed: list[TableFailure] | None,
         dead: list[DeadLetter] | None,
@@ -44,27 +44,27 @@ class Isolation:
         self._failed = failed
         self._dead = dead
         unwanted = {relation.number for relation in relations if only is not None and relation.number not in only}
-        self.numbers = {*aside, *unwanted}
-        self.aside = np.array([relation.number in self.numbers for relation in relations], np.bool_)
+        self.numbers = {*excluded, *unwanted}
+        self.excluded = np.array([relation.number in self.numbers for relation in relations], np.bool_)
 
     def wants(self, number: int) -> bool:
         """Return whether the changes of a table are delivered; it may be none of the relations."""
         return number not in self.numbers and (self._only is None or number in self._only)
 
-    def version(self, make: VersionMaker, shapes: LayoutGroups, number: int) -> TableVersion | None:
+    def version(self, make: VersionMaker, groups: LayoutGroups, number: int) -> TableVersion | None:
         """Return the table version of a layout group; None if it can't be made, so that the group's tables fail."""
         try:
-            return make(shapes.first[number])
+            return make(groups.first[number])
         except Exception as exc:
             # Whatever the error is, it must not stop the other tables.
-            for index in np.flatnonzero(shapes.shape == number).tolist():
-                self._set_aside(index, exc)
+            for index in np.flatnonzero(groups.shape == number).tolist():
+                self._exclude(index, exc)
             return None
 
     def run(self, make: Callable[[Rows[C]], Iterator[EventGroup]], rows: Rows[C]) -> list[EventGroup]:
         """Return the events of rows, without those of tables or records that can't be decoded."""
         if self.numbers:
-            rows = rows.select(np.flatnonzero(~self.aside[rows.changes.relation]))
+            rows = rows.select(np.flatnonzero(~self.excluded[rows.changes.relation]))
             if not len(rows):
                 return []
         try:
@@ -75,7 +75,7 @@ class Isolation:
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
             if len(tables) == 1 and self._dead is None:
-                self._set_aside(int(tables[0]), _located(make, rows, exc))
+                self._exclude(int(tables[0]), _located(make, rows, exc))
                 return []
             if len(rows) == 1 and self._dead is not None:
                 self._dead.append(self._letter(rows.changes, exc))
@@ -95,7 +95,7 @@ class Isolation:
             error: why.
         """
         for index in np.unique(relation).tolist():
-            self._set_aside(index, error)
+            self._exclude(index, error)
 
     def fail_table(self, relation: Structure, error: Exception) -> None:
         """Exclude a table from here on; it may be none of the relations."""
@@ -105,7 +105,7 @@ class Isolation:
         if number not in self.numbers:
             self._failed.append(TableFailure(f"{relation.schema}.{relation.table}", number, describe(error)))
         self.numbers.add(number)
-        self.aside |= np.array([other.number in self.numbers for other in self._relations], np.bool_)
+        self.excluded |= np.array([other.number in self.numbers for other in self._relations], np.bool_)
 
     def _letter(self, change: Changes, error: Exception) -> DeadLetter:
         relation = self._relations[int(change.relation[0])]
@@ -117,7 +117,7 @@ class Isolation:
             change.raw(0),
         )
 
-    def _set_aside(self, index: int, error: Exception) -> None:
+    def _exclude(self, index: int, error: Exception) -> None:
         self.fail_table(self._relations[index], error)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from floodmark.changes.column_plan import plan_look
+from floodmark.changes.column_plan import plan_key
 from floodmark.changes.structure import Structure
 from floodmark.config.common import CommonOptions
 from floodmark.events.topics import table_topic
@@ -69,18 +69,18 @@ class LayoutGroups:
         known: dict[object, int] = {}
         shaping = options.shapes_columns
         for number, relation in enumerate(relations):
-            alike = relation.look()
+            alike = relation.layout_key()
             if alike is None or not options.captures(relation.schema, relation.table):
                 continue
             # Then tables can't share a group: schemas hold topics' names, and ``tables`` has a column for each table.
             apart = options.schemas_enable or options.format == "tables"
             own = (relation.schema, relation.table) if apart else ()
-            plan = plan_look(relation, options) if shaping else None
-            look = (alike, own, plan)
-            if look not in known:
-                known[look] = len(self.first)
+            plan = plan_key(relation, options) if shaping else None
+            layout_key = (alike, own, plan)
+            if layout_key not in known:
+                known[layout_key] = len(self.first)
                 self.first.append(relation)
-            self.shape[number] = known[look]
+            self.shape[number] = known[layout_key]
 
     def names(self, relation: NDArray[np.int64]) -> TableNames:
         """Return the names of the tables that changes belong to.

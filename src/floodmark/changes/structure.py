@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from floodmark.codecs.codec import Codec
 from floodmark.config.common import CommonOptions
+from floodmark.events.connect_schema import ConnectSchema
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,14 @@ class Structure(Protocol):
         """Names of the columns that make an event's key; empty if there is none."""
 
     @property
-    def source_schema(self) -> Mapping[str, Any]:
+    def source_schema(self) -> ConnectSchema:
         """The Connect schema of the source block."""
 
     @property
     def source_pieces(self) -> tuple[str, ...]:
         """The parts of the source block's text that name the table."""
 
-    def look(self) -> Hashable | None:
+    def layout_key(self) -> Hashable | None:
         """Return a value that is equal for tables with the same layout, whatever their names are.
 
         None for something that is not a table, though the log has rows of it.

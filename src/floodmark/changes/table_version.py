@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
+from floodmark.json_data import Json
 
 
 class _Slot(NamedTuple):
@@ -51,7 +52,7 @@ class _Slot(NamedTuple):
         null = self.null[1:-1] if fragment.quoted else self.null
         return Fragment(fragment.text.fill_null(null), fragment.quoted)
 
-    def schema(self, field: Field) -> dict[str, Any]:
+    def schema(self, field: Field) -> dict[str, Json]:
         """Return the schema of the field that holds the column."""
         members = self.codec.schema if self.default is None else {**self.codec.schema, "default": Raw(self.default)}
         return field_schema(members, field.optional or self.codec.always_optional, field.name)
@@ -172,7 +173,7 @@ class TableVersion:
     def admit(self, place: str | None) -> None:
         """Accept rows at a position in the log, or, for None, from the table; events can show any table version."""
 
-    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any] | None:
+    def left_by_create(self, before: Sequence[Fragment]) -> Sequence[Fragment] | None:
         """Return the old row of the create that follows a changed key: none, as in Debezium.
 
         Args:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -54,9 +54,9 @@ class Mask:
 
     def shown(self, codec: Codec) -> Codec:
         """Return the codec of the masks."""
-        told = with_parameters(codec, {"masked": "true"})
+        described = with_parameters(codec, {"masked": "true"})
         if not self.text or codec.schema["type"] != "string":
-            return told
+            return described
         mask = "*" * self.length
 
         def repeated(text: pa.StringArray) -> pa.StringArray:
@@ -64,7 +64,7 @@ class Mask:
 
         literal = f'"{mask}"'
         return replace(
-            told,
+            described,
             encode=lambda text: quoted(repeated(text)),
             zero=literal,
             unavailable=literal,
@@ -96,11 +96,11 @@ class Hash:
 
     def shown(self, codec: Codec) -> Codec:
         """Return the codec of the hashes."""
-        told = with_parameters(codec, {"masked": "true"})
+        described = with_parameters(codec, {"masked": "true"})
         if not self.text or codec.schema["type"] != "string":
-            return told
+            return described
         return replace(
-            told,
+            described,
             encode=lambda text: quoted(self._hashes(codec.to_arrow(text))),
             zero=_changed(codec.zero, self._hash),
             unavailable=_changed(codec.unavailable, self._hash),
@@ -137,26 +137,28 @@ class Truncation:
         """Return the codec of the values that have been cut."""
         if not self.possible:
             return codec
-        told = with_parameters(codec, {"truncateLength": str(self.length)})
+        described = with_parameters(codec, {"truncateLength": str(self.length)})
         kind, name = codec.schema["type"], codec.schema.get("name")
         if kind == "bytes" and name is None:
             cut = json.loads(codec.unavailable)
             return replace(
-                told,
+                described,
                 encode=lambda values: codec.encode(self._cut_bytes(values)),
                 unavailable=f'"{base64.b64encode(base64.b64decode(cut)[: self.length]).decode()}"',
                 to_arrow=lambda values: codec.to_arrow(self._cut_bytes(values)),
             )
         if kind != "string":
-            return told
-        told = replace(told, zero=_changed(told.zero, self._cut), unavailable=_changed(told.unavailable, self._cut))
+            return described
+        described = replace(
+            described, zero=_changed(described.zero, self._cut), unavailable=_changed(described.unavailable, self._cut)
+        )
         if codec.encode is string or (codec.arrow_type == pa.string() and codec.to_arrow is not unchanged):
             return replace(
-                told,
+                described,
                 encode=lambda text: self._encode_cut(codec.to_arrow(text)),
                 to_arrow=lambda text: self._texts(codec.to_arrow(text)),
             )
-        return replace(told, encode=lambda text: self._cut_fragment(codec.encode(text)))
+        return replace(described, encode=lambda text: self._cut_fragment(codec.encode(text)))
 
     def _cut_bytes(self, values: pa.Array) -> pa.Array:
         r"""Cut bytes, or their text: ``\x`` and two digits each."""
@@ -213,7 +215,9 @@ class SchemaParameters:
 
 def with_parameters(codec: Codec, parameters: dict[str, str]) -> Codec:
     """Return a codec with parameters added to its schema."""
-    return replace(codec, schema={**codec.schema, "parameters": {**codec.schema.get("parameters", {}), **parameters}})
+    own = codec.schema.get("parameters")
+    known = own if isinstance(own, Mapping) else {}
+    return replace(codec, schema={**codec.schema, "parameters": {**known, **parameters}})
 
 
 def _changed(literal: str, function: Callable[[str], str]) -> str:

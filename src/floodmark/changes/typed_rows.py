@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +43,7 @@ def prove_shown(options: CommonOptions, tables: Sequence[str]) -> None:
         tables: the names of the captured tables, possibly with duplicates.
 
     Raises:
-        ConfigError: no table matches, or several for ``format=rows``, or names that Spark can't tell apart.
+        ConfigError: no table matches, or several for ``format=rows``, or names that Spark can't distinguish.
     """
     counts = Counter(name.casefold() for name in tables)
     same = [name for name in tables if counts[name.casefold()] > 1]
@@ -119,7 +118,7 @@ class RowVersion(TableVersion):
                 )
         return [values for values, _ in converted]
 
-    def encode(self, columns: Sequence[RawColumn]) -> list[Any]:
+    def encode(self, columns: Sequence[RawColumn]) -> list[pa.Array]:
         """Return the rows' values in the schema's types, followed by two lists of names of columns for each row.
 
         They name the columns that are null without being NULL: first those whose value the log lacks, then those whose
@@ -127,7 +126,7 @@ class RowVersion(TableVersion):
         """
         return self._encoded_rows(columns, [column.unchanged for column in columns])
 
-    def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[Any]:
+    def encode_old(self, columns: Sequence[RawColumn], complete: bool) -> list[pa.Array]:
         """Return the same for old rows.
 
         Args:
@@ -162,11 +161,11 @@ class RowVersion(TableVersion):
             when = "when it was read" if place is None else f"at {place} in the log"
             heed(self._options, f"{self.structure.schema}.{self.structure.table}", self._differences, when)
 
-    def left_by_create(self, before: Sequence[Any]) -> Sequence[Any]:
+    def left_by_create(self, before: Sequence[pa.Array]) -> Sequence[pa.Array]:
         """Return the old row: its key identifies the target's row that has the values that the log lacks."""
         return before
 
-    def keys(self, row: Sequence[Any], rows: int, bare: bool = False) -> pa.StringArray:
+    def keys(self, row: Sequence[pa.Array], rows: int, bare: bool = False) -> pa.StringArray:
         """Return nulls: rows hold the key's columns themselves."""
         del row, bare
         return pa.nulls(rows, pa.string())
@@ -175,8 +174,8 @@ class RowVersion(TableVersion):
         self,
         operation: str,
         rows: int,
-        before: Sequence[Any] | None,
-        after: Sequence[Any] | None,
+        before: Sequence[pa.Array] | None,
+        after: Sequence[pa.Array] | None,
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
     ) -> dict[str, pa.Array]:
@@ -197,12 +196,12 @@ class RowVersion(TableVersion):
         """Return the columns that hold old and new rows."""
         return {"before": before, "after": after}
 
-    def _structure(self, values: Sequence[Any] | None, rows: int) -> pa.Array:
+    def _structure(self, values: Sequence[pa.Array] | None, rows: int) -> pa.Array:
         if values is None:
             return pa.nulls(rows, self._type)
         return pa.StructArray.from_arrays(list(values[:-2]), fields=list(self._type))
 
-    def _encoded_rows(self, columns: Sequence[RawColumn], lacking: Sequence[Mask | None]) -> list[Any]:
+    def _encoded_rows(self, columns: Sequence[RawColumn], lacking: Sequence[Mask | None]) -> list[pa.Array]:
         rows = len(columns[0].values) if columns else 0
         converted = self._converted(columns)
         unavailable = [

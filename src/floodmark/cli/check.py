@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floodmark.changes.typed_tables import row_types
-from floodmark.cli.environment import check_environment, check_surroundings, last_offset
+from floodmark.cli.environment import check_context, check_environment, last_offset
 from floodmark.cli.output import output_console
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
@@ -53,7 +53,7 @@ def check_options(options: Mapping[str, str], checkpoint: str | None, master: st
         source = load_options(options)
     except ConfigError as exc:
         return [Finding("options", "error", exc.what, exc.cure)]
-    return check_surroundings(source, checkpoint, master) + check_connector(source, checkpoint)
+    return check_context(source, checkpoint, master) + check_connector(source, checkpoint)
 
 
 def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Finding]:

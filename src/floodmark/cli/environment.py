@@ -12,13 +12,13 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from floodmark.capture.files import open_filesystem
 from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError, ConfigError, StateDirError
+from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.spark.pipeline_file import Pipeline, is_local
@@ -47,7 +47,7 @@ def check_environment(pipeline: Pipeline) -> list[Finding]:
     ]
 
 
-def check_surroundings(options: CommonOptions, checkpoint: str | None, master: str) -> list[Finding]:
+def check_context(options: CommonOptions, checkpoint: str | None, master: str) -> list[Finding]:
     """Check everything but the source and the sink: for a query that no pipeline file describes.
 
     Args:
@@ -65,7 +65,7 @@ def check_surroundings(options: CommonOptions, checkpoint: str | None, master: s
     ]
 
 
-def last_offset(checkpoint: str) -> dict[str, Any] | None:
+def last_offset(checkpoint: str) -> dict[str, Json] | None:
     """Return the source's newest offset in a query's checkpoint, if it has one that can be read."""
     try:
         return _newest_offset(checkpoint)
@@ -86,7 +86,7 @@ def check_checkpoint(uri: str) -> list[Finding]:
     return [writable]
 
 
-def _newest_offset(uri: str) -> dict[str, Any] | None:
+def _newest_offset(uri: str) -> dict[str, Json] | None:
     files = Checkpoint(uri)
     offsets = files.offsets()
     return files.read_offset(offsets[-1]) if offsets else None
@@ -104,7 +104,7 @@ def check_java() -> Finding:
     output = done.stderr or done.stdout
     found = re.search(r'version "(?:1\.)?(\d+)[^"]*"', output)
     if found is None:
-        return Finding("Java", "warning", f"{java} does not tell its version.", fix)
+        return Finding("Java", "warning", f"{java} does not print its version.", fix)
     if int(found[1]) < MIN_JAVA:
         return Finding("Java", "error", f"{java} is Java {found[1]}.", fix)
     return Finding("Java", "ok", f"Java {found[1]}")

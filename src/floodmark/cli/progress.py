@@ -7,15 +7,63 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Self
 
 from floodmark.cli.status.progress_from_offsets import phase_of
 from floodmark.cli.status.tables import TableProgress, table_progress
+from floodmark.errors import FloodmarkError
+from floodmark.json_data import Json, JsonObject
 
 RATE_WINDOW_S = 5.0
 FIRST = "first micro-batch"
 """The phase while rows are read and Spark hasn't reported anything yet."""
 LETS_THE_LOG_WAIT = ("initial snapshot", "blocking snapshot")
+
+
+@dataclass(frozen=True)
+class SparkReport:
+    """What is used of one of Spark's progress reports.
+
+    Attributes:
+        batch: the micro-batch's number.
+        rows: how many rows it had.
+        timestamp: when it began; later ones sort behind earlier ones.
+        end: the offset that it ended with; empty if it isn't known.
+        lag_bytes: how much log there was beyond that.
+        lag_seconds: how old the oldest change in it was.
+    """
+
+    batch: int
+    rows: int
+    timestamp: str
+    end: Mapping[str, Json]
+    lag_bytes: int | None
+    lag_seconds: float | None
+
+    @classmethod
+    def from_json(cls, content: Json) -> Self:
+        """Return the report that Spark wrote.
+
+        Raises:
+            FloodmarkError: the content is something else.
+        """
+        report = JsonObject(content, "Spark's progress report", _unknown_report)
+        # A query has one source, and reports none before it has begun.
+        sources = report.members("sources") if report.value("sources") else []
+        source = sources[0] if sources else JsonObject({}, "A source", _unknown_report)
+        latest = JsonObject(_as_object(source.value("latestOffset")), "The latest offset", _unknown_report)
+        return cls(
+            report.integer("batchId"),
+            report.integer("numInputRows", 0),
+            report.optional_text("timestamp") or "",
+            _as_object(source.value("endOffset")),
+            None if latest.value("lag_bytes") is None else latest.integer("lag_bytes"),
+            None if latest.value("lag_seconds") is None else latest.number("lag_seconds"),
+        )
+
+
+def _unknown_report(problem: str) -> FloodmarkError:
+    return FloodmarkError(f"{problem}.", "`floodmark check` shows which versions of Spark are supported.")
 
 
 @dataclass
@@ -40,20 +88,18 @@ class QueryProgress:
     ended: bool = False
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def update(self, report: Mapping[str, Any], now: float | None = None) -> None:
-        """Apply one of Spark's progress reports, a JSON object."""
+    def update(self, report: SparkReport, now: float | None = None) -> None:
+        """Apply one of Spark's progress reports."""
         moment = time.monotonic() if now is None else now
-        source = (report.get("sources") or [{}])[0]
-        rows = int(report.get("numInputRows") or 0)
-        if report["batchId"] != self.batch and rows:
+        if report.batch != self.batch and report.rows:
             self.batches += 1
-        self.batch = report["batchId"]
-        self.events += rows
+        self.batch = report.batch
+        self.events += report.rows
         # Some of the rows have been counted already, while they were read.
-        self._recent.append((moment, max(rows - self.running, 0)))
+        self._recent.append((moment, max(report.rows - self.running, 0)))
         self.running = 0
-        self._take_end(_as_object(source.get("endOffset")))
-        self._take_latest(_as_object(source.get("latestOffset")))
+        self._take_end(report.end)
+        self.lag_bytes, self.lag_seconds = report.lag_bytes, report.lag_seconds
 
     def update_running(self, rows: int, now: float | None = None) -> None:
         """Apply the number of rows that the running micro-batch has read; fewer than before mean another one."""
@@ -89,20 +135,15 @@ class QueryProgress:
         rows = sum(count for _, count in list(self._recent)[1:])
         return rows / max(moment - self._recent[0][0], 0.001)
 
-    def _take_end(self, end: Mapping[str, Any]) -> None:
+    def _take_end(self, end: Mapping[str, Json]) -> None:
         self.position = str(end.get("log") or self.position)
         if self.position:
             self.phase = phase_of(end)
         self.tables = table_progress(end)
         self.ended = bool(end.get("ended"))
 
-    def _take_latest(self, latest: Mapping[str, Any]) -> None:
-        lag_bytes, lag_seconds = latest.get("lag_bytes"), latest.get("lag_seconds")
-        self.lag_bytes = None if lag_bytes is None else int(lag_bytes)
-        self.lag_seconds = None if lag_seconds is None else float(lag_seconds)
 
-
-def _as_object(offset: Any) -> Mapping[str, Any]:
+def _as_object(offset: Json) -> Mapping[str, Json]:
     """Return an offset as an object; Spark passes it as JSON text or as parsed JSON."""
     if isinstance(offset, str):
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -12,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from floodmark.cli.environment import check_places
-from floodmark.cli.progress import QueryProgress
+from floodmark.cli.progress import QueryProgress, SparkReport
 from floodmark.cli.stopping import BatchEnd, StopRequest
 from floodmark.cli.views import LiveView, LogView, View
 from floodmark.errors import ConfigError
@@ -90,19 +89,19 @@ class ProgressReader:
         self._query = query
         self._newest = ""
 
-    def new(self) -> list[dict[str, Any]]:
-        """Return the reports since the last call, as JSON objects."""
+    def new(self) -> list[SparkReport]:
+        """Return the reports since the last call."""
         # PySpark's recentProgress fetches every field of the last hundred reports in a call of its own:
         # a second's work. The JVM's reports give their JSON in one call each.
         recent = self._query._jsq.recentProgress()
-        new: list[dict[str, Any]] = []
+        new: list[SparkReport] = []
         for index in range(len(recent) - 1, -1, -1):
-            report = json.loads(recent[index].json())
-            if report["timestamp"] <= self._newest:
+            report = SparkReport.from_json(json.loads(recent[index].json()))
+            if report.timestamp <= self._newest:
                 break
             new.append(report)
         if new:
-            self._newest = new[0]["timestamp"]
+            self._newest = new[0].timestamp
         return new[::-1]
 
 

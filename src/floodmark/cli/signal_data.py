@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from floodmark.errors import ConfigError
+from floodmark.json_data import Json
 from floodmark.signals.records import BLOCKING, ExecuteSnapshot, StopSnapshot
 
 
@@ -15,7 +15,7 @@ def signal_data(
     conditions: Sequence[str] | None,
     surrogate_key: str | None,
     blocking: bool,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Return the signal's data.
 
     Args:
@@ -28,7 +28,7 @@ def signal_data(
     Raises:
         ConfigError: an option doesn't belong to the type, tables are missing, or a condition is malformed.
     """
-    data: dict[str, Any] = {}
+    data: dict[str, Json] = {}
     if kind == ExecuteSnapshot.TYPE and not tables:
         raise ConfigError(
             f"A signal of the type {kind} needs the tables to read.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -60,5 +60,5 @@ class BatchEnd:
         return self._query.status["message"] != _BUSY or self._last_batch() > self._last
 
     def _last_batch(self) -> int:
-        last: Any = self._query.lastProgress
+        last = self._query.lastProgress
         return -1 if last is None else int(last["batchId"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import structlog
 from rich.console import Console, Group
@@ -36,7 +36,7 @@ class View(Protocol):
     def show(self, progress: QueryProgress) -> None:
         """Show the state; called several times a second."""
 
-    def say(self, event: str, **details: Any) -> None:
+    def say(self, event: str, **details: object) -> None:
         """Report a single event."""
 
     def line(self, text: str) -> None:
@@ -47,7 +47,7 @@ class LogView:
     """Writes structured log lines: each event, and every few seconds the query's progress."""
 
     def __init__(self, name: str) -> None:
-        self._log: Any = structlog.get_logger().bind(pipeline=name)
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(pipeline=name)
         self._next = 0.0
         self._phase = ""
         self._reported: set[tuple[str, str]] = set()
@@ -94,7 +94,7 @@ class LogView:
                 position=progress.position,
             )
 
-    def say(self, event: str, **details: Any) -> None:
+    def say(self, event: str, **details: object) -> None:
         """Log an event."""
         self._log.info(event, **details)
 
@@ -127,7 +127,7 @@ class LiveView:
         """Redraw."""
         self._live.update(render(self._name, progress), refresh=True)
 
-    def say(self, event: str, **details: Any) -> None:
+    def say(self, event: str, **details: object) -> None:
         """Print a line above the display."""
         self._console.print(Text(printable(" ".join([event, *(f"{name}={value}" for name, value in details.items())]))))
 

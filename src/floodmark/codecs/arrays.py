@@ -6,7 +6,6 @@ All functions accept sliced arrays, empty ones and ones with nulls. Masks are Nu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +81,9 @@ def int64_like(values: NDArray[np.int64], like: pa.Array) -> pa.Int64Array:
     return pa.array(values, pa.int64(), mask=~valid(like) if like.null_count else None)
 
 
-def strings(offsets: NDArray[np.int32], data: Any, like: pa.Array | None = None) -> pa.StringArray:
+def strings(
+    offsets: NDArray[np.int32], data: bytes | memoryview | NDArray[np.uint8] | pa.Buffer, like: pa.Array | None = None
+) -> pa.StringArray:
     """Return a string array of these buffers.
 
     Args:

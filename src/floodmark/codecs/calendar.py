@@ -50,7 +50,7 @@ class Moment:
 
     def date(self) -> str:
         """Return the date as ISO 8601 text: a year past 9999 has ``+``, one before 0 ``-``."""
-        year, month, day = civil(self.days)
+        year, month, day = year_month_day(self.days)
         sign = "-" if year < 0 else "+" if year > 9999 else ""
         return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
@@ -95,7 +95,7 @@ def days_of(year: int, month: int, day: int) -> int:
     return era * 146_097 + day_of_era - _DAYS_TO_EPOCH
 
 
-def civil(days: int) -> tuple[int, int, int]:
+def year_month_day(days: int) -> tuple[int, int, int]:
     """Return the year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
 
     Source: as ``days_of``, ``civil_from_days``.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from floodmark.config.common import HEX
+from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import Fragment, closed, escape
+from floodmark.json_data import Json
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Codec:
         always_optional: whether the schema is optional even if the column is NOT NULL.
     """
 
-    schema: dict[str, Any]
+    schema: ConnectSchema
     encode: Callable[[pa.Array], Fragment]
     zero: str
     unavailable: str
@@ -62,9 +63,9 @@ class Settings:
         return json_string(self.placeholder_bytes.decode(errors="replace"))
 
 
-def semantic(kind: str, name: str, version: int = 1, parameters: dict[str, str] | None = None) -> dict[str, Any]:
+def semantic(kind: str, name: str, version: int = 1, parameters: dict[str, str] | None = None) -> dict[str, Json]:
     """Return the schema of a primitive type with a semantic name."""
-    schema: dict[str, Any] = {"type": kind, "name": name, "version": version}
+    schema: dict[str, Json] = {"type": kind, "name": name, "version": version}
     if parameters is not None:
         schema["parameters"] = parameters
     return schema

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +36,7 @@ def load_converters(options: CommonOptions) -> tuple[Converter, ...]:
 @lru_cache(maxsize=64)
 def _converter(name: str, settings: Settings) -> Converter:
     given = dict(settings)
-    converter = cast(Converter, load_plugin(GROUP, given.pop("type"), f"{name}.type", Converter))
+    converter = load_plugin(GROUP, given.pop("type"), f"{name}.type", Converter)
     try:
         converter.configure(given)
     except ConfigError:

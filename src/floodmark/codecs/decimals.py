@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,11 @@ from floodmark.codecs.arrays import Mask, byte_at, has_letters, int64_values, le
 from floodmark.codecs.base64_text import binary_rows, encode_base64
 from floodmark.codecs.codec import Codec, Settings, bare, quoted, semantic, unchanged
 from floodmark.codecs.floats import java_number
+from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import Fragment
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
-VARIABLE_SCALE: dict[str, Any] = {
+VARIABLE_SCALE: ConnectSchema = {
     "type": "struct",
     "fields": [
         {"type": "int32", "optional": False, "field": "scale"},
@@ -182,7 +183,7 @@ def as_text(zero: str, settings: Settings) -> Codec:
     return Codec({"type": "string"}, encode, f'"{zero}"', settings.placeholder, pa.string(), unchanged)
 
 
-def in_rows(precision: int, scale: int) -> tuple[pa.DataType, Any]:
+def in_rows(precision: int, scale: int) -> tuple[pa.DataType, Callable[[pa.Array], pa.Array]]:
     """Return the type of decimals in typed rows, and the function that converts to it; text if they are too long."""
     if precision > _WIDE:
         return pa.string(), unchanged

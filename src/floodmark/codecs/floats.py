@@ -61,11 +61,11 @@ def java_number(text: pa.StringArray, arrow_type: pa.DataType, shortest: bool = 
         arrow_type: float32 or float64.
         shortest: whether the digits are already as few as possible.
     """
-    plain = _plain(text)
+    fixed = _without_exponent(text)
     if not shortest:
-        plain &= lengths_of(text) <= _SAFE_DIGITS[arrow_type]
+        fixed &= lengths_of(text) <= _SAFE_DIGITS[arrow_type]
     base = _with_point(text)
-    others = valid(text) & ~plain
+    others = valid(text) & ~fixed
     if not others.any():
         return base
     again = text.filter(pa.array(others)).cast(arrow_type).cast(pa.string())
@@ -77,19 +77,19 @@ def _of_shortest(text: pa.StringArray, arrow_type: pa.DataType) -> pa.StringArra
     base = _with_point(text)
     finite = ~np.isin(byte_at(text, -1), (ord("n"), ord("f")))
     base = mapped(base, text, ~finite, _SPECIAL.__getitem__)
-    others = finite & ~_plain(text)
+    others = finite & ~_without_exponent(text)
     return replaced(base, others, _scientific(text.filter(pa.array(others)), arrow_type))
 
 
-def _plain(text: pa.StringArray) -> Mask:
+def _without_exponent(text: pa.StringArray) -> Mask:
     """Return which numbers are written without exponent by PostgreSQL and Java."""
     negative = byte_at(text, 0) == ord("-")
     point = pc.find_substring(text, ".").fill_null(0).to_numpy()
     whole = np.where(point >= 0, point, lengths_of(text)) - negative
-    plain: Mask = (whole <= 7) & ~_starts(text, negative, "0.000")
+    fixed: Mask = (whole <= 7) & ~_starts(text, negative, "0.000")
     if has_letters(text):
-        plain &= ~as_mask(pc.match_substring_regex(text, "[A-Za-z]"))
-    return plain
+        fixed &= ~as_mask(pc.match_substring_regex(text, "[A-Za-z]"))
+    return fixed
 
 
 def _starts(text: pa.StringArray, negative: Mask, start: str) -> Mask:

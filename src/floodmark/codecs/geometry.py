@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from floodmark.events.connect_schema import ConnectSchema
 
 _NAMES = "io.debezium.data.geometry."
-_WKB: dict[str, Any] = {"type": "bytes", "optional": False, "field": "wkb"}
-_SRID: dict[str, Any] = {"type": "int32", "optional": True, "field": "srid"}
+_WKB: ConnectSchema = {"type": "bytes", "optional": False, "field": "wkb"}
+_SRID: ConnectSchema = {"type": "int32", "optional": True, "field": "srid"}
 
-POINT: dict[str, Any] = {
+POINT: ConnectSchema = {
     "type": "struct",
     "fields": [
         {"type": "double", "optional": False, "field": "x"},
@@ -25,6 +25,6 @@ ZERO_POINT = '{"x":0.0,"y":0.0,"wkb":"AQEAAAAAAAAAAAAAAAAAAAAAAAAA","srid":null}
 EMPTY_GEOMETRY = '{"wkb":"AQcAAAAAAAAA","srid":null}'
 
 
-def geometry_schema(name: str) -> dict[str, Any]:
+def geometry_schema(name: str) -> ConnectSchema:
     """Return the schema of ``Geometry`` or ``Geography``."""
     return {"type": "struct", "fields": [_WKB, _SRID], "name": _NAMES + name, "version": 1, "doc": name}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,5 +44,5 @@ def text(settings: Settings, name: str = "", parameters: dict[str, str] | None =
         name: the schema's semantic name.
         parameters: the schema's parameters.
     """
-    schema: dict[str, Any] = semantic("string", name, parameters=parameters) if name else {"type": "string"}
+    schema = semantic("string", name, parameters=parameters) if name else {"type": "string"}
     return Codec(schema, string, '""', settings.placeholder, pa.string(), unchanged)

@@ -165,7 +165,7 @@ class ColumnOptions(Options):
     column_propagate_source_type: Patterns = option(
         "column.propagate.source.type",
         (),
-        "Columns, as `schema.table.column`, whose type, length, scale and name are told in their schema's parameters.",
+        "Columns, as `schema.table.column`, whose type, length, scale and name are added to their schema's parameters.",
     )
     datatype_propagate_source_type: Patterns = option(
         "datatype.propagate.source.type",
@@ -208,7 +208,7 @@ class ColumnOptions(Options):
     topic_key_enforce_uniqueness: bool = option(
         "topic.key.enforce.uniqueness",
         True,
-        "With a `Regex` strategy: whether keys get a field that tells the tables of a topic apart.",
+        "With a `Regex` strategy: whether keys get a field that distinguishes the tables of a topic.",
     )
     topic_key_field_name: str = option(
         "topic.key.field.name", "__dbz__physicalTableIdentifier", "With a `Regex` strategy: the name of that field."
@@ -223,12 +223,12 @@ class ColumnOptions(Options):
         "topic.key.field.replacement", None, "With a `Regex` strategy: the field's value; `$1` is the first group."
     )
     topic_cache_size: int = option("topic.cache.size", 10_000, "No effect: a name is made once a table.", ge=1)
-    converters: Words = option("converters", (), "Names of converters, in the order in which they are asked.")
+    converters: Words = option("converters", (), "Names of converters, in the order in which they are tried.")
     converter_options: SecretFamily = option(
         CONVERTER_OPTIONS,
         {},
         "`<converter>.type`: entry point (group `floodmark.converters`) of a converter; what else begins with its name "
-        "is told to it.",
+        "is passed to it.",
         "`<converter>.type` is a Java class",
     )
 

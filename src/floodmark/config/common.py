@@ -6,13 +6,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
 from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
-from floodmark.config.model import OWN, Patterns, SecretFamily, Words, matches, nearest, option
+from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 
@@ -152,7 +152,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     read_only: bool = option(
         "read.only",
         False,
-        "Whether no marks may be written to the signal table. None ever are with "
+        "Whether no watermarks may be written to the signal table. None ever are with "
         "`incremental.snapshot.read.points=exact`.",
     )
     incremental_snapshot_chunk_size: int = option(
@@ -168,8 +168,8 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "incremental.snapshot.read.points",
         "exact",
         "How the rows of an incremental snapshot get their place in the log. `exact`: they are read at a place that is "
-        "known. `watermarks`: between two marks in the signal table, and rows that change between them are left out, "
-        "as in Debezium.",
+        "known. `watermarks`: between two watermarks in the signal table, and rows that change between them are left "
+        "out, as in Debezium.",
         OWN,
     )
     signal_enabled_channels: Words = option(
@@ -214,7 +214,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "same, with the names of Kafka's Java client",
     )
     signal_poll_interval_ms: int = option(
-        "signal.poll.interval.ms", 5000, "How often signals are looked for in files and in Kafka.", ge=1
+        "signal.poll.interval.ms", 5000, "How often files and Kafka are checked for signals.", ge=1
     )
     notification_enabled_channels: Words = option(
         "notification.enabled.channels",
@@ -228,7 +228,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     errors_tables: Literal["isolate", "fail"] = option(
         "errors.tables",
         "isolate",
-        "A table that cannot be read or decoded: `isolate` tries it again, then sets it aside while the others go "
+        "A table that cannot be read or decoded: `isolate` tries it again, then excludes it while the others go "
         "on; `fail` ends the query.",
         OWN,
     )
@@ -251,7 +251,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_schemas_from_converters(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _take_schemas_from_converters(cls, given: dict[str, str | Family]) -> dict[str, str | Family]:
         names = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
         values = {name: str(given[name]).lower() for name in names if name in given}
         if not set(values) & set(names[:2]):
@@ -308,17 +308,19 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         return self
 
     @model_validator(mode="after")
-    def _check_marks(self) -> Self:
+    def _check_watermarks(self) -> Self:
         if self.incremental_snapshot_read_points == "exact":
             return self
         where = "'incremental.snapshot.read.points' is 'watermarks'"
         if self.read_only:
             raise ValueError(
-                f"Option 'read.only' is 'true', but {where}, which writes marks to the signal table: "
+                f"Option 'read.only' is 'true', but {where}, which writes watermarks to the signal table: "
                 "set one of them otherwise."
             )
         if not self.signal_data_collection:
-            raise ValueError(f"Option 'signal.data.collection' is required, since {where}: marks are written there.")
+            raise ValueError(
+                f"Option 'signal.data.collection' is required, since {where}: watermarks are written there."
+            )
         return self
 
     @property

@@ -67,7 +67,7 @@ ACCEPTED: Mapping[str, Foreign] = {
     "offset.storage": Foreign(_CONNECT),
     "offset.storage.<option>": Foreign(_CONNECT),
     "openlineage.integration.<option>": Foreign(NO_JVM),
-    "poll.interval.ms": Foreign("the trigger of the query says how often it looks for events"),
+    "poll.interval.ms": Foreign("the trigger of the query sets how often events are fetched"),
     "query.fetch.size": Foreign("rows come as one stream, not in fetches"),
     "queue.provider.type": Foreign(_QUEUE),
     "queue.<option>": Foreign(_QUEUE),

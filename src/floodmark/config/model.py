@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from floodmark.config.debezium import Foreign, accept
 from floodmark.config.patterns import Pattern, PatternError
@@ -30,7 +31,17 @@ _FORMER_VALUES = {
 }
 
 
-def option(name: str, default: Any, text: str, debezium: str = SAME, secret: bool = False, **limits: Any) -> Any:
+def option(
+    name: str,
+    default: object,
+    text: str,
+    debezium: str = SAME,
+    *,
+    secret: bool = False,
+    ge: int | None = None,
+    le: int | None = None,
+    pattern: str | None = None,
+) -> Any:
     """Declare an option.
 
     Args:
@@ -40,10 +51,18 @@ def option(name: str, default: Any, text: str, debezium: str = SAME, secret: boo
         text: its meaning, for the option reference.
         debezium: ``SAME``, ``OWN`` or the Debezium property that it corresponds to.
         secret: whether its value must never be shown, although its type is not a secret one.
-        limits: pydantic's constraints (``ge``, ``le``, ``pattern``).
+        ge: the least that a number may be.
+        le: the most that a number may be.
+        pattern: a regular expression that a text must match.
     """
     return Field(
-        default, alias=name, description=text, json_schema_extra={"debezium": debezium, "secret": secret}, **limits
+        default,
+        alias=name,
+        description=text,
+        json_schema_extra={"debezium": debezium, "secret": secret},
+        ge=ge,
+        le=le,
+        pattern=pattern,
     )
 
 
@@ -154,12 +173,13 @@ class Options(BaseModel):
             ConfigError: an option is wrong. It names the first one, its value, what is allowed and the nearest match.
         """
         names = {name.lower(): name for name in cls.names()}
-        given: dict[str, Any] = {}
+        given: dict[str, str] = {}
+        families: dict[str, Family] = {}
         for key, value in options.items():
             name = names.get(key.lower())
             family, member = cls._family(key, options)
             if family:
-                given.setdefault(family, {})[member] = value
+                families.setdefault(family, {})[member] = value
             elif name in given:
                 raise ConfigError(f"Option '{name}' is given twice: option names ignore case.", "Remove one of them.")
             elif name is not None:
@@ -168,7 +188,7 @@ class Options(BaseModel):
                 what, cure = advise(cls, key)
                 raise ConfigError(f"Unknown option '{_without_salt(key)}'{what}.", cure)
         try:
-            return cls.model_validate(given)
+            return cls.model_validate({**given, **families})
         except ValidationError as exc:
             raise _explain(cls, given, exc) from None
 
@@ -197,7 +217,7 @@ class Options(BaseModel):
                 found = name, key[longest : len(key) - len(suffix)]
         return found
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Return the value of every option by its name, without secret ones."""
         return {
             field.alias or name: getattr(self, name)
@@ -217,7 +237,7 @@ def _without_salt(key: str) -> str:
     return re.sub(r"(?i)(salt\.).*", r"\1…", key)
 
 
-def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError) -> ConfigError:
+def _explain(cls: type[Options], given: Mapping[str, str], exc: ValidationError) -> ConfigError:
     """Turn pydantic's report into one sentence about the first wrong option."""
     error = exc.errors()[0]
     if not error["loc"]:
@@ -241,7 +261,7 @@ def _explain(cls: type[Options], given: Mapping[str, Any], exc: ValidationError)
     return ConfigError(f"{problem} {_reason(name, field, error)}.")
 
 
-def _reason(name: str, field: FieldInfo, error: Mapping[str, Any]) -> str:
+def _reason(name: str, field: FieldInfo, error: ErrorDetails) -> str:
     """Describe what a value must be, in the user's terms."""
     kind = str(error["type"])
     if kind.startswith("bool"):

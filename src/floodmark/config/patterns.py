@@ -14,10 +14,10 @@ import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parser  # type: ignore[import-not-found]
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import re2
 
@@ -51,6 +51,43 @@ _NEGATED = {
 }
 
 
+_Value: TypeAlias = Any
+"""What an item of a parsed expression holds, numbers or items as its kind has it; Python's parser has no types."""
+_Item: TypeAlias = tuple[int, _Value]
+"""An item of a parsed expression: its kind, one of the parser's named numbers, and what it holds."""
+
+
+class _Match(Protocol):
+    """A match, as RE2's module returns it."""
+
+    def start(self) -> int:
+        """Return where it begins."""
+
+    def end(self) -> int:
+        """Return where it ends."""
+
+    def group(self, number: int) -> str | None:
+        """Return what a group matched."""
+
+
+class _Program(Protocol):
+    """A compiled expression, as RE2's module returns it."""
+
+    @property
+    def groups(self) -> int:
+        """How many groups it has."""
+
+    @property
+    def groupindex(self) -> Mapping[str, int]:
+        """The groups' numbers by their names."""
+
+    def search(self, text: str) -> _Match | None:
+        """Return the first match."""
+
+    def fullmatch(self, text: str) -> _Match | None:
+        """Return the match of the whole text."""
+
+
 class PatternError(ValueError):
     """An expression is wrong, or can't be matched in linear time."""
 
@@ -74,9 +111,9 @@ class Pattern:
 
     def __post_init__(self) -> None:
         _program(self.pattern, self.ignore_case)
-        # Lists of a thousand names are common, and plain comparisons are faster.
-        plain = re.sub(r"\\([._$-])", r"\1", self.pattern)
-        literal = plain if re.fullmatch(r"(?a)(?:[\w-]|\\[._$-])+", self.pattern) else None
+        # Lists of a thousand names are common, and comparing them is faster.
+        unescaped = re.sub(r"\\([._$-])", r"\1", self.pattern)
+        literal = unescaped if re.fullmatch(r"(?a)(?:[\w-]|\\[._$-])+", self.pattern) else None
         object.__setattr__(self, "literal", literal.lower() if literal and self.ignore_case else literal)
 
     def fullmatch(self, text: str) -> bool:
@@ -105,7 +142,7 @@ class Pattern:
             PatternError: there is no such group.
         """
         program = _program(self.pattern, self.ignore_case)
-        number = int(name) if name.isdecimal() else int(program.groupindex.get(name, -1))
+        number = int(name) if name.isdecimal() else program.groupindex.get(name, -1)
         if not 0 <= number <= program.groups:
             raise PatternError(f"invalid group reference: there is no group '{name}'")
         return number
@@ -118,16 +155,17 @@ def _matches(pattern: str, ignore_case: bool, text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _program(pattern: str, ignore_case: bool) -> Any:
+def _program(pattern: str, ignore_case: bool) -> _Program:
     """Return RE2's program for an expression."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MOST_BYTES
     try:
-        return re2.compile(_in_re2(pattern, ignore_case), options)
+        program: _Program = re2.compile(_in_re2(pattern, ignore_case), options)
     except re2.error as exc:
         reason = exc.args[0].decode() if exc.args and isinstance(exc.args[0], bytes) else str(exc)
         raise PatternError(f"it is too large or repeats too often ({reason})") from None
+    return program
 
 
 def _in_re2(pattern: str, ignore_case: bool) -> str:
@@ -156,11 +194,11 @@ class _Writer:
     def __init__(self, names: dict[int, str]) -> None:
         self._names = names
 
-    def sequence(self, items: Iterable[tuple[Any, Any]], flags: int) -> str:
+    def sequence(self, items: Iterable[_Item], flags: int) -> str:
         """Write items one after the other, each so that a repetition can follow it."""
         return "".join(self._item(kind, value, flags) for kind, value in items)
 
-    def _item(self, kind: Any, value: Any, flags: int) -> str:
+    def _item(self, kind: int, value: _Value, flags: int) -> str:
         if kind in _REFUSED:
             raise PatternError(f"it has {_REFUSED[kind]}, which can't be matched in linear time: {CURE}")
         if kind is sre.LITERAL:
@@ -198,7 +236,7 @@ def _character(code: int) -> str:
     return f"\\x{{{code:x}}}"
 
 
-def _class(items: Sequence[tuple[Any, Any]], flags: int) -> str:
+def _class(items: Sequence[_Item], flags: int) -> str:
     """Write a class of characters."""
     negated = bool(items) and items[0][0] is sre.NEGATE
     listed = items[1:] if negated else items
@@ -216,7 +254,7 @@ def _class(items: Sequence[tuple[Any, Any]], flags: int) -> str:
     raise PatternError("it has a negated class with '\\W', '\\D' or '\\S' and more in it: write it otherwise")
 
 
-def _member(kind: Any, value: Any, flags: int) -> str:
+def _member(kind: int, value: _Value, flags: int) -> str:
     if kind is sre.LITERAL:
         return _character(value)
     if kind is sre.RANGE:
@@ -232,11 +270,11 @@ def _range(low: int, high: int) -> str:
     return f"{_character(max(low, 0xE000) if low >= 0xD800 else low)}-{_character(high)}"
 
 
-def _category(value: Any, flags: int) -> str:
+def _category(value: int, flags: int) -> str:
     return _CATEGORIES[value][bool(flags & re.ASCII)]
 
 
-def _place(value: Any, flags: int) -> str:
+def _place(value: int, flags: int) -> str:
     """Write an anchor, such as the end of the text. RE2's word boundaries know only ASCII's letters."""
     if value is sre.AT_BEGINNING:
         return "(?m:^)" if flags & re.MULTILINE else "\\A"

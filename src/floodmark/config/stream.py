@@ -24,7 +24,7 @@ class StreamOptions(SnapshotOptions):
         "provide.transaction.metadata",
         False,
         "Whether each event names its transaction and its place in it, and the topic `<prefix>.<topic.transaction>` "
-        "tells where transactions begin and end.",
+        "reports where transactions begin and end.",
     )
     topic_transaction: str = option(
         "topic.transaction", "transaction", "Last part of the transaction topic's name.", pattern=TOPIC_NAME
@@ -39,7 +39,7 @@ class StreamOptions(SnapshotOptions):
     heartbeat_interval_ms: int = option(
         "heartbeat.interval.ms",
         0,
-        "How often an event tells that the stream goes on, at most; 0: never. A heartbeat belongs to the micro-batch "
+        "How often an event shows that the stream goes on, at most; 0: never. A heartbeat belongs to the micro-batch "
         "that is planned next. With `availableNow` it comes only along with other events.",
         ge=0,
     )

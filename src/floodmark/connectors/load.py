@@ -53,8 +53,7 @@ def load_batch_options(options: Mapping[str, str]) -> BatchOptions:
             f"one of {', '.join(readable)}.",
             "Use spark.readStream with snapshot.mode=initial_only and trigger(availableNow=True).",
         )
-    made: BatchOptions = spec.batch_option_model.parse(_with_connector(options, spec.name), advice)
-    return made
+    return spec.batch_option_model.parse(_with_connector(options, spec.name), advice)
 
 
 def as_texts(options: Mapping[str, Any]) -> dict[str, str]:

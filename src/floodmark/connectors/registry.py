@@ -14,12 +14,23 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from floodmark.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from floodmark.config.common import CommonOptions
+    from floodmark.config.model import Advise
+    from floodmark.connectors.contract.batch import BatchOptions
+
+
+class BatchModel(Protocol):
+    """The option model of a connector's batch reads."""
+
+    def parse(self, options: Mapping[str, str], advise: Advise) -> BatchOptions:
+        """Parse options, as ``Options.parse`` does."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +59,18 @@ class ConnectorSpec:
     @property
     def option_model(self) -> type[CommonOptions]:
         """The model of its options; of the connector, only the module ``options`` is imported."""
-        model: type[CommonOptions] = self._model(self.options)
+        model: type[CommonOptions] = getattr(self._option_module, self.options)
         return model
 
     @property
-    def batch_option_model(self) -> type[Any]:
+    def batch_option_model(self) -> BatchModel:
         """The model of the options of a batch read."""
-        model: type[Any] = self._model(self.batch_options)
+        model: BatchModel = getattr(self._option_module, self.batch_options)
         return model
 
-    def _model(self, name: str) -> Any:
-        return getattr(importlib.import_module(f"{self.package}.options"), name)
+    @property
+    def _option_module(self) -> ModuleType:
+        return importlib.import_module(f"{self.package}.options")
 
 
 CONNECTORS = {

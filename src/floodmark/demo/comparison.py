@@ -9,16 +9,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from floodmark.json_data import Json
+
 UNAVAILABLE = "__debezium_unavailable_value"
 EPOCH = datetime(1970, 1, 1)
 
-Row = dict[str, Any]
-Rows = dict[tuple[Any, ...], Row]
+Row = dict[str, object]
+"""A row's values as the source's driver returns them, by the columns' names."""
+Rows = dict[tuple[object, ...], Row]
+"""Rows by the values of their keys."""
+Shown = dict[str, Json]
+"""A row's values as events represent them, by the columns' names."""
 
 
 class Event(NamedTuple):
@@ -64,13 +70,13 @@ class Comparison:
         return self.missing == self.unexpected == self.different == 0
 
 
-def apply_events(events: Iterable[Event]) -> dict[str, dict[str, Row]]:
+def apply_events(events: Iterable[Event]) -> dict[str, dict[str, Shown]]:
     """Apply events in the order of their positions.
 
     Returns:
         By table and key, the row as the events represent it.
     """
-    state: dict[str, dict[str, Row]] = {}
+    state: dict[str, dict[str, Shown]] = {}
     for event in sorted(events, key=lambda event: event.position):
         rows = state.setdefault(event.table, {})
         after = None if event.value is None else json.loads(event.value)["after"]
@@ -110,7 +116,7 @@ def source_rows(conn: psycopg.Connection[TupleRow], table: str, shape: TableShap
     return {tuple(row[name] for name in shape.key): row for row in rows}
 
 
-def decoded_rows(rows: Iterable[Mapping[str, Any]], shape: TableShape) -> Rows:
+def decoded_rows(rows: Iterable[Mapping[str, Json]], shape: TableShape) -> Rows:
     """Convert rows from their representation in events to what the source's driver returns."""
     decoded = ({column.name: decode(row.get(column.name), column) for column in shape.columns} for row in rows)
     return {tuple(row[name] for name in shape.key): row for row in decoded}
@@ -136,18 +142,20 @@ def compare(table: str, source: Rows, captured: Rows) -> Comparison:
     return Comparison(table, len(source), len(captured), len(missing), len(unexpected), len(different), example)
 
 
-def decode(value: Any, column: Column) -> Any:
+def decode(value: Json, column: Column) -> object:
     """Convert a value from its representation in events to what the source's driver returns."""
-    decoder = _DECODERS.get(column.type)
-    if value is None or decoder is None:
-        return value
     try:
-        return decoder(value, column.scale)
-    except (TypeError, ValueError):
-        return value  # not how the type is represented: the comparison shows it
+        if isinstance(value, str) and column.type in _FROM_TEXT:
+            return _FROM_TEXT[column.type](value, column.scale)
+        if isinstance(value, int | float) and column.type in _FROM_NUMBER:
+            return _FROM_NUMBER[column.type](value)
+    except ValueError:
+        pass
+    # Where this isn't how the type is represented, the comparison shows it.
+    return value
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
@@ -156,7 +164,7 @@ def _decimal(value: str, scale: int) -> Decimal:
     return Decimal(unscaled).scaleb(-scale)
 
 
-def _timestamp(micros: int, _: int) -> datetime:
+def _timestamp(micros: float) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
 
@@ -164,12 +172,16 @@ def _zoned(text: str, _: int) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
 
 
-_DECODERS: dict[str, Callable[[Any, int], Any]] = {
+_FROM_TEXT: dict[str, Callable[[str, int], object]] = {
     "numeric": _decimal,
-    "double precision": lambda value, _: float(value),
-    "date": lambda days, _: date(1970, 1, 1) + timedelta(days=days),
-    "timestamp without time zone": _timestamp,
+    "double precision": lambda text, _: float(text),
     "timestamp with time zone": _zoned,
     "uuid": lambda text, _: uuid.UUID(text),
     "jsonb": lambda text, _: json.loads(text),
+}
+"""Functions of the text and the column's scale, by the type's name."""
+_FROM_NUMBER: dict[str, Callable[[float], object]] = {
+    "double precision": float,
+    "date": lambda days: date(1970, 1, 1) + timedelta(days=days),
+    "timestamp without time zone": _timestamp,
 }

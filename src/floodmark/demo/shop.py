@@ -6,7 +6,6 @@ import random
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -114,7 +113,7 @@ def create_shop(conn: Conn, rng: random.Random) -> None:
     )
 
 
-def customer(rng: random.Random, number: int) -> tuple[Any, ...]:
+def customer(rng: random.Random, number: int) -> tuple[str, str, bool, date | None, float | None, Jsonb]:
     """Return the values of a customer's row; the number makes the address unique."""
     name = f"{rng.choice(FIRST_NAMES)} {rng.choice(LAST_NAMES)}"
     birthday = date(1940, 1, 1) + timedelta(days=rng.randrange(25000)) if rng.random() < 0.8 else None

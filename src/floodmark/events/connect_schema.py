@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from floodmark.events.json_text import dumps
+from floodmark.json_data import Json
 
 ORDER = (
     "type",
@@ -23,13 +24,17 @@ ORDER = (
 )
 
 
+ConnectSchema: TypeAlias = Mapping[str, Json]
+"""A schema; the order of its members is that of Debezium's JSON."""
+
+
 class Raw(str):
     """JSON text that a schema includes as it is: a default in the form that values have."""
 
 
-OPTIONAL_INT64 = {"type": "int64", "optional": True}
+OPTIONAL_INT64: ConnectSchema = {"type": "int64", "optional": True}
 
-TRANSACTION_BLOCK: dict[str, Any] = {
+TRANSACTION_BLOCK: ConnectSchema = {
     "type": "struct",
     "fields": [
         {"type": "string", "optional": False, "field": "id"},
@@ -41,7 +46,7 @@ TRANSACTION_BLOCK: dict[str, Any] = {
     "version": 1,
 }
 
-SNAPSHOT_MARKER: dict[str, Any] = {
+SNAPSHOT_MARKER: ConnectSchema = {
     "type": "string",
     "optional": True,
     "name": "io.debezium.data.Enum",
@@ -51,7 +56,7 @@ SNAPSHOT_MARKER: dict[str, Any] = {
 }
 
 
-def field_schema(schema: Mapping[str, Any], optional: bool, name: str | None = None) -> dict[str, Any]:
+def field_schema(schema: ConnectSchema, optional: bool, name: str | None = None) -> dict[str, Json]:
     """Return a type's schema as that of a field, its members in the converter's order."""
     members = {**schema, "optional": optional}
     if name is not None:
@@ -59,17 +64,15 @@ def field_schema(schema: Mapping[str, Any], optional: bool, name: str | None = N
     return {key: members[key] for key in ORDER if key in members}
 
 
-def struct(
-    fields: Sequence[Mapping[str, Any]], optional: bool, name: str, version: int | None = None
-) -> dict[str, Any]:
+def struct(fields: Sequence[ConnectSchema], optional: bool, name: str, version: int | None = None) -> dict[str, Json]:
     """Return the schema of a structure."""
-    schema: dict[str, Any] = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
+    schema: dict[str, Json] = {"type": "struct", "fields": list(fields), "optional": optional, "name": name}
     if version is not None:
         schema["version"] = version
     return schema
 
 
-def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> dict[str, Any]:
+def envelope(topic: str, row: Sequence[ConnectSchema], source: ConnectSchema) -> dict[str, Json]:
     """Return the schema of a change event.
 
     Args:
@@ -95,14 +98,15 @@ def envelope(topic: str, row: Sequence[Mapping[str, Any]], source: Mapping[str, 
     )
 
 
-def source_struct(fields: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+def source_struct(fields: Sequence[ConnectSchema], name: str) -> dict[str, Json]:
     """Return the schema of a source block: the fields of all connectors, then the connector's own.
 
     Args:
         fields: the connector's own.
         name: the schema's name.
     """
-    text, number = {"type": "string"}, {"type": "int64"}
+    text: ConnectSchema = {"type": "string"}
+    number: ConnectSchema = {"type": "int64"}
     shared = [
         field_schema(text, False, "version"),
         field_schema(text, False, "connector"),
@@ -117,7 +121,7 @@ def source_struct(fields: Sequence[Mapping[str, Any]], name: str) -> dict[str, A
     return struct([*shared, *fields], False, name, 1)
 
 
-def schema_text(schema: Any) -> str:
+def schema_text(schema: Json) -> str:
     """Return a schema as compact JSON text."""
     if isinstance(schema, Raw):
         return str(schema)
@@ -128,11 +132,11 @@ def schema_text(schema: Any) -> str:
     return dumps(schema)
 
 
-def schema_start(schema: Any) -> str:
+def schema_start(schema: Json) -> str:
     """Return the text before a payload that carries its schema; ``}`` follows the payload."""
     return f'{{"schema":{schema_text(schema)},"payload":'
 
 
-def carrying_schema(text: str, schema: Any, wanted: bool) -> str:
+def carrying_schema(text: str, schema: Json, wanted: bool) -> str:
     """Return JSON text, with its schema if ``wanted``."""
     return f"{schema_start(schema)}{text}}}" if wanted else text

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
+from floodmark.events.connect_schema import ConnectSchema, schema_start, struct
 from floodmark.events.connect_schema import envelope as envelope_schema
-from floodmark.events.connect_schema import schema_start, struct
 from floodmark.events.json_text import Fragment, Joiner
 
 
@@ -30,10 +29,10 @@ class EnvelopeBuilder:
         self,
         topic: str,
         fields: Sequence[str],
-        schemas: Sequence[Mapping[str, Any]],
+        schemas: Sequence[ConnectSchema],
         key: Sequence[str],
-        key_schemas: Sequence[Mapping[str, Any]],
-        source_schema: Mapping[str, Any],
+        key_schemas: Sequence[ConnectSchema],
+        source_schema: ConnectSchema,
         with_schemas: bool,
     ) -> None:
         self.topic = topic

@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from floodmark.json_data import Json
 
 FOUR_BYTES = 0xF0
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -49,7 +50,7 @@ class Fragment:
         return Fragment(self.text.take(pa.array(indices)), self.quoted)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: Json) -> str:
     """Return compact JSON text, escaped as values are."""
     return _OTHERWISE.sub(_as_jackson, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
@@ -104,7 +105,7 @@ def _to_escape(data: NDArray[np.uint8]) -> tuple[list[int], bool]:
 
 
 def _escape_surrogates(array: pa.StringArray) -> pa.StringArray:
-    """Write characters beyond U+FFFF as two escapes; touches only the values that hold one."""
+    """Write characters beyond U+FFFF as two escapes; changes only the values that hold one."""
     leads = np.flatnonzero(value_bytes(array) >= FOUR_BYTES)
     affected = np.zeros(len(array), bool)
     # A byte belongs to the last value that starts at or before it.

@@ -10,9 +10,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
+
+from floodmark.json_data import Json
 
 KINDS: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -73,9 +75,14 @@ class Conversion:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, Json]:
         """The Connect schema."""
-        members = {"type": self.kind, "name": self.name, "version": self.version, "parameters": dict(self.parameters)}
+        members: dict[str, Json] = {
+            "type": self.kind,
+            "name": self.name,
+            "version": self.version,
+            "parameters": dict(self.parameters),
+        }
         return {key: value for key, value in members.items() if value}
 
 

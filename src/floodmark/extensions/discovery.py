@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from importlib.metadata import entry_points
-from typing import Any, Generic, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from floodmark.errors import ConfigError
 
+Plugin = TypeVar("Plugin")
 
-def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> Any:
+
+def load_plugin(group: str, name: str | None, option: str, kind: type[Plugin]) -> Plugin:
     """Return a new instance of the class that an installed package offers under a name.
 
     Args:
@@ -46,7 +48,7 @@ def load_plugin(group: str, name: str | None, option: str, kind: type[Any]) -> A
     return plugin
 
 
-def _members(kind: type[Any]) -> list[str]:
+def _members(kind: type[object]) -> list[str]:
     protocols = [base for base in kind.__mro__ if base not in (Protocol, Generic, object)]
     own = {name for base in protocols for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return sorted(name for name in own if not name.startswith("_"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.notifications.records import Notification
 
@@ -43,7 +44,7 @@ class FunctionChannel:
         self._name = name
         module, _, function = name.partition(":")
         try:
-            self._function: Callable[[dict[str, Any]], object] = getattr(importlib.import_module(module), function)
+            self._function: Callable[[dict[str, Json]], object] = getattr(importlib.import_module(module), function)
         except Exception as exc:
             # Importing runs the user's code, which can fail in any way.
             raise ConfigError(

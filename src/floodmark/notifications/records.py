@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Literal
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import carrying_schema, field_schema, struct
 from floodmark.events.json_text import escape
+from floodmark.json_data import Json, JsonObject, damaged_checkpoint, stored_object
 from floodmark.packing import pack, unpack
 
 INITIAL = "Initial Snapshot"
@@ -81,7 +82,7 @@ class Notification:
     additional_data: Mapping[str, str]
     timestamp: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the notification as JSON data, with the record's fields."""
         return {
             "id": self.id,
@@ -91,16 +92,15 @@ class Notification:
             "timestamp": self.timestamp,
         }
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the notification that ``to_json`` described."""
-        return cls(
-            content["id"],
-            content["type"],
-            content["aggregate_type"],
-            dict(content["additional_data"]),
-            content["timestamp"],
-        )
+    @staticmethod
+    def from_json(content: Json) -> Notification:
+        """Return the notification that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        one = stored_object(content, "A notification")
+        return _notification(one, one.text_by_name("additional_data"))
 
     def key_text(self, with_schema: bool) -> str:
         """Return the record's key as JSON text."""
@@ -116,27 +116,50 @@ class Notification:
         return carrying_schema(text, VALUE_SCHEMA, with_schema)
 
 
-def pack_notifications(notifications: Sequence[Notification]) -> list[dict[str, Any]] | str:
+def _notification(one: JsonObject, details: Mapping[str, str]) -> Notification:
+    return Notification(one.text("id"), one.text("type"), one.text("aggregate_type"), details, one.integer("timestamp"))
+
+
+def pack_notifications(notifications: Sequence[Notification]) -> list[dict[str, Json]] | str:
     """Return notifications for an offset: as they are, or packed if they are long because they name many tables."""
-    data = [one.to_json() for one in notifications]
     if sum(len(text) for one in notifications for text in one.additional_data.values()) <= LONG:
-        return data
+        return [one.to_json() for one in notifications]
     # Most of them name the same tables.
     texts = list(dict.fromkeys(text for one in notifications for text in one.additional_data.values()))
-    places = {text: place for place, text in enumerate(texts)}
-    for one in data:
-        one["additional_data"] = {name: places[text] for name, text in one["additional_data"].items()}
+    numbers = {text: number for number, text in enumerate(texts)}
+    data = [
+        {**one.to_json(), "additional_data": {name: numbers[text] for name, text in one.additional_data.items()}}
+        for one in notifications
+    ]
     return pack([texts, data])
 
 
-def unpack_notifications(data: Sequence[dict[str, Any]] | str) -> tuple[Notification, ...]:
-    """Return the notifications that ``pack_notifications`` took."""
-    if not isinstance(data, str):
-        return tuple(Notification.from_json(item) for item in data)
-    texts, packed = unpack(data)
-    for one in packed:
-        one["additional_data"] = {name: texts[place] for name, place in one["additional_data"].items()}
-    return tuple(Notification.from_json(item) for item in packed)
+def unpack_notifications(data: Json) -> tuple[Notification, ...]:
+    """Return the notifications that ``pack_notifications`` took.
+
+    Raises:
+        CheckpointError: the data is something else.
+    """
+    if isinstance(data, str):
+        return _unpacked(unpack(data))
+    if not isinstance(data, list):
+        raise damaged_checkpoint("it holds something else in place of notifications")
+    return tuple(Notification.from_json(item) for item in data)
+
+
+def _unpacked(data: Json) -> tuple[Notification, ...]:
+    if not isinstance(data, list) or len(data) != 2:
+        raise damaged_checkpoint("its compressed data has something else in place of notifications")
+    parts = stored_object(dict(zip(("texts", "notifications"), data, strict=True)), "The list of notifications")
+    texts = parts.texts("texts")
+    found = []
+    for one in parts.members("notifications"):
+        numbers = one.member("additional_data")
+        details = {name: numbers.integer(name) for name in numbers}
+        if not all(0 <= number < len(texts) for number in details.values()):
+            raise one.wrong("additional_data", "a list of the texts that are there")
+        found.append(_notification(one, {name: texts[number] for name, number in details.items()}))
+    return tuple(found)
 
 
 def notification_batch(

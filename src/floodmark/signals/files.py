@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pyarrow import fs
 
@@ -51,7 +51,7 @@ class SignalChannel(Protocol):
         are acknowledged.
         """
 
-    def look_at_once(self) -> None:
+    def read_at_once(self) -> None:
         """Let the next ``poll`` read the source of the signals, whenever that was done last."""
 
     def acknowledge(self, receipts: Iterable[str]) -> list[str]:
@@ -107,7 +107,7 @@ class _PolledChannel(ABC, Generic[K]):
         self._interval_s = interval_s
         self._clock = clock
         self._next = clock()
-        self._waiting: dict[K, Signal] = {}
+        self._pending: dict[K, Signal] = {}
         self._recovered = False
 
     def poll(self) -> list[Signal]:
@@ -115,13 +115,13 @@ class _PolledChannel(ABC, Generic[K]):
         now = self._clock()
         if now >= self._next:
             self._next = now + self._interval_s
-            self._look(self._refresh)
+            self._try(self._refresh)
         first: dict[str, Signal] = {}
-        for _, signal in sorted(self._waiting.items()):
+        for _, signal in sorted(self._pending.items()):
             first.setdefault(signal.receipt, signal)
         return list(first.values())
 
-    def look_at_once(self) -> None:
+    def read_at_once(self) -> None:
         """Let the next ``poll`` read new signals."""
         self._next = self._clock()
 
@@ -129,9 +129,9 @@ class _PolledChannel(ABC, Generic[K]):
         """Remove signals; of several with one receipt only the first."""
         named = list(receipts)
         if named and not self._recovered:
-            self._recovered = self._look(self._recover)
+            self._recovered = self._try(self._recover)
         for receipt in named:
-            found = [key for key, signal in self._waiting.items() if signal.receipt == receipt]
+            found = [key for key, signal in self._pending.items() if signal.receipt == receipt]
             if found:
                 self._end(min(found))
         return named if not self._recovered else []
@@ -139,7 +139,7 @@ class _PolledChannel(ABC, Generic[K]):
     def close(self) -> None:
         """Do nothing: no file stays open."""
 
-    def _look(self, refresh: Callable[[], None]) -> bool:
+    def _try(self, refresh: Callable[[], None]) -> bool:
         try:
             refresh()
         except OSError as exc:
@@ -148,7 +148,7 @@ class _PolledChannel(ABC, Generic[K]):
         return True
 
     def _end(self, key: K) -> None:
-        self._waiting.pop(key, None)
+        self._pending.pop(key, None)
         try:
             self._finish(key)
         except OSError as exc:
@@ -208,7 +208,7 @@ class FileChannel(_PolledChannel[int]):
             self._taken = None
         if self._taken is None:
             self._done, self._size = set(), -1
-            self._waiting.clear()
+            self._pending.clear()
             if self._path.is_file() and self._path.stat().st_size:
                 # A file that was written earlier may have been moved here just now.
                 self._moved_ns = self._path.stat().st_ctime_ns
@@ -237,7 +237,7 @@ class FileChannel(_PolledChannel[int]):
         """Read the new lines; return whether the file is done."""
         if taken.stat().st_size > MOST_FILE_BYTES:
             log.warning("signal_file_is_too_large", place=str(taken), most_bytes=MOST_FILE_BYTES, next="removed")
-            self._waiting.clear()
+            self._pending.clear()
             return True
         # Read the time first: a line that is added in between then only looks older than it is.
         millis = max(taken.stat().st_mtime_ns, self._moved_ns) // 1_000_000
@@ -248,7 +248,7 @@ class FileChannel(_PolledChannel[int]):
         self._done.update(range(int(taken.suffix[1:])))
         *lines, rest = content.split(b"\n")
         for number, line in enumerate([*lines, rest]):
-            if number in self._done or number in self._waiting:
+            if number in self._done or number in self._pending:
                 continue
             unfinished = number == len(lines)
             if not line.strip():
@@ -256,13 +256,13 @@ class FileChannel(_PolledChannel[int]):
                     self._done.add(number)
                 continue
             try:
-                self._waiting[number] = replace(_read_line(line), millis=millis)
+                self._pending[number] = replace(_read_line(line), millis=millis)
             except SignalError as exc:
                 # The last line may lack its end because it is still being written.
                 if settled or not unfinished:
                     self._report_malformed(exc)
                     self._done.add(number)
-        return settled and not self._waiting
+        return settled and not self._pending
 
     def _finish(self, key: int) -> None:
         self._done.add(key)
@@ -296,7 +296,7 @@ class InboxChannel(_PolledChannel[str]):
         found = self._fs.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         for info in found:
             path = str(info.path)
-            if info.type != fs.FileType.File or not _is_complete(info.base_name) or path in self._waiting:
+            if info.type != fs.FileType.File or not _is_complete(info.base_name) or path in self._pending:
                 continue
             if path in self._done:
                 self._end(path)
@@ -305,7 +305,7 @@ class InboxChannel(_PolledChannel[str]):
                 with self._fs.open_input_stream(path) as file:
                     # At most four bytes per character, and the seal; longer content has too many characters.
                     signal = self._signal(info.base_name, file.read(4 * MOST_CHARACTERS + 64))
-                self._waiting[path] = replace(signal, place=info.base_name, millis=_sent_ms(info))
+                self._pending[path] = replace(signal, place=info.base_name, millis=_sent_ms(info))
             except OSError as exc:
                 # A file that can't be read, or is gone by now, doesn't hold up the others.
                 self._report_unreadable(exc)
@@ -365,7 +365,7 @@ def send(options: CommonOptions, owner: str, signal: Signal) -> None:
         ) from None
 
 
-def new_signal(kind: str, data: Mapping[str, Any] | str | None = None, name: str | None = None) -> Signal:
+def new_signal(kind: str, data: Mapping[str, object] | str | None = None, name: str | None = None) -> Signal:
     """Return a signal from the arguments of a program or a command line.
 
     Raises:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from threading import Lock, Thread
-from typing import Any
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -29,7 +28,7 @@ log = get_logger(__name__)
 
 PARTITION = 0
 BURST = 1000
-TELL_AGAIN_S = 60.0
+REPORT_AGAIN_S = 60.0
 CLOSE_S = 1.0
 METADATA_S = 5.0
 DEFAULTS = {
@@ -42,6 +41,9 @@ DEFAULTS = {
     "queued.max.messages.kbytes": "1024",
     "log_level": "0",
 }
+
+Settings = dict[str, str | Callable[..., None]]
+"""The settings of a consumer, by librdkafka's names, and the functions that it calls."""
 
 
 class KafkaChannel:
@@ -64,7 +66,7 @@ class KafkaChannel:
         key: str,
         interval_s: float,
         timeout_s: float,
-        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+        connect: Callable[[Settings], Consumer] = Consumer,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topic = topic
@@ -74,7 +76,7 @@ class KafkaChannel:
         self._clock = clock
         self._next = clock()
         self._secrets = kafka_secrets(settings)
-        self._waiting: dict[int, Signal] = {}
+        self._pending: dict[int, Signal] = {}
         self._assigned = False
         self._begin = OFFSET_STORED
         self._caught_up = False
@@ -86,8 +88,8 @@ class KafkaChannel:
         self._read_up_to: int | None = None
         self._committed: int | None = None
         self._commit_failed = False
-        self._tell_at: dict[str, float] = {}
-        self._consumer = connect({**settings, "error_cb": self._tell, "on_commit": self._on_commit})
+        self._report_at: dict[str, float] = {}
+        self._consumer = connect({**settings, "error_cb": self._report, "on_commit": self._on_commit})
 
     def poll(self) -> list[Signal]:
         """Return the waiting signals, oldest first."""
@@ -96,12 +98,12 @@ class KafkaChannel:
         if due:
             self._next = now + self._interval_s
         try:
-            self._look(due)
+            self._read_topic(due)
         except KafkaException as exc:
-            self._tell(exc.args[0])
-        return list(self._waiting.values())
+            self._report(exc.args[0])
+        return list(self._pending.values())
 
-    def look_at_once(self) -> None:
+    def read_at_once(self) -> None:
         """Let the next ``poll`` receive what the client has read."""
         self._next = self._clock()
 
@@ -109,12 +111,12 @@ class KafkaChannel:
         """Remove signals; return the last receipt, which must always be remembered: reading resumes after it."""
         taken = [offset for receipt in receipts if (offset := self._offset_of(receipt)) is not None]
         for offset in taken:
-            self._waiting.pop(offset, None)
+            self._pending.pop(offset, None)
         try:
             self._assign(taken[-1] if taken else None)
             self._commit()
         except KafkaException as exc:
-            self._tell(exc.args[0])
+            self._report(exc.args[0])
         return [self._receipt(taken[-1])] if taken else []
 
     def close(self) -> None:
@@ -148,7 +150,7 @@ class KafkaChannel:
     def _at(self, offset: int) -> TopicPartition:
         return TopicPartition(self._topic, PARTITION, offset)
 
-    def _look(self, due: bool) -> None:
+    def _read_topic(self, due: bool) -> None:
         if due:
             self._assign(None)
             if self._caught_up:
@@ -176,7 +178,7 @@ class KafkaChannel:
                 self._caught_up, self._away = True, False
                 self._read_up_to = message.offset()
             else:
-                self._tell(error)
+                self._report(error)
                 # Reading may not have begun: the client requests the group's offset only once, and gives up if the
                 # coordinator moves meanwhile.
                 self._assigned = self._read_up_to is not None
@@ -197,11 +199,11 @@ class KafkaChannel:
         except SignalError as exc:
             log.warning("signal_is_malformed", place=receipt, error=str(exc))
             return
-        self._waiting[offset] = replace(signal, place=receipt, millis=max(message.timestamp()[1], 0))
+        self._pending[offset] = replace(signal, place=receipt, millis=max(message.timestamp()[1], 0))
 
     def _commit(self) -> None:
         """Commit to Kafka how far the signals are done: up to the first that isn't acknowledged."""
-        done = next(iter(self._waiting), self._read_up_to)
+        done = next(iter(self._pending), self._read_up_to)
         if done is not None and done != self._committed:
             self._committed = done
             self._consumer.commit(offsets=[self._at(done)], asynchronous=True)
@@ -211,9 +213,9 @@ class KafkaChannel:
         if failed:
             # Retried with the next read that is due, not with each micro-batch.
             self._commit_failed = True
-            self._tell(failed)
+            self._report(failed)
 
-    def _tell(self, error: KafkaError) -> None:
+    def _report(self, error: KafkaError) -> None:
         """Log an error of the topic or the brokers, each kind only once in a while: the client keeps retrying."""
         name = error.name()
         if name == "_ALL_BROKERS_DOWN":
@@ -221,8 +223,8 @@ class KafkaChannel:
             self._away = True
             return
         now = self._clock()
-        if now >= self._tell_at.get(name, now):
-            self._tell_at[name] = now + TELL_AGAIN_S
+        if now >= self._report_at.get(name, now):
+            self._report_at[name] = now + REPORT_AGAIN_S
             reason = without_secrets(self._secrets, error.str())
             log.warning("signals_cannot_be_read", place=f"topic {self._topic}", error=reason)
 

@@ -1,7 +1,7 @@
 """Signals: requests to a running capture, with Debezium's types and fields.
 
-A signal is three texts, whichever channel delivers it. ``parse_signal`` turns it into an action. Actions
-are converted to JSON data and back, since the offset stores those that aren't finished.
+A signal is three texts, whichever channel delivers it. ``parse_signal`` turns it into an action. A snapshot that was
+requested can be converted to JSON data and back, since the offset stores those that have not begun.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from floodmark.config.patterns import Pattern, PatternError
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.errors import SignalError
+from floodmark.json_data import Json, damaged_checkpoint, stored_object
 from floodmark.logger import get_logger
 from floodmark.packing import pack_names, unpack_names
 
@@ -68,8 +69,8 @@ class Signal:
         return {"id": self.id, "type": self.type, "data": self.data}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the signal that ``to_json`` described."""
+    def from_json(cls, content: Mapping[str, str]) -> Self:
+        """Return the signal that ``to_json``, or a row of the signal table, described; ``millis`` is optional."""
         return cls(content["id"], content["type"], content["data"], millis=int(content.get("millis") or 0))
 
 
@@ -133,7 +134,7 @@ class ExecuteSnapshot:
                 return condition.filter
         return None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the action as JSON data."""
         return {
             "type": self.TYPE,
@@ -146,17 +147,28 @@ class ExecuteSnapshot:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the action that ``to_json`` described."""
-        conditions = tuple(Condition(tables, text) for tables, text in content["conditions"])
+    def from_json(cls, content: Json) -> Self:
+        """Return the action that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        action = stored_object(content, "A requested snapshot")
         return cls(
-            content["id"],
-            unpack_names(content["tables"]),
-            content["blocking"],
-            conditions,
-            content["surrogate_key"],
-            content.get("owed", False),
+            action.text("id"),
+            unpack_names(action.value("tables")),
+            action.flag("blocking"),
+            tuple(map(_stored_condition, action.items("conditions"))),
+            action.optional_text("surrogate_key"),
+            action.flag("owed", False),
         )
+
+
+def _stored_condition(content: Json) -> Condition:
+    match content:
+        case [str(tables), str(text)]:
+            return Condition(tables, text)
+    raise damaged_checkpoint("the condition of a requested snapshot is not two texts")
 
 
 @dataclass(frozen=True)
@@ -172,57 +184,39 @@ class StopSnapshot:
     id: str
     tables: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the action as JSON data."""
-        return {"type": self.TYPE, "id": self.id, "tables": list(self.tables)}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the action that ``to_json`` described."""
-        return cls(content["id"], tuple(content["tables"]))
-
 
 @dataclass(frozen=True)
-class _Plain:
+class _WithoutData:
     """An action that has nothing but a type and an id."""
 
     TYPE: ClassVar[str]
 
     id: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the action as JSON data."""
-        return {"type": self.TYPE, "id": self.id}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the action that ``to_json`` described."""
-        return cls(content["id"])
-
 
 @dataclass(frozen=True)
-class PauseSnapshot(_Plain):
+class PauseSnapshot(_WithoutData):
     """Pause the running incremental snapshot."""
 
     TYPE: ClassVar[str] = "pause-snapshot"
 
 
 @dataclass(frozen=True)
-class ResumeSnapshot(_Plain):
+class ResumeSnapshot(_WithoutData):
     """Go on with the paused incremental snapshot."""
 
     TYPE: ClassVar[str] = "resume-snapshot"
 
 
 @dataclass(frozen=True)
-class WindowOpened(_Plain):
+class WindowOpened(_WithoutData):
     """The watermark that Debezium writes before it reads a chunk."""
 
     TYPE: ClassVar[str] = WINDOW_OPEN
 
 
 @dataclass(frozen=True)
-class WindowClosed(_Plain):
+class WindowClosed(_WithoutData):
     """The watermark that Debezium writes after it has read a chunk."""
 
     TYPE: ClassVar[str] = WINDOW_CLOSE
@@ -241,15 +235,6 @@ class LogMessage:
         """Return the line: the first ``{}`` in the message is replaced by the offset."""
         return self.message.replace("{}", str(offset), 1)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the action as JSON data."""
-        return {"type": self.TYPE, "id": self.id, "message": self.message}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the action that ``to_json`` described."""
-        return cls(content["id"], content["message"])
-
 
 Action = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | WindowOpened | WindowClosed | LogMessage
 
@@ -267,11 +252,6 @@ _ACTIONS: dict[str, type[Action]] = {
 }
 TYPES = tuple(name for name in _ACTIONS if name not in (WINDOW_OPEN, WINDOW_CLOSE))
 """The types that users send."""
-
-
-def action_from_json(content: Mapping[str, Any]) -> Action:
-    """Return the action that an action's ``to_json`` described."""
-    return _ACTIONS[content["type"]].from_json(content)
 
 
 def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
@@ -411,8 +391,7 @@ class _Data:
         self._signal = signal
         where = f"The data of signal '{signal.id}' ({signal.type})"
         cure = MESSAGE_CURE if signal.type == LogMessage.TYPE else DATA_CURE
-        content = _json_object(signal.data, where, cure) if signal.data.strip() else {}
-        self._fields: dict[str, Any] = content
+        self._fields = _json_object(signal.data, where, cure) if signal.data.strip() else {}
 
     def wrong(self, field: str, reason: str) -> SignalError:
         """Return the error for an invalid field."""
@@ -454,12 +433,12 @@ class _Data:
         found = []
         for item in self._list(field):
             text = item.get("filter") if isinstance(item, dict) else None
-            if not isinstance(text, str) or not text.strip():
+            if not isinstance(item, dict) or not isinstance(text, str) or not text.strip():
                 raise self.wrong(field, "each must be an object with the texts 'data-collection' and 'filter'")
             found.append(Condition(self._pattern(field, item.get("data-collection")), self._sound(field, text)))
         return tuple(found)
 
-    def _list(self, field: str) -> list[Any]:
+    def _list(self, field: str) -> Sequence[Json]:
         value = self._fields.get(field)
         if value is None:
             return []
@@ -469,7 +448,7 @@ class _Data:
             raise self.wrong(field, f"it has more than {MOST_PATTERNS} items")
         return value
 
-    def _pattern(self, field: str, value: Any) -> str:
+    def _pattern(self, field: str, value: Json) -> str:
         if not isinstance(value, str) or not value.strip():
             raise self.wrong(field, "a regular expression of tables must be a text, and not empty")
         pattern = self._sound(field, value.strip())
@@ -485,7 +464,7 @@ class _Data:
         return value
 
 
-def _json_object(text: str, where: str, cure: str) -> dict[str, Any]:
+def _json_object(text: str, where: str, cure: str) -> dict[str, Json]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as exc:

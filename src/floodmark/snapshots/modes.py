@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from floodmark.config.snapshot import SnapshotOptions
 from floodmark.extensions.discovery import load_plugin
@@ -82,7 +82,7 @@ def make_snapshotter(options: SnapshotOptions) -> Snapshotter:
         plugin = load_plugin(
             "floodmark.snapshotters", options.snapshot_mode_custom_name, "snapshot.mode.custom.name", Snapshotter
         )
-        return _configured(cast(Snapshotter, plugin), options)
+        return _configured(plugin, options)
     if mode == "configuration_based":
         return BuiltIn(
             mode,
@@ -105,7 +105,7 @@ def make_query(options: SnapshotOptions) -> SnapshotQuery | None:
         "snapshot.query.mode.custom.name",
         SnapshotQuery,
     )
-    return _configured(cast(SnapshotQuery, plugin), options)
+    return _configured(plugin, options)
 
 
 def make_custom_lock(options: SnapshotOptions) -> SnapshotLock:
@@ -116,7 +116,7 @@ def make_custom_lock(options: SnapshotOptions) -> SnapshotLock:
         "snapshot.locking.mode.custom.name",
         SnapshotLock,
     )
-    return _configured(cast(SnapshotLock, plugin), options)
+    return _configured(plugin, options)
 
 
 def _configured(plugin: Plugin, options: SnapshotOptions) -> Plugin:

@@ -120,6 +120,6 @@ class JvmLog:
         record, self._record = self._record, []
         if self._silent or not record or not _RECORD.match(record[0]):
             return
-        repeats = any(mark in line for line in record for mark in _REPORTED_BY_THE_QUERY)
+        repeats = any(phrase in line for line in record for phrase in _REPORTED_BY_THE_QUERY)
         if not repeats:
             self._emit(" ".join(line.strip() for line in record[:_RECORD_LINES]))

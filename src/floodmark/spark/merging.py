@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -152,13 +152,29 @@ def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> 
     return every.select(F.inline(followed("events")))
 
 
+_Values = dict[str, object]
+"""A row's values by the columns' names, as Arrow gives them to Python; they are only passed on."""
+_Key = tuple[object, ...]
+
+
+class _Event(TypedDict):
+    """An event, as ``_events`` selects it."""
+
+    op: str
+    position: str
+    unavailable: list[str]
+    before: _Values | None
+    after: _Values
+    _at: _Values
+
+
 @dataclass
 class _State:
     """A row: its known values, and the key under which the target holds the unknown ones."""
 
-    values: dict[str, Any]
+    values: _Values
     unknown: set[str]
-    held: tuple[Any, ...] | None
+    held: _Key | None
 
 
 def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -> pa.Array:
@@ -178,11 +194,11 @@ def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -
     return pa.array([_states(key, columns, events) for events in batches.to_pylist()], pa.list_(state))
 
 
-def _states(key: tuple[str, ...], columns: tuple[str, ...], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows: dict[tuple[Any, ...], _State | None] = {}
-    gone: dict[tuple[Any, ...], _State] = {}
-    ends: dict[tuple[Any, ...], str] = {}
-    for event in sorted(events, key=lambda one: str(one["position"])):
+def _states(key: tuple[str, ...], columns: tuple[str, ...], events: list[_Event]) -> list[dict[str, object]]:
+    rows: dict[_Key, _State | None] = {}
+    gone: dict[_Key, _State] = {}
+    ends: dict[_Key, str] = {}
+    for event in sorted(events, key=lambda one: one["position"]):
         at = tuple(event["_at"][name] for name in key)
         ends[at] = event["position"]
         if event["op"] == "d":
@@ -207,9 +223,9 @@ def _states(key: tuple[str, ...], columns: tuple[str, ...], events: list[dict[st
 
 
 def _source(
-    event: dict[str, Any],
+    event: _Event,
     known: _State | None,
-    gone: dict[tuple[Any, ...], _State],
+    gone: dict[_Key, _State],
     key: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> _State:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
 from floodmark.spark.ordering import order_by_key
-from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline
+from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -60,8 +60,16 @@ def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
     events = spark.readStream.format("floodmark").options(**in_small_letters(pipeline.source)).load()
     writer = _sink_writer(spark, pipeline, events)
     writer = writer.queryName(pipeline.title).option("checkpointLocation", pipeline.checkpoint)
-    trigger = pipeline.trigger.arguments()
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    return triggered(writer, pipeline.trigger).start()
+
+
+def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """Return a query's writer with a trigger; without one, a micro-batch follows the other."""
+    if trigger.processing_time is not None:
+        return writer.trigger(processingTime=trigger.processing_time)
+    if trigger.available_now:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(once=True) if trigger.once else writer
 
 
 def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> DataStreamWriter:

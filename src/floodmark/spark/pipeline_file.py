@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -16,6 +16,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.config.model import allowed_values, nearest
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
+from floodmark.json_data import Json
 
 FILE_SINKS = ("json", "parquet")
 DEFAULT_MASTER = "local[*]"
@@ -84,14 +85,6 @@ class Trigger(_Section):
         if len(named) > 1:
             raise ValueError(f"Keys {' and '.join(named)} of 'trigger' exclude each other: give only one.")
         return self
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of Spark's ``DataStreamWriter.trigger``; none for the default."""
-        if self.processing_time is not None:
-            return {"processingTime": self.processing_time}
-        if self.available_now:
-            return {"availableNow": True}
-        return {"once": True} if self.once else {}
 
 
 class Pipeline(_Section):
@@ -180,7 +173,7 @@ def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
     return parse_pipeline(content, environment)
 
 
-def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Pipeline:
+def parse_pipeline(content: Mapping[str, Json], environment: Mapping[str, str] = os.environ) -> Pipeline:
     """Read the content of a pipeline file; see ``load_pipeline``.
 
     Raises:
@@ -190,12 +183,13 @@ def parse_pipeline(content: Mapping[str, Any], environment: Mapping[str, str] = 
     for key in ("source", "sink", "trigger", "spark"):
         if isinstance(content.get(key), list):
             raise ConfigError(f"Key '{key}' in the pipeline file must be a mapping, not a list.", _EXAMPLES[key])
-    plain = {key: _plain(value, key, environment) for key, value in content.items()}
+    texts = {key: _as_texts(value, key, environment) for key, value in content.items()}
     for key, model in (("sink", Sink), ("trigger", Trigger)):
-        if isinstance(plain.get(key), dict):
-            _refuse_unknown(model, plain[key], f"{key}.")
+        section = texts.get(key)
+        if isinstance(section, Mapping):
+            _refuse_unknown(model, section, f"{key}.")
     try:
-        return Pipeline.model_validate(plain)
+        return Pipeline.model_validate(texts)
     except ValidationError as exc:
         raise _explain(exc) from None
 
@@ -216,18 +210,21 @@ def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
         _refuse_duplicates(value, f"{where}{name}.", path)
 
 
-def _plain(value: Any, where: str, environment: Mapping[str, str]) -> Any:
+def _as_texts(value: Json, where: str, environment: Mapping[str, str]) -> Json:
     """Replace variables everywhere, and lists by comma-separated text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, f"{where}.{key}", environment) for key, item in value.items()}
+        return {str(key): _as_texts(item, f"{where}.{key}", environment) for key, item in value.items()}
     if isinstance(value, list):
-        items = [_plain(item, where, environment) for item in value]
-        if not all(isinstance(item, str) for item in items):
-            raise ConfigError(f"Key '{where}' must be a list of plain values.")
-        return ",".join(item.replace(",", "\\,") for item in items)
+        return ",".join(_item(_as_texts(item, where, environment), where) for item in value)
     if isinstance(value, bool):
         return str(value).lower()
     return _substitute(str(value), where, environment)
+
+
+def _item(value: Json, where: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"Key '{where}' must be a list of plain values.")
+    return value.replace(",", "\\,")
 
 
 def _substitute(text: str, where: str, environment: Mapping[str, str]) -> str:
@@ -251,7 +248,7 @@ def _substitute(text: str, where: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(replacement, text)
 
 
-def _refuse_unknown(model: type[BaseModel], content: Mapping[str, Any], where: str) -> None:
+def _refuse_unknown(model: type[BaseModel], content: Mapping[str, Json], where: str) -> None:
     known = [field.alias or name for name, field in model.model_fields.items()]
     for key in content:
         if key not in known:

@@ -9,8 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
@@ -29,7 +29,7 @@ QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-_TELLING = [
+_REASONS = [
     re.compile(pattern)
     for pattern in (
         r"Exception in thread",
@@ -70,7 +70,8 @@ def spark_session(
         spark_conf.set(key, value)
     log = JvmLog(emit, verbose)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    launch: Any = java_gateway.launch_gateway
+    # PySpark has no types for it.
+    launch: Callable[[SparkConf, Mapping[str, int]], JavaGateway] = java_gateway.launch_gateway
     try:
         gateway = launch(spark_conf, {"stderr": log.writer})
         context = SparkContext(conf=spark_conf, gateway=gateway)
@@ -102,8 +103,8 @@ def _stop(session: SparkSession, log: JvmLog) -> None:
 def _reason(written: str) -> str:
     """Return the line that says why Spark gave up."""
     lines = [line.strip(" :\t.") for line in written.splitlines()]
-    for telling in _TELLING:
+    for reason in _REASONS:
         for line in lines:
-            if telling.search(line) and not line.startswith(_GENERIC):
+            if reason.search(line) and not line.startswith(_GENERIC):
                 return line.removeprefix('Exception in thread "main" ')
     return "it gave no reason"

@@ -9,7 +9,7 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -95,13 +95,13 @@ def _type(field: FieldInfo) -> str:
     return _type_name(field.annotation) + limits(field)
 
 
-def _type_name(annotation: Any) -> str:
+def _type_name(annotation: object) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return _type_name(next(part for part in get_args(annotation) if part is not type(None)))
     if get_origin(annotation) is tuple:
         item = get_args(annotation)[0]
         return {str: "list of words", IdentityRule: "text"}.get(item, "list of regular expressions")
-    names: dict[Any, str] = {str: "text", int: "integer", bool: "`true` or `false`", Family: "text"}
+    names: dict[object, str] = {str: "text", int: "integer", bool: "`true` or `false`", Family: "text"}
     return names[annotation]
 
 

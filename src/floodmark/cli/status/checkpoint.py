@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from pyarrow import fs
 
 from floodmark.capture.files import open_filesystem
 from floodmark.errors import CheckpointError, StateDirError
+from floodmark.json_data import Json
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Checkpoint:
         """
         return self._batches("commits")
 
-    def read_offset(self, file: BatchFile) -> dict[str, Any]:
+    def read_offset(self, file: BatchFile) -> dict[str, Json]:
         """Return the source's offset in a file of ``offsets``.
 
         Raises:

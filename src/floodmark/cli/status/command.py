@@ -15,7 +15,7 @@ from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
 from floodmark.spark.pipeline_file import Pipeline
 
-# The pace of a snapshot is measured over that many micro-batches.
+# The speed of a snapshot is measured over that many micro-batches.
 WINDOW = 10
 
 
@@ -30,7 +30,7 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
     Raises:
         CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads.
     """
-    found = read_standing(pipeline.checkpoint)
+    found = read_progress(pipeline.checkpoint)
     log = read_log(pipeline, found)
     if as_json:
         typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log), indent=2))
@@ -38,7 +38,7 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
         output_console().print(render(pipeline.title, file, found, log))
 
 
-def read_standing(uri: str) -> PipelineProgress:
+def read_progress(uri: str) -> PipelineProgress:
     """Return where a pipeline is, from its checkpoint.
 
     Raises:
@@ -65,5 +65,5 @@ def read_log(pipeline: Pipeline, found: PipelineProgress) -> LogStatus:
     module = connector_module(options.connector, "log_status")
     # A pipeline that has ended needs no log any more, so it can't miss any.
     position = "" if found.phase == "ended" else found.position
-    told: LogStatus = module.log_status(options, position)
-    return told
+    reported: LogStatus = module.log_status(options, position)
+    return reported

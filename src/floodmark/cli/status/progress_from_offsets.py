@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from floodmark.capture.gaps import Gap
 from floodmark.cli.status.tables import TableProgress, table_progress
+from floodmark.json_data import Json, stored_object
 from floodmark.snapshots.excluded_tables import ExcludedTable
 from floodmark.spark.stream.offsets import Offset
 
@@ -34,7 +35,7 @@ class TimedOffset:
     """
 
     batch: int
-    data: Mapping[str, Any]
+    data: Mapping[str, Json]
     written: float | None
 
 
@@ -44,7 +45,7 @@ class SnapshotSpeed:
 
     Attributes:
         rows_per_second: None if unknown.
-        remaining_s: how long the rest takes at that pace; None if unknown.
+        remaining_s: how long the rest takes at that speed; None if unknown.
     """
 
     rows_per_second: float | None = None
@@ -56,7 +57,7 @@ class TableSpeed:
     """A table of a running snapshot, and how fast it is read."""
 
     progress: TableProgress
-    pace: SnapshotSpeed
+    speed: SnapshotSpeed
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class PipelineProgress:
         committed: the newest micro-batch that has ended; None if there is none.
         committed_age_s: how long ago it ended; None if unknown.
         tables: the tables of running snapshots.
-        pace: the pace of all these tables together.
-        aside: the excluded tables.
+        speed: the speed of all these tables together.
+        excluded: the excluded tables.
         gaps: the accepted gaps that the offsets of the newest micro-batches announced.
     """
 
@@ -81,8 +82,8 @@ class PipelineProgress:
     committed: int | None = None
     committed_age_s: float | None = None
     tables: tuple[TableSpeed, ...] = ()
-    pace: SnapshotSpeed = SnapshotSpeed()
-    aside: tuple[ExcludedTable, ...] = ()
+    speed: SnapshotSpeed = SnapshotSpeed()
+    excluded: tuple[ExcludedTable, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 
@@ -92,7 +93,7 @@ def pipeline_progress(
     """Return where a pipeline is.
 
     Args:
-        offsets: of the newest micro-batches, the newest last; paces are measured over them.
+        offsets: of the newest micro-batches, the newest last; speeds are measured over them.
         committed: the newest micro-batch that has ended.
         committed_at: when it ended, in seconds since 1970.
         now: the time now.
@@ -106,28 +107,41 @@ def pipeline_progress(
     newest = offsets[-1]
     offset = Offset.from_json(dict(newest.data))
     history = [(item.written, _by_name(item)) for item in offsets]
-    tables = tuple(_paced(table, history) for table in table_progress(newest.data))
+    tables = tuple(_with_speed(table, history) for table in table_progress(newest.data))
     # A gap stays in several offsets.
-    gaps = tuple(dict.fromkeys(Gap.from_json(gap) for item in offsets for gap in item.data.get("gaps", ())))
+    gaps = tuple(dict.fromkeys(gap for item in offsets for gap in _gaps(item)))
     return PipelineProgress(
         phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
     )
 
 
-def phase_of(offset: Mapping[str, Any]) -> Phase:
-    """Return what a query does, from the JSON data of an offset."""
-    if not offset.get("log"):
+def _gaps(offset: TimedOffset) -> list[Gap]:
+    stored = stored_object(offset.data, "The offset")
+    # An earlier version wrote none.
+    return [Gap.from_json(gap) for gap in stored.items("gaps")] if "gaps" in stored else []
+
+
+def phase_of(offset: Mapping[str, Json]) -> Phase:
+    """Return what a query does, from the JSON data of an offset.
+
+    Raises:
+        CheckpointError: the offset is damaged.
+    """
+    stored = stored_object(offset, "The offset")
+    if not stored.value("log"):
         return "new"
-    if offset.get("ended"):
+    if stored.value("ended"):
         return "ended"
-    snapshot, incremental = offset.get("snapshot"), offset.get("incremental") or {}
-    if snapshot:
-        return "blocking snapshot" if snapshot.get("blocking") else "initial snapshot"
-    if offset.get("lane"):
+    snapshot, incremental = stored.optional_member("snapshot"), stored.optional_member("incremental")
+    if snapshot is not None:
+        return "blocking snapshot" if snapshot.value("blocking") else "initial snapshot"
+    if stored.value("lane"):
         return "streaming + parallel snapshot"
-    if incremental.get("paused"):
+    if incremental is None:
+        return "streaming"
+    if incremental.value("paused"):
         return "paused"
-    return "streaming + incremental snapshot" if incremental.get("runs") or "packed" in incremental else "streaming"
+    return "streaming + incremental snapshot" if incremental.value("runs") or "packed" in incremental else "streaming"
 
 
 _Named = dict[tuple[str, str], TableProgress]
@@ -137,8 +151,8 @@ def _by_name(offset: TimedOffset) -> _Named:
     return {(table.kind, table.name): table for table in table_progress(offset.data)}
 
 
-def _paced(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> TableSpeed:
-    """Measure a table's pace between the newest offset and the oldest one of the same snapshot."""
+def _with_speed(table: TableProgress, history: Sequence[tuple[float | None, _Named]]) -> TableSpeed:
+    """Measure a table's speed between the newest offset and the oldest one of the same snapshot."""
     newest_at = history[-1][0]
     first, first_at, later = table, newest_at, table
     for written, tables in reversed(history[:-1]):
@@ -173,7 +187,7 @@ def _precedes(earlier: TableProgress, later: TableProgress) -> bool:
 
 
 def _together(tables: Sequence[TableSpeed]) -> SnapshotSpeed:
-    speeds = [table.pace.rows_per_second for table in tables if table.pace.rows_per_second is not None]
+    speeds = [table.speed.rows_per_second for table in tables if table.speed.rows_per_second is not None]
     if not speeds:
         return SnapshotSpeed()
     speed = sum(speeds)

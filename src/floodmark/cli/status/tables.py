@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from floodmark.json_data import Json, JsonObject, stored_object
 from floodmark.snapshots.incremental.state import TableRun, runs_of
 from floodmark.snapshots.state import SnapshotState
 
@@ -49,43 +50,54 @@ class TableProgress:
         return self.state in ("read", "set aside")
 
 
-def table_progress(offset: Mapping[str, Any]) -> tuple[TableProgress, ...]:
+def table_progress(offset: Mapping[str, Json]) -> tuple[TableProgress, ...]:
     """Return the tables of an offset's snapshots, in the order in which they are read.
 
     What the offset's own micro-batch reads counts as read.
+
+    Raises:
+        CheckpointError: the offset is damaged.
     """
-    snapshot = offset.get("snapshot") or {}
-    incremental = offset.get("incremental") or {}
-    lane = (offset.get("lane") or {}).get("snapshot") or {}
-    kind: Kind = "blocking" if snapshot.get("blocking") else "initial"
-    paused = bool(incremental.get("paused"))
+    stored = stored_object(offset, "The offset")
+    snapshot, catch_up = stored.optional_member("snapshot"), stored.optional_member("lane")
+    new = None if catch_up is None else catch_up.optional_member("snapshot")
+    incremental = stored.optional_member("incremental")
+    kind: Kind = "blocking" if snapshot is not None and snapshot.value("blocking") else "initial"
     return (
         *(_by_units(table, kind) for table in _progress(snapshot)),
-        *(_by_units(table, "parallel") for table in _progress(lane)),
-        *(_by_keys(run, paused) for run in (runs_of(incremental) if incremental else ())),
+        *(_by_units(table, "parallel") for table in _progress(new)),
+        *(() if incremental is None else _runs(incremental)),
     )
 
 
-def _progress(snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _progress(snapshot: JsonObject | None) -> list[JsonObject]:
     """Return what has been read of each table; the offset doesn't list it if there are many tables."""
+    if snapshot is None:
+        return []
     if "packed" in snapshot:
-        return SnapshotState.from_json(dict(snapshot)).progress()
-    return snapshot.get("progress") or []
+        tables = SnapshotState.from_json(snapshot.content()).progress()
+        return [stored_object(table, "A table of the snapshot") for table in tables]
+    return snapshot.members("progress") if snapshot.value("progress") else []
 
 
-def _by_units(table: Mapping[str, Any], kind: Kind) -> TableProgress:
-    done, units = int(table["done"]), int(table["units"])
-    outcome, estimate = table.get("outcome", ""), _known(int(table["rows"]))
+def _runs(incremental: JsonObject) -> Iterator[TableProgress]:
+    paused = bool(incremental.value("paused"))
+    return (_by_keys(run, paused) for run in runs_of(incremental.content()))
+
+
+def _by_units(table: JsonObject, kind: Kind) -> TableProgress:
+    done, units = table.integer("done"), table.integer("units")
+    outcome, estimate = table.optional_text("outcome") or "", _known(table.integer("rows"))
     failed = outcome in ("SQL_EXCEPTION", "SKIPPED")
     share = done / units if units else 1.0
     state: State = "set aside" if failed else "read" if done >= units else "reading" if done else "waiting"
     return TableProgress(
-        table["name"],
+        table.text("name"),
         kind,
         state,
         outcome=outcome if failed else "",
         # Tasks report how many rows they have read only when they have ended.
-        rows=int(table["read"]) if outcome else None if estimate is None else round(share * estimate),
+        rows=table.integer("read", 0) if outcome else None if estimate is None else round(share * estimate),
         estimate=estimate,
         share=None if failed else share,
         units_done=done,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import asdict
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -15,12 +14,13 @@ from rich.text import Text
 from floodmark.cli.output import human_bytes, human_time, printable
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TableSpeed
 from floodmark.connectors.contract.log_status import LogStatus
+from floodmark.json_data import Json
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
-def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Any]:
+def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Json]:
     """Return everything as one JSON object."""
     return {
         "pipeline": name,
@@ -37,15 +37,15 @@ def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) 
             "lag_bytes": log.lag_bytes,
             "problem": log.problem or None,
         },
-        "snapshot": _pace_data(found.pace) if found.tables else None,
+        "snapshot": _speed_data(found.speed) if found.tables else None,
         "tables": [
-            {**asdict(item.progress), "share": _rounded(item.progress.share, 4), **_pace_data(item.pace)}
+            {**asdict(item.progress), "share": _rounded(item.progress.share, 4), **_speed_data(item.speed)}
             for item in found.tables
         ],
         "gaps": [gap.to_json() for gap in found.gaps],
         "set_aside": [
             {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
-            for table in found.aside
+            for table in found.excluded
         ],
     }
 
@@ -64,8 +64,8 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus) -> Gro
     if log.problem:
         lines.add_row("problem", Text(log.problem, style="bold red"))
     lines.add_row("micro-batch", _batch(found))
-    if found.pace.remaining_s is not None:
-        lines.add_row("remaining", Text(f"about {human_time(found.pace.remaining_s)}"))
+    if found.speed.remaining_s is not None:
+        lines.add_row("remaining", Text(f"about {human_time(found.speed.remaining_s)}"))
     parts: list[RenderableType] = [lines]
     if found.tables:
         parts += [Text(), _tables(found.tables)]
@@ -73,7 +73,7 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus) -> Gro
         parts.append(
             Text(f"\nChanges between {gap.after} and {gap.upto} were left out ({gap.option}): {gap.reason}", "bold red")
         )
-    for table in found.aside:
+    for table in found.excluded:
         left_out = "changes" if table.what == "log" else f"{table.what} snapshot"
         parts += [
             Text(f"\n{table.name} is set aside ({left_out}): {table.error}", style="bold red"),
@@ -123,7 +123,7 @@ def _tables(tables: tuple[TableSpeed, ...]) -> Table:
         is_text = name in ("table", "state")
         grid.add_column(name, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for item in tables:
-        table, pace = item.progress, item.pace
+        table, speed = item.progress, item.speed
         state = f"{table.state}: {table.outcome}" if table.outcome else table.state
         grid.add_row(
             Text(printable(table.name)),
@@ -131,8 +131,8 @@ def _tables(tables: tuple[TableSpeed, ...]) -> Table:
             "" if table.share is None else f"{table.share:.0%}",
             _rows(table.rows, table.estimate),
             f"{table.units_done:,}/{table.units:,}" if table.chunks is None else f"{table.chunks:,}",
-            "" if pace.rows_per_second is None else f"{pace.rows_per_second:,.0f}",
-            "" if pace.remaining_s is None else human_time(pace.remaining_s),
+            "" if speed.rows_per_second is None else f"{speed.rows_per_second:,.0f}",
+            "" if speed.remaining_s is None else human_time(speed.remaining_s),
         )
     return grid
 
@@ -143,8 +143,8 @@ def _rows(rows: int | None, estimate: int | None) -> str:
     return f"~{rows:,}" if estimate is None else f"~{rows:,}/{estimate:,}"
 
 
-def _pace_data(pace: SnapshotSpeed) -> dict[str, float | None]:
-    return {"rows_per_second": _rounded(pace.rows_per_second), "remaining_s": _rounded(pace.remaining_s)}
+def _speed_data(speed: SnapshotSpeed) -> dict[str, float | None]:
+    return {"rows_per_second": _rounded(speed.rows_per_second), "remaining_s": _rounded(speed.remaining_s)}
 
 
 def _rounded(value: float | None, digits: int = 1) -> float | None:

@@ -117,7 +117,7 @@ class _Segment:
     def captured(self) -> NDArray[np.bool_]:
         """Return which events hold rows of captured tables, shape (events,)."""
         # The appended -1 is what events without a table, whose relation is -1, index.
-        shape = np.append(np.where(self.isolation.aside, -1, self.shapes.shape), -1)
+        shape = np.append(np.where(self.isolation.excluded, -1, self.shapes.shape), -1)
         captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
         return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
 

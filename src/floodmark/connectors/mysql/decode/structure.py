@@ -76,7 +76,7 @@ class TableStructure:
         """The parts of the source block's text that name the table."""
         return table_pieces(self.schema, self.table)
 
-    def look(self) -> Hashable | None:
+    def layout_key(self) -> Hashable | None:
         """Return a value that is equal for tables whose rows become events in the same way, except for names.
 
         It is None for MariaDB's sequences.

@@ -13,7 +13,7 @@ from floodmark.connectors.mysql.ddl.schema import Applied, Change, Schema, Table
 from floodmark.connectors.mysql.source_block import source_schema
 from floodmark.connectors.mysql.structures.described import described_column, described_table, table_id
 from floodmark.connectors.mysql.structures.table import Table
-from floodmark.events.connect_schema import field_schema, struct
+from floodmark.events.connect_schema import ConnectSchema, field_schema, struct
 from floodmark.events.json_text import dumps
 from floodmark.json_data import Json, JsonObject
 
@@ -182,8 +182,8 @@ def value_schema(flavor: Flavor) -> dict[str, Json]:
     )
 
 
-def _change_schema() -> dict[str, Json]:
-    names = {"type": "array", "items": field_schema(_STRING, False)}
+def _change_schema() -> ConnectSchema:
+    names: ConnectSchema = {"type": "array", "items": field_schema(_STRING, False)}
     column = struct(
         [
             field_schema(_STRING, False, "name"),

@@ -14,7 +14,6 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +41,7 @@ class _Family:
     """
 
     operand: str
-    literal: Callable[[Any], str | None]
+    literal: Callable[[object], str | None]
     exact: bool = True
     text: bool = False
     lists: bool = True
@@ -116,46 +115,47 @@ def _family(column: Column, relation: Relation, options: PostgresOptions, utf8: 
     return family
 
 
-def _boolean(value: Any) -> str | None:
+def _boolean(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
 
 
-def _integer(value: Any) -> str | None:
+def _integer(value: object) -> str | None:
     return f"({value})::int8" if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _real(value: Any) -> str | None:
+def _real(value: object) -> str | None:
     return f"'{value!r}'::float4" if isinstance(value, float) else None
 
 
-def _double(value: Any) -> str | None:
+def _double(value: object) -> str | None:
     return f"'{value!r}'::float8" if isinstance(value, float) else None
 
 
-def _decimal(value: Any) -> str | None:
+def _decimal(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"({value})::numeric"
     return f"({value:f})::numeric" if isinstance(value, Decimal) and value.is_finite() else None
 
 
-def _date(value: Any) -> str | None:
-    plain = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-    return f"'{value.isoformat()}'::date" if plain else None
+def _date(value: object) -> str | None:
+    if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
+        return None
+    return f"'{value.isoformat()}'::date"
 
 
-def _timestamp(value: Any) -> str | None:
+def _timestamp(value: object) -> str | None:
     if not isinstance(value, dt.datetime) or value.tzinfo is not None:
         return None
     return f"'{value.isoformat(sep=' ')}'::timestamp"
 
 
-def _timestamptz(value: Any) -> str | None:
+def _timestamptz(value: object) -> str | None:
     if not isinstance(value, dt.datetime) or value.tzinfo is None:
         return None
     return f"'{value.astimezone(dt.UTC).isoformat(sep=' ')}'::timestamptz"
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if not isinstance(value, str) or "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
         return None
     return literal(value)

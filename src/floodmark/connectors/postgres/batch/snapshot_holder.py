@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import psutil
 import psycopg
@@ -29,6 +29,7 @@ from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
+from floodmark.json_data import Json
 
 POLL_S = 1.0
 END_TIMEOUT_S = 10.0
@@ -63,7 +64,7 @@ class HeldSnapshot:
         token: what a chunk needs to read from it: the read point's token, and ``lock``, the readers' lock.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], token: dict[str, Any]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], token: dict[str, Json]) -> None:
         self._process = process
         self.token = token
 
@@ -126,11 +127,16 @@ _opened: dict[str, HeldSnapshot] = {}
 """By loaded DataFrame. With filter push-down Spark plans each filtered query of one again, mostly in one process."""
 
 
-def announce_reader(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> None:
-    """Keep a held snapshot from ending for as long as this transaction lasts, and a while longer."""
-    run(conn, f"SELECT pg_advisory_xact_lock_shared({token['lock']})", "announcing a reader")
+def announce_reader(conn: psycopg.Connection[TupleRow], lock: int) -> None:
+    """Keep a held snapshot from ending for as long as this transaction lasts, and a while longer.
+
+    Args:
+        conn: the reader's connection.
+        lock: the readers' lock, from the snapshot's token.
+    """
+    run(conn, f"SELECT pg_advisory_xact_lock_shared({lock})", "announcing a reader")
     deadline = time.monotonic() + SEEN_TIMEOUT_S
-    while not run(conn, _HELD.format(lock=token["lock"] + 1), "looking for the snapshot's holder")[0][0]:
+    while not run(conn, _HELD.format(lock=lock + 1), "looking for the snapshot's holder")[0][0]:
         if time.monotonic() > deadline:
             # This task has its snapshot; if the holder is gone, the next task fails.
             return
@@ -169,7 +175,7 @@ def _lives(pid: int, born: float) -> bool:
 def main() -> None:
     """Hold one snapshot: read the order from standard input, write the token or the error to standard output."""
     order: _Order = pickle.load(sys.stdin.buffer)
-    answer: dict[str, Any] | FloodmarkError
+    answer: dict[str, Json] | FloodmarkError
     point: PostgresReadPoint | None = None
     try:
         point = PostgresReadPoint(order.options, None)

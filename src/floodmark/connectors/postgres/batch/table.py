@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import psycopg
 import pyarrow as pa
@@ -26,6 +25,7 @@ from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.typed_schema import keyless_relations, row_fields
 from floodmark.errors import ConfigError, SourceStateError
+from floodmark.json_data import Json
 
 AGAIN = "Load the DataFrame again (spark.read), which takes a new snapshot."
 
@@ -96,7 +96,7 @@ def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: Chunk) -> Iter
                 f"batch.snapshot.idle.ms ({options.batch_snapshot_idle_ms} ms), or the server ended its connection.",
                 AGAIN,
             )
-        announce_reader(conn, chunk.token)
+        announce_reader(conn, chunk.token["lock"])
         if not chunks.same_file(conn, chunk.table, chunk.file):
             raise SourceStateError(
                 f"The table {name} was dropped, truncated or rewritten after the snapshot of this batch read.",
@@ -134,7 +134,7 @@ def _chunks(
     options: PostgresBatchOptions,
     schema: pa.Schema,
     conditions: Sequence[str],
-    token: dict[str, Any],
+    token: dict[str, Json],
 ) -> Sequence[Chunk]:
     # The catalogs are read in the snapshot too, so partitions and columns are those of its rows.
     if not chunks.import_snapshot(conn, token):

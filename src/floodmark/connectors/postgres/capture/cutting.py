@@ -14,7 +14,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.connectors.postgres.capture.header_relations import CatalogSteps, CutRecords, HeaderRelations
 from floodmark.connectors.postgres.capture.pending_records import PendingRecords
 from floodmark.connectors.postgres.capture.receive_buffer import ReceiveBuffer
-from floodmark.connectors.postgres.continuity.check import Commit
+from floodmark.connectors.postgres.continuity.bookmark import Commit
 from floodmark.connectors.postgres.decode.event_order import event_counter
 from floodmark.connectors.postgres.decode.segment_header import OpenTransaction, SegmentHeader
 from floodmark.connectors.postgres.decode.signal_rows import signals_in

@@ -7,7 +7,6 @@ read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -28,6 +27,7 @@ from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.connectors.postgres.snapshot.tables import SnapshotTables
 from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks
 from floodmark.errors import FloodmarkError
+from floodmark.json_data import Json, stored_object
 from floodmark.signals.table import CHECK, signal_table_finding
 from floodmark.snapshots.modes import make_query, make_snapshotter
 
@@ -36,7 +36,7 @@ FAILOVER_VERSION = 17
 MIB = 1 << 20
 
 
-def check_source(options: PostgresOptions, offset: Mapping[str, Any] | None = None) -> list[Finding]:
+def check_source(options: PostgresOptions, offset: Mapping[str, Json] | None = None) -> list[Finding]:
     """Check the server, the database and the slot that the options name.
 
     Args:
@@ -50,7 +50,7 @@ def check_source(options: PostgresOptions, offset: Mapping[str, Any] | None = No
         return [Finding("connection", "error", exc.what, exc.cure)]
 
 
-def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Any] | None) -> list[Finding]:
+def _check_server(conn: Conn, options: PostgresOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
     version = server_version(conn)
     where = f"{options.hostname}:{options.port}, database {options.dbname}, role {options.user}"
     findings = [Finding("connection", "ok", where)]
@@ -110,7 +110,7 @@ def _wal_level(conn: Conn) -> Finding:
 def _standby(role: Role) -> list[Finding]:
     if not role.standby:
         return []
-    finding = "The server is a standby: where a snapshot lies in its log can't be told."
+    finding = "The server is a standby: where a snapshot lies in its log can't be determined."
     return [Finding("standby", "error", finding, "Connect to the primary server.")]
 
 
@@ -181,23 +181,24 @@ def _free_slots(conn: Conn, purpose: str) -> Finding:
 
 
 def _checkpoint(
-    conn: Conn, options: PostgresOptions, slot: Slot | None, offset: Mapping[str, Any] | None
+    conn: Conn, options: PostgresOptions, slot: Slot | None, offset: Mapping[str, Json] | None
 ) -> list[Finding]:
     """Check that the checkpoint is of this source, and that the log continues from its position."""
     if offset is None:
         return []
-    source = offset.get("source") or {}
+    stored = stored_object(offset, "The newest offset")
+    source = stored.text_by_name("source") if stored.value("source") else {}
     sql = "SELECT system_identifier::text FROM pg_control_system()"
     system = str(run(conn, sql, "the system identifier")[0][0])
     here = {"system": system, "database": options.dbname, "slot": options.slot_name}
-    other = [f"{key} {source[key]} (now {here[key]})" for key in here if str(source.get(key, here[key])) != here[key]]
+    other = [f"{key} {source[key]} (now {here[key]})" for key in here if source.get(key, here[key]) != here[key]]
     if other:
         text = f"The checkpoint was written for another source: {', '.join(other)}."
         return [Finding("checkpoint", "error", text, "Give this source a checkpoint of its own.")]
-    log = str(offset.get("log"))
-    if offset.get("bookmark"):
+    log = stored.text("log")
+    if stored.value("bookmark"):
         continuity = Continuity(options)
-        continuity.resume(log, offset["bookmark"])
+        continuity.resume(log, stored.value("bookmark"))
         with connect(options, replication=True) as replication:
             continuity.prove(replication)
     slots.check_position(slot, options, parse_position(log)[0])
@@ -231,7 +232,7 @@ def _signals(conn: Conn, options: PostgresOptions) -> list[Finding]:
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
         return findings
     table, _ = PostgresMarks(options).check(conn)
-    return [*findings, Finding(CHECK, "ok", f"marks can be written to {table}")]
+    return [*findings, Finding(CHECK, "ok", f"watermarks can be written to {table}")]
 
 
 def _columns(conn: Conn, table: str) -> list[str]:

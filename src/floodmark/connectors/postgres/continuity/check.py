@@ -17,8 +17,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from floodmark.connectors.postgres.continuity.bookmark import Commit, LogBookmark, Piece
 from floodmark.connectors.postgres.continuity.physical import bytes_before, commit_is_at, read_page
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import format_lsn, parse_lsn, parse_position
@@ -26,6 +26,7 @@ from floodmark.connectors.postgres.server.catalog import Conn
 from floodmark.connectors.postgres.server.connection import run
 from floodmark.connectors.postgres.server.slots import WAYS_OUT, Slot
 from floodmark.errors import CheckpointError, ConnectError, ForkedLogError, LogGoneError, SourceStateError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -57,36 +58,6 @@ PLACE = (
     "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int4"
 )
 """SQL: the system identifier and the timeline of a server that is not a standby."""
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A transaction that the log holds.
-
-    Attributes:
-        lsn: where its commit record begins.
-        micros: its time, microseconds since the Unix epoch.
-        upto: up to here, the log that the source receives holds nothing after it.
-    """
-
-    lsn: int
-    micros: int
-    upto: int = 0
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Bytes of the log.
-
-    Attributes:
-        lsn: where they end.
-        size: how many.
-        checksum: CRC-32.
-    """
-
-    lsn: int
-    size: int
-    checksum: int
 
 
 @dataclass(frozen=True)
@@ -184,25 +155,27 @@ class Continuity:
         """Remember the cluster that the checkpoint belongs to, or will belong to."""
         self._system = self._system or system
 
-    def resume(self, position: str, bookmark: dict[str, Any] | None) -> None:
+    def resume(self, position: str, bookmark: Json) -> None:
         """Restore the state from a checkpoint.
 
         Args:
             position: up to which the log is delivered, or was planned.
             bookmark: what ``bookmark`` returned for it; None if an earlier version wrote the checkpoint.
+
+        Raises:
+            CheckpointError: the bookmark is not what ``bookmark`` returns.
         """
+        known = None if bookmark is None else LogBookmark.from_json(bookmark)
         with self._lock:
             self._reached = max(self._reached, _needed(position))
-            if bookmark is None or "timeline" not in bookmark:
+            if known is None:
                 return
-            self._database = bookmark["database"]
-            self._timeline, self._began = bookmark["timeline"], parse_lsn(bookmark["began"])
-            if bookmark["commit"] is not None:
-                self._commits = deque([Commit(parse_lsn(bookmark["commit"][0]), bookmark["commit"][1])])
-            if bookmark["bytes"] is not None:
-                self._piece = Piece(parse_lsn(bookmark["bytes"][0]), *bookmark["bytes"][1:])
+            self._database, self._timeline, self._began = known.database, known.timeline, known.began
+            if known.commit is not None:
+                self._commits = deque([known.commit])
+            self._piece = known.piece or self._piece
 
-    def bookmark(self, position: str) -> dict[str, Any]:
+    def bookmark(self, position: str) -> dict[str, Json]:
         """Return what a checkpoint must store besides a position, so that its log can be recognized."""
         needed = _needed(position)
         self._remember_bytes(needed)
@@ -213,13 +186,7 @@ class Continuity:
                 self._commits.popleft()
             last = self._commits[0] if self._commits and self._commits[0].lsn < needed else None
             piece = self._piece if self._piece is not None and self._piece.lsn <= needed else None
-            return {
-                "database": self._database,
-                "timeline": self._timeline,
-                "began": format_lsn(self._began),
-                "commit": [format_lsn(last.lsn), last.micros] if last is not None else None,
-                "bytes": [format_lsn(piece.lsn), piece.size, piece.checksum] if piece is not None else None,
-            }
+            return LogBookmark(self._database, self._timeline, self._began, last, piece).to_json()
 
     def _remember_bytes(self, needed: int) -> None:
         """Periodically remember the log's bytes before a position that has advanced without a transaction."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.connectors.contract.findings import name_list
@@ -25,15 +25,16 @@ from floodmark.connectors.postgres.server.connection import run, server_version
 from floodmark.connectors.postgres.server.publication import PUBLISHED
 from floodmark.connectors.postgres.server.slots import TRUSTING, WAYS_OUT, end_of_log
 from floodmark.errors import LogGoneError, SourceStateError
+from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
 FILTERS_VERSION = 15
-LOOK_SHARE = 20
+CHECK_SHARE = 20
 """Checks may use one part in this many of the time, however many tables a publication lists."""
-MOST_BETWEEN_LOOKS_S = 5.0
-WHOLE_LOOK_S = 10.0
+MOST_BETWEEN_CHECKS_S = 5.0
+WHOLE_CHECK_S = 10.0
 """How often to check that all captured tables are published, if nothing about the publication was altered."""
 XIDS = 1 << 32
 LOADING = ("LoadPublications", "get_publication_oid")
@@ -116,17 +117,21 @@ class Seen:
     later: tuple[int, ...] = ()
     created: tuple[int, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return it as JSON data."""
-        return {"oldest": self.oldest, "later": list(self.later)} | (
-            {} if self.created is None else {"created": list(self.created)}
-        )
+        created = {} if self.created is None else {"created": list(self.created)}
+        return {"oldest": self.oldest, "later": list(self.later), **created}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return what ``to_json`` described."""
-        created = data.get("created")
-        return cls(data["oldest"], tuple(data["later"]), None if created is None else tuple(created))
+    def from_json(cls, data: Json) -> Self:
+        """Return what ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        seen = stored_object(data, "What was known of the publication")
+        created = None if seen.value("created") is None else seen.integers("created")
+        return cls(seen.integer("oldest"), seen.integers("later"), created)
 
     def made_since(self, xids: Iterable[int], following: int) -> list[int]:
         """Return those transactions that had not ended.
@@ -208,7 +213,7 @@ class PublicationProof:
             LogGoneError: it was altered since, so that changes may be missing.
         """
         self._seen, self._known, self._after = seen, set(known), after or ""
-        self._look(conn, tables, starting=True)
+        self._check_catalogs(conn, tables, starting=True)
 
     def follow(self, conn: Conn, tables: Sequence[Table], known: Collection[str] | None = None) -> None:
         """Verify it again, for the tables that are captured now.
@@ -224,7 +229,7 @@ class PublicationProof:
         if known is not None:
             # A table that is new to the query is read in full, so changes that the log lacks don't matter.
             self._known &= set(known)
-        self._look(conn, tables, starting=False)
+        self._check_catalogs(conn, tables, starting=False)
 
     @property
     def due(self) -> bool:
@@ -240,7 +245,7 @@ class PublicationProof:
         """
         now = time.monotonic()
         trace = self._read_trace(conn)
-        self._next = now + min(LOOK_SHARE * (time.monotonic() - now), MOST_BETWEEN_LOOKS_S)
+        self._next = now + min(CHECK_SHARE * (time.monotonic() - now), MOST_BETWEEN_CHECKS_S)
         if trace != self._trace:
             return True
         self._after = position
@@ -256,7 +261,7 @@ class PublicationProof:
         rows = run(conn, statement, "the publication")
         return str(rows[0][0]) if rows else ""
 
-    def _look(self, conn: Conn, tables: Sequence[Table], starting: bool) -> None:
+    def _check_catalogs(self, conn: Conn, tables: Sequence[Table], starting: bool) -> None:
         begun = time.monotonic()
         # The trace and the running transactions are read before the publication, so that the next check finds an
         # alteration that is made in between.
@@ -280,7 +285,7 @@ class PublicationProof:
             self._known |= {table.full_name for table in wanted if table.oid in found.members}
         self._trace = trace
         took = time.monotonic() - begun
-        self._next_whole = begun + max(WHOLE_LOOK_S, LOOK_SHARE * took)
+        self._next_whole = begun + max(WHOLE_CHECK_S, CHECK_SHARE * took)
 
     def _prove_logged(self, conn: Conn, tables: Sequence[Table]) -> None:
         """Verify that no captured table was made one whose changes are not logged."""

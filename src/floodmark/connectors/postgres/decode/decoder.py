@@ -114,7 +114,7 @@ class PostgresDecoder:
         isolation: Isolation,
     ) -> Iterator[EventGroup]:
         # Truncates have no relation: their index is -1, the appended element.
-        shape = np.append(np.where(isolation.aside, -1, shapes.shape), -1)[changes.relation]
+        shape = np.append(np.where(isolation.excluded, -1, shapes.shape), -1)[changes.relation]
         order = np.argsort(shape, kind="stable")
         bounds = np.flatnonzero(np.diff(shape[order])) + 1
         for index in np.split(order, bounds):

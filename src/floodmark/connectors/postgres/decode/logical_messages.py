@@ -25,7 +25,14 @@ from floodmark.connectors.postgres.source_block import table_piece
 from floodmark.connectors.postgres.wire.frames import be_view
 from floodmark.connectors.postgres.wire.messages import MESSAGE_PREFIX, OWN_PREFIX
 from floodmark.errors import DecodeError
-from floodmark.events.connect_schema import OPTIONAL_INT64, TRANSACTION_BLOCK, field_schema, schema_start, struct
+from floodmark.events.connect_schema import (
+    OPTIONAL_INT64,
+    TRANSACTION_BLOCK,
+    ConnectSchema,
+    field_schema,
+    schema_start,
+    struct,
+)
 from floodmark.events.json_text import Fragment, Joiner, string, value_bytes
 
 NO_TABLE = table_piece("", "")
@@ -133,11 +140,11 @@ class MessageEvents:
         return Fragment(strings((offsets - offsets[0]) * 2, digits), quoted=True)
 
 
-def _key_schema() -> dict[str, object]:
+def _key_schema() -> ConnectSchema:
     return struct([_PREFIX], False, f"{_PACKAGE}.MessageKey", 1)
 
 
-def _value_schema(as_bytes: bool) -> dict[str, object]:
+def _value_schema(as_bytes: bool) -> ConnectSchema:
     content = field_schema({"type": "bytes" if as_bytes else "string"}, True, "content")
     message = struct([_PREFIX, content], False, f"{_PACKAGE}.Message", 1)
     return struct(

@@ -91,7 +91,7 @@ class Relation:
         """The part of the source block's text that names the table."""
         return (table_piece(self.schema, self.table),)
 
-    def look(self) -> Hashable:
+    def layout_key(self) -> Hashable:
         """Return a value that is equal for tables whose rows become events in the same way, except for names."""
         return self.columns, self.key, tuple(sorted(self.types.items()))
 

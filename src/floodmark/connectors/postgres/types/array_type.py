@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 from floodmark.codecs.arrays import Mask, as_mask, valid, validity
 from floodmark.codecs.codec import Codec, Settings, bare
 from floodmark.connectors.postgres.types.tokens import Words, find_words, with_words
-from floodmark.events.connect_schema import field_schema
+from floodmark.events.connect_schema import ConnectSchema, field_schema
 from floodmark.events.json_text import Fragment, closed
 
 _BRACES = {ord("{"): ord("["), ord("}"): ord("]"), ord(";"): ord(",")}
@@ -115,7 +114,7 @@ def _placeholder(element: Codec, oid: int, settings: Settings) -> str:
     """Return the placeholder of an array that the log lacks; ``null`` where no element can be a placeholder."""
     raw = settings.placeholder_bytes
     schema = element.schema
-    name = schema.get("name", "")
+    name = str(schema.get("name", ""))
     if oid == _UUID:
         return json.dumps([str(_name_uuid(raw))])
     if (oid in _INT_CODES and schema["type"] == "int32" and not name.startswith("org.")) or oid in _LONG_CODES:
@@ -124,7 +123,7 @@ def _placeholder(element: Codec, oid: int, settings: Settings) -> str:
     return f"[{element.unavailable}]" if element.unavailable.startswith('"') and _holds_text(schema) else "null"
 
 
-def _holds_text(schema: dict[str, Any]) -> bool:
+def _holds_text(schema: ConnectSchema) -> bool:
     return schema["type"] == "string" or (schema["type"] == "bytes" and "name" not in schema)
 
 

@@ -16,11 +16,12 @@ from floodmark.codecs.arrays import valid
 from floodmark.codecs.codec import Codec, bare, json_string, semantic, unchanged
 from floodmark.connectors.postgres.types.settings import PostgresSettings
 from floodmark.connectors.postgres.types.tokens import find_words
+from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import escape, string
 
 JSON = "io.debezium.data.Json"
 
-_MAP = {
+_MAP: ConnectSchema = {
     "type": "map",
     "keys": {"type": "string", "optional": False},
     "values": {"type": "string", "optional": True},

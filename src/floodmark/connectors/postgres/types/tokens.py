@@ -63,15 +63,15 @@ def find_words(text: pa.StringArray, punctuation: bytes) -> Words:
     bounds = offsets_of(text).astype(np.int64)
     bounds -= bounds[0]
     inside = ~_table(punctuation)[data]
-    marks = data == QUOTE
+    quotes = data == QUOTE
     kept = inside
-    if marks.any():
+    if quotes.any():
         dropped = _escaping(data)
-        marks[1:] &= ~dropped[:-1]
+        quotes[1:] &= ~dropped[:-1]
         # A byte is within quotes if the number of unescaped quotes up to it is odd.
-        within = np.cumsum(marks, dtype=np.int64) % 2 == 1
+        within = np.cumsum(quotes, dtype=np.int64) % 2 == 1
         inside = inside | within
-        kept = inside & ~marks & ~dropped
+        kept = inside & ~quotes & ~dropped
     # Each value ends in punctuation, so no run of `inside` crosses from one value into the next.
     edges = np.diff(inside.astype(np.int8), prepend=0, append=0)
     start, end = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)

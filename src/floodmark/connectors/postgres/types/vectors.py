@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +11,13 @@ from floodmark.codecs.codec import Codec, Settings, bare, unchanged
 from floodmark.codecs.floats import java_number
 from floodmark.connectors.postgres.types.hstore import slots_for
 from floodmark.connectors.postgres.types.tokens import find_words, with_words
+from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import Fragment
 
 _DENSE = b"[],"
 _SPARSE = b"{}:,/;"
 _LARGEST = 32_767
-_SPARSE_SCHEMA: dict[str, Any] = {
+_SPARSE_SCHEMA: ConnectSchema = {
     "type": "struct",
     "fields": [
         {"type": "int16", "optional": False, "field": "dimensions"},
@@ -53,7 +52,7 @@ def vector(name: str, kind: str, arrow_type: pa.DataType, settings: Settings) ->
         whole = with_words(words, numbers, np.zeros(len(words.data), bool), {})
         return bare(_nulls_of(text, whole))
 
-    schema = {
+    schema: ConnectSchema = {
         "type": "array",
         "items": {"type": kind, "optional": False},
         "name": f"io.debezium.data.{name}",

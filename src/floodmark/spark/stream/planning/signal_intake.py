@@ -73,7 +73,7 @@ class SignalIntake:
         if not others and not any(found):
             return found
         for channel in self._channels:
-            channel.look_at_once()
+            channel.read_at_once()
         return [channel.poll() for channel in self._channels]
 
     def acknowledge(self, start: Offset) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from floodmark.codecs.time_units import (
     Unit,
     zulu,
 )
+from floodmark.events.connect_schema import ConnectSchema
 
 MAX_DIGITS = 6
 
@@ -149,7 +150,7 @@ def timestamp(modifier: int, settings: Settings) -> Codec:
 
 
 def _timestamp(
-    schema: dict[str, object],
+    schema: ConnectSchema,
     encode: Callable[[pa.StringArray], pa.StringArray],
     zero: str,
     settings: Settings,
