@@ -92,6 +92,18 @@ class JsonObject:
         """Return a list of whole numbers."""
         return tuple(self._all(name, int, "a list of whole numbers"))
 
+    def choice(self, name: str, choices: Sequence[Value]) -> Value:
+        """Return a member that is one of several values."""
+        value = self.value(name)
+        for choice in choices:
+            if value == choice:
+                return choice
+        raise self.wrong(name, f"one of {', '.join(map(repr, choices))}")
+
+    def optional_texts(self, name: str) -> list[str] | None:
+        """Return a list of texts; None if it is missing or null."""
+        return None if self.value(name) is None else list(self.texts(name))
+
     def text_by_name(self, name: str) -> dict[str, str]:
         """Return an object whose members are texts."""
         members = self.member(name)

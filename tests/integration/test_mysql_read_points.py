@@ -120,7 +120,7 @@ def test_views_lie_exactly_at_their_place_in_the_log(binlog_server: MysqlServer,
                 point.release()
             assert money == TOTAL
             assert point.low == point.position
-            found.append((point.token["file"], point.token["offset"], done))
+            found.append((str(point.token["file"]), int(str(point.token["offset"])), done))
     ends = commits(server, start.name, start.offset)
     before = len(ends) - len([end for end in ends if end > found[0][1]])
     # What was committed besides the transfers came before the first view.

@@ -15,7 +15,7 @@ class InProcess:
     def __init__(self, options: dict[str, str], offset: dict[str, Any] | None = None) -> None:
         self._options = options
         self._reader = self._new_reader()
-        self.offset = self._reader.initialOffset() if offset is None else offset
+        self.offset: dict[str, Any] = dict(self._reader.initialOffset() if offset is None else offset)
         self.batches = 0
 
     def _new_reader(self) -> FloodmarkStreamReader:

@@ -165,7 +165,8 @@ def test_few_tables_are_plain_json() -> None:
     state = first_state("p0", {}, "1:1:", described(names, True))
     data = offset_with(names, snapshot=state).to_json()
     assert data["known"] == list(names)
-    assert [table["name"] for table in data["snapshot"]["progress"]] == list(names)
+    assert data["snapshot"] == state.to_json()
+    assert [table["name"] for table in state.progress()] == list(names)
 
 
 def test_offsets_of_version_3() -> None:

@@ -52,7 +52,8 @@ def test_a_task_has_the_log_of_its_windows() -> None:
 
 def test_announcements_are_cut() -> None:
     assert announcement_partitions([]) == []
-    rows = [{"value": "x" * 1000, "n": n} for n in range(3000)] + [{"value": "x" * 2 * MOST_ANNOUNCED, "n": 3000}]
+    rows = [{"value": "x" * 1000, "n": str(n)} for n in range(3000)]
+    rows.append({"value": "x" * 2 * MOST_ANNOUNCED, "n": "3000"})
     made = announcement_partitions(rows)
     assert [row for task in made for row in task.rows] == rows
     assert len(made) in (3, 4)

@@ -45,6 +45,10 @@ class Point:
     held: bool = True
 
     @property
+    def visible(self) -> str:
+        return ""
+
+    @property
     def local(self) -> Point:
         return self
 

@@ -8,13 +8,14 @@ import pytest
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import HEADERS, PAGE, PostgresReadPoint
+from floodmark.connectors.postgres.snapshot.token import ReadPointToken
 
 START = 7 * PAGE
 
 
 def point(lsn: int) -> PostgresReadPoint:
     made = PostgresReadPoint.__new__(PostgresReadPoint)
-    made.token = {"visible": "100:100:", "lsn": lsn}
+    made._token = ReadPointToken("s", "100:100:", 100, 0, lsn, None)
     return made
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from floodmark.errors import NoTableLeftError
+from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -16,6 +17,7 @@ RETRIES = 3
 GONE = "It was dropped, or renamed to what isn't captured, before all of its rows were read."
 NO_KEY = "It has no key to read it by while the log goes on; a blocking snapshot reads it."
 What = Literal["initial", "blocking", "incremental", "log"]
+WHAT: tuple[What, ...] = ("initial", "blocking", "incremental", "log")
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,19 @@ class ExcludedTable:
     what: What
     error: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the table as JSON data."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the table that ``to_json`` described."""
-        return cls(**data)
+    def from_json(cls, data: Json) -> Self:
+        """Return the table that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        table = stored_object(data, "An excluded table")
+        return cls(table.text("name"), table.integer("oid"), table.choice("what", WHAT), table.text("error"))
 
 
 class ExcludedTables:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.json_data import Json, damaged_checkpoint, stored_object
 from floodmark.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshots.reports import Part, TaskReports
 
@@ -29,6 +30,10 @@ Span = tuple[int, int, int]
 _LOOKED_UP = "", 1, 0
 """File, units and rows of a table in an offset with many tables of which nothing has been read: they are looked up
 again when the state goes on at another read point."""
+
+
+Outcome = Literal["", "SUCCEEDED", "SKIPPED", "SQL_EXCEPTION"]
+OUTCOMES: dict[str, Outcome] = {name: name for name in get_args(Outcome)}
 
 
 class Found(NamedTuple):
@@ -71,7 +76,7 @@ class TableState:
     statement: str = ""
     read: int = 0
     failures: int = 0
-    outcome: Literal["", "SUCCEEDED", "SKIPPED", "SQL_EXCEPTION"] = ""
+    outcome: Outcome = ""
     keys: dict[int, list[str]] = field(default_factory=dict)
 
     @property
@@ -79,7 +84,7 @@ class TableState:
         """The span of all units of the table."""
         return _all(self.units)
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[Json]:
         """Return the state as JSON data."""
         return list(vars(self).values())
 
@@ -97,12 +102,32 @@ class TableState:
         return not changed and self.pending == _all(self.units)
 
     @classmethod
-    def from_json(cls, data: list[Any]) -> Self:
-        """Return the state that ``to_json`` described."""
-        table = cls(*data)
-        table.pending, table.done = [_span(s) for s in table.pending], [_span(s) for s in table.done]
-        table.keys = {int(unit): key for unit, key in table.keys.items()}
-        return table
+    def from_json(cls, data: Json) -> Self:
+        """Return the state that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        match data:
+            case [
+                str(name),
+                int(oid),
+                str(file),
+                int(units),
+                int(rows),
+                list(pending),
+                list(done),
+                str(statement),
+                int(read),
+                int(failures),
+                str(outcome),
+                dict(keys),
+            ] if outcome in OUTCOMES:
+                begin_keys = {_unit(unit): _key(key) for unit, key in keys.items()}
+                spans = list(map(_span, pending)), list(map(_span, done))
+                ended = OUTCOMES[outcome]
+                return cls(name, oid, file, units, rows, *spans, statement, read, failures, ended, begin_keys)
+        raise damaged_checkpoint("a table of a snapshot is not what was written")
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -131,7 +156,7 @@ class SnapshotState:
     """
 
     position: str
-    token: dict[str, Any]
+    token: dict[str, Json]
     views: list[str]
     tables: list[TableState]
     batch: list[tuple[int, Span]] = field(default_factory=list)
@@ -147,7 +172,7 @@ class SnapshotState:
         tables = [table.copy() for table in self.tables]
         return replace(self, views=list(self.views), tables=tables, batch=list(self.batch))
 
-    def progress(self) -> list[dict[str, Any]]:
+    def progress(self) -> list[dict[str, Json]]:
         """Return what has been read of each table, as JSON data."""
         return [
             {
@@ -161,19 +186,19 @@ class SnapshotState:
             for t in self.tables
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the state as JSON data.
 
         Many tables are packed into one text. For those that wait or are finished, it omits what can be looked up again
         or isn't needed any more.
         """
-        state = {
+        state: dict[str, Json] = {
             "position": self.position,
             "token": self.token,
             "views": self.views,
             "blocking": self.blocking,
         }
-        batch = [[table, list(span)] for table, span in self.batch]
+        batch: list[Json] = [[table, list(span)] for table, span in self.batch]
         if len(self.tables) <= FEW:
             tables = [table.to_json() for table in self.tables]
             return {**state, "tables": tables, "batch": batch, "progress": self.progress()}
@@ -187,17 +212,28 @@ class SnapshotState:
         return {**state, "packed": pack(packed)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the state that ``to_json`` described."""
-        if "packed" in data:
-            tables, batch = _unpacked(data["packed"])
+    def from_json(cls, data: Json) -> Self:
+        """Return the state that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        state = stored_object(data, "A snapshot")
+        if "packed" in state:
+            tables, batch = _unpacked(state.text("packed"))
         else:
-            tables, batch = [TableState.from_json(table) for table in data["tables"]], data["batch"]
-        spans = [(table, _span(span)) for table, span in batch]
-        return cls(data["position"], data["token"], list(data["views"]), tables, spans, data["blocking"])
+            tables, batch = list(map(TableState.from_json, state.items("tables"))), state.items("batch")
+        return cls(
+            state.text("position"),
+            state.member("token").content(),
+            list(state.texts("views")),
+            tables,
+            list(map(_planned, batch)),
+            state.flag("blocking"),
+        )
 
 
-def _unpacked(packed: str) -> tuple[list[TableState], list[Any]]:
+def _unpacked(packed: str) -> tuple[list[TableState], Sequence[Json]]:
     """Return the tables and the batch of a state."""
     names, numbers, finished, begun, batch = unpack(packed)
     file, units, rows = _LOOKED_UP
@@ -269,9 +305,32 @@ def _without(spans: list[Span], hole: Span) -> list[Span]:
     return cut
 
 
-def _span(data: Any) -> Span:
-    first, last, view = data
-    return int(first), int(last), int(view)
+def _span(data: Json) -> Span:
+    match data:
+        case [int(first), int(last), int(view)]:
+            return first, last, view
+    raise damaged_checkpoint("a part of a snapshot's table is not what was written")
+
+
+def _planned(data: Json) -> tuple[int, Span]:
+    match data:
+        case [int(table), list(span)]:
+            return table, _span(span)
+    raise damaged_checkpoint("a planned part of a snapshot is not what was written")
+
+
+def _unit(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise damaged_checkpoint("a unit of a snapshot's table is no number") from None
+
+
+def _key(data: Json) -> list[str]:
+    texts = [value for value in data if isinstance(value, str)] if isinstance(data, list) else []
+    if not isinstance(data, list) or len(texts) < len(data):
+        raise damaged_checkpoint("a key of a snapshot's table is no list of texts")
+    return texts
 
 
 def take_units(state: SnapshotState, units: int, least: int = 1) -> None:
@@ -295,7 +354,7 @@ def take_units(state: SnapshotState, units: int, least: int = 1) -> None:
 
 
 def rebase(
-    state: SnapshotState, position: str, token: dict[str, Any], view: str, found: Mapping[int, Found]
+    state: SnapshotState, position: str, token: dict[str, Json], view: str, found: Mapping[int, Found]
 ) -> SnapshotState:
     """Return the state for a new read point, after the one before was lost.
 
@@ -356,7 +415,7 @@ def _all(units: int) -> list[Span]:
 
 def first_state(
     position: str,
-    token: dict[str, Any],
+    token: dict[str, Json],
     view: str,
     tables: Sequence[CapturedTable],
     statements: Mapping[int, str] | None = None,

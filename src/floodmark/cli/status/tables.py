@@ -82,7 +82,7 @@ def _progress(snapshot: JsonObject | None) -> list[JsonObject]:
 
 def _runs(incremental: JsonObject) -> Iterator[TableProgress]:
     paused = bool(incremental.value("paused"))
-    return (_by_keys(run, paused) for run in runs_of(incremental.content()))
+    return (_by_keys(run, paused) for run in runs_of(incremental))
 
 
 def _by_units(table: JsonObject, kind: Kind) -> TableProgress:

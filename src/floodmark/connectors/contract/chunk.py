@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.connectors.contract.table_key import TableKey
+from floodmark.json_data import Json
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Chunk:
     table: DescribedTable
     file: str
     number: tuple[int, ...] = ()
-    token: dict[str, Any] = field(default_factory=dict)
+    token: dict[str, Json] = field(default_factory=dict)
     position: str = ""
     low: str = ""
     lost: bool = False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.contract.table_key import TableKey
+from floodmark.json_data import Json
 
 ChunkOutcome = Literal["complete", "unchanged", "nothing"]
 """``complete``: all rows as the read point sees them. ``unchanged``: the read point is gone, so only the rows
@@ -58,8 +59,12 @@ class ReadPoint(Protocol):
         """Everything committed up to it is visible, nothing after it. Of an unsettled one: what the log must reach."""
 
     @property
-    def token(self) -> dict[str, Any]:
-        """What a chunk needs to read from it, as JSON data; ``visible`` is what it sees, in the source's notation."""
+    def token(self) -> dict[str, Json]:
+        """What a chunk needs to read from it, as JSON data that only the connector reads."""
+
+    @property
+    def visible(self) -> str:
+        """What it sees, in the source's notation."""
 
     @property
     def local(self) -> LocalRows | None:
@@ -139,7 +144,7 @@ class SnapshotSource(Protocol):
     def open_unsettled(self) -> ReadPoint:
         """Open a read point at once; the log must reach its ``position`` before it can be settled."""
 
-    def schema_events(self, position: str, token: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
 
         Args:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.connectors.contract.read_points import ReadPoint, SnapshotSource, WindowSource
 from floodmark.connectors.contract.tables import TableCatalog
+from floodmark.json_data import Json
 
 
 class LogSource(Protocol):
@@ -24,7 +25,7 @@ class LogSource(Protocol):
             The position to start from, and the read point there.
         """
 
-    def resume(self, position: str, bookmark: dict[str, Any] | None = None, known: Sequence[str] = ()) -> None:
+    def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
         """Verify that the source still has the log from a position on.
 
         Args:
@@ -36,7 +37,7 @@ class LogSource(Protocol):
             LogGoneError: it hasn't.
         """
 
-    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+    def check_planned(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the log holds what an earlier process planned and did not commit.
 
         Args:
@@ -48,7 +49,7 @@ class LogSource(Protocol):
             SourceStateError: the log is another server's by now, with other positions.
         """
 
-    def bookmark(self, position: str) -> dict[str, Any] | None:
+    def bookmark(self, position: str) -> dict[str, Json] | None:
         """Return what is needed besides a position to continue from it, as JSON data; None if nothing is.
 
         Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
+
+from floodmark.json_data import Json, damaged_checkpoint, stored_object
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,25 @@ class TableKey:
     kinds: tuple[tuple[str, ...], ...] = ()
     index: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the key as offsets store it."""
         kinds = {"kinds": [list(kind) for kind in self.kinds], "index": self.index} if self.kinds else {}
         return {"columns": list(self.columns), **kinds, "nulls": self.nulls}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the key that ``to_json`` described."""
-        kinds = tuple(tuple(kind) for kind in data.get("kinds", ()))
-        return cls(tuple(data["columns"]), bool(data["nulls"]), kinds, data.get("index"))
+    def from_json(cls, data: Json) -> Self:
+        """Return the key that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        key = stored_object(data, "The key of a table")
+        kinds = tuple(map(_kind, key.items("kinds"))) if "kinds" in key else ()
+        return cls(key.texts("columns"), key.flag("nulls"), kinds, key.optional_text("index"))
+
+
+def _kind(data: Json) -> tuple[str, ...]:
+    match data:
+        case [*words] if all(isinstance(word, str) for word in words):
+            return tuple(map(str, words))
+    raise damaged_checkpoint("the kind of a key's column is no list of texts")

@@ -6,16 +6,19 @@ come from the log. Keys are lists of texts that only the source can compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self, get_args
 
 from floodmark.connectors.contract.table_key import TableKey
+from floodmark.json_data import Json, JsonObject, stored_object
 from floodmark.notifications.records import ScanStatus
 from floodmark.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshots.reports import Report, TaskReports
 
 Key = list[str]
+RunOutcome = ScanStatus | Literal[""]
+OUTCOMES: tuple[RunOutcome, ...] = ("", *get_args(ScanStatus))
 
 
 @dataclass
@@ -31,6 +34,20 @@ class KeyRange:
     after: Key | None
     upto: Key | None
     since: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Json) -> Self:
+        """Return the range that ``asdict`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        stored = stored_object(data, "A range of an incremental snapshot")
+        for name in ("after", "upto"):
+            if name not in stored:
+                # Null means that the range has no bound there.
+                raise stored.wrong(name, "a key or null")
+        return cls(stored.optional_texts("after"), stored.optional_texts("upto"), stored.optional_text("since"))
 
 
 @dataclass
@@ -73,7 +90,7 @@ class TableRun:
     rows: int = 0
     chunks: int = 0
     failures: int = 0
-    outcome: ScanStatus | Literal[""] = ""
+    outcome: RunOutcome = ""
     error: str = ""
     described: bool = True
     owed: bool = False
@@ -92,15 +109,40 @@ class TableRun:
         """Return a copy that can be changed; what is in its lists stays."""
         return replace(self, redo=list(self.redo))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the state as JSON data."""
         return {**asdict(self), "key": {} if self.key is None else self.key.to_json()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the state that ``to_json`` described."""
-        key = TableKey.from_json(data["key"]) if data["key"] else None
-        return cls(**{**data, "key": key, "redo": [KeyRange(**item) for item in data["redo"]]})
+    def from_json(cls, data: Json) -> Self:
+        """Return the state that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        run = stored_object(data, "A table of an incremental snapshot")
+        return cls(
+            run.text("name"),
+            run.integer("oid"),
+            run.text("file"),
+            TableKey.from_json(run.value("key")) if run.value("key") else None,
+            run.optional_text("surrogate"),
+            run.text("condition"),
+            run.integer("estimate"),
+            run.flag("begun"),
+            run.optional_texts("after"),
+            run.optional_texts("top"),
+            run.flag("nulls"),
+            list(map(KeyRange.from_json, run.items("redo"))),
+            run.integer("rows"),
+            run.integer("chunks"),
+            run.integer("failures"),
+            run.choice("outcome", OUTCOMES),
+            run.text("error"),
+            # Checkpoints of earlier versions lack these two.
+            run.flag("described", True),
+            run.flag("owed", False),
+        )
 
 
 @dataclass
@@ -130,7 +172,7 @@ class IncrementalState:
     paused: bool = False
     batch: list[BatchRange] = field(default_factory=list)
     position: str = ""
-    token: dict[str, Any] = field(default_factory=dict)
+    token: dict[str, Json] = field(default_factory=dict)
     switched_ms: int = 0
 
     @property
@@ -147,9 +189,9 @@ class IncrementalState:
         """Return a copy that can be changed."""
         return replace(self, runs=[run.copy() for run in self.runs], batch=list(self.batch))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the state as JSON data; many tables that wait are packed into one text."""
-        state = {
+        state: dict[str, Json] = {
             "runs": [run.to_json() for run in self.runs] if len(self.runs) <= FEW else [],
             "name": self.name,
             "paused": self.paused,
@@ -161,16 +203,24 @@ class IncrementalState:
         return state if len(self.runs) <= FEW else {**state, "packed": _packed(self.runs)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the state that ``to_json`` described."""
+    def from_json(cls, data: Json) -> Self:
+        """Return the state that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        state = stored_object(data, "An incremental snapshot")
         return cls(
-            runs_of(data),
-            data["name"],
-            data["paused"],
-            [BatchRange(item["run"], KeyRange(**item["range"])) for item in data["batch"]],
-            data["position"],
-            data["token"],
-            data.get("switched_ms", 0),
+            runs_of(state),
+            state.text("name"),
+            state.flag("paused"),
+            [
+                BatchRange(item.integer("run"), KeyRange.from_json(item.value("range")))
+                for item in state.members("batch")
+            ],
+            state.text("position"),
+            state.member("token").content(),
+            state.integer("switched_ms", 0),
         )
 
     @property
@@ -265,11 +315,11 @@ def _packed(runs: Sequence[TableRun]) -> str:
     )
 
 
-def runs_of(data: Mapping[str, Any]) -> list[TableRun]:
+def runs_of(state: JsonObject) -> list[TableRun]:
     """Return the tables of a state that ``IncrementalState.to_json`` described."""
-    if "packed" not in data:
-        return [TableRun.from_json(run) for run in data["runs"]]
-    names, numbers, which, asked, estimates, others = unpack(data["packed"])
+    if "packed" not in state:
+        return list(map(TableRun.from_json, state.items("runs")))
+    names, numbers, which, asked, estimates, others = unpack(state.text("packed"))
     waiting = iter(
         TableRun(name, oid, "", None, surrogate, condition, estimate, described=False, owed=owed)
         for name, oid, (surrogate, condition, owed), estimate in zip(

@@ -65,7 +65,7 @@ class SnapshotEngine:
         tables = self._tables.to_snapshot()
         log.info("snapshot_begins", tables=len(tables), position=point.position)
         self._notify(self._notifications.started())
-        return first_state(point.position, point.token, point.token["visible"], tables)
+        return first_state(point.position, point.token, point.visible, tables)
 
     def begin_blocking(self, point: ReadPoint, action: ExecuteSnapshot) -> SnapshotState:
         """Return the state of the snapshot that a signal requests.
@@ -97,7 +97,7 @@ class SnapshotEngine:
         for name in dict.fromkeys(refused):
             self._notify(self._notifications.table_failed(name))
         log.info("blocking_snapshot_begins", signal=action.id, tables=len(chosen), position=point.position)
-        return first_state(point.position, point.token, point.token["visible"], chosen, statements)
+        return first_state(point.position, point.token, point.visible, chosen, statements)
 
     def _found(self, state: SnapshotState) -> dict[int, Found]:
         """Return the tables that exist now."""
@@ -175,7 +175,7 @@ class SnapshotEngine:
 
     def move(self, state: SnapshotState, point: ReadPoint) -> SnapshotState:
         """Return the state at another read point."""
-        return rebase(state, point.position, point.token, point.token["visible"], self._take_point(state, point))
+        return rebase(state, point.position, point.token, point.visible, self._take_point(state, point))
 
     def _take_point(self, state: SnapshotState, point: ReadPoint) -> dict[int, Found]:
         """Go on at another read point; remove tables that are gone, and return those that exist now."""

@@ -119,7 +119,7 @@ class ReadAheadEngine(SnapshotEngine):
         """Return the state at another read point."""
         found = self._take_point(state, point)
         tables = [_moved(table, found[table.oid]) if table.oid in found else table for table in state.tables]
-        return SnapshotState(point.position, point.token, [point.token["visible"]], tables, [], state.blocking)
+        return SnapshotState(point.position, point.token, [point.visible], tables, [], state.blocking)
 
     def chunks(self, state: SnapshotState) -> Sequence[Chunk]:
         """Return the chunks of the state's batch with their files; none if the process that read them is gone."""

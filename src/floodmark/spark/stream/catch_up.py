@@ -8,10 +8,11 @@ keeps the log from the position of the catch-up stream, so each phase survives a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from floodmark.connectors.contract.tables import TableCatalog
 from floodmark.errors import LockTimeoutError, StatementTimeoutError
+from floodmark.json_data import Json, stored_object
 from floodmark.signals.records import ExecuteSnapshot
 from floodmark.snapshots.initial.engine import SnapshotEngine
 from floodmark.snapshots.patience import PutOff
@@ -36,7 +37,7 @@ class CatchUpState:
     tables: tuple[int, ...] = ()
     snapshot: SnapshotState | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return it as JSON data."""
         return {
             "action": self.action.to_json(),
@@ -46,10 +47,16 @@ class CatchUpState:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Restore what ``to_json`` returned."""
-        snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
-        return cls(ExecuteSnapshot.from_json(data["action"]), data["position"], tuple(data["tables"]), snapshot)
+    def from_json(cls, data: Json) -> Self:
+        """Return the state that ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        stored = stored_object(data, "A catch-up snapshot")
+        snapshot = SnapshotState.from_json(stored.value("snapshot")) if stored.value("snapshot") else None
+        action = ExecuteSnapshot.from_json(stored.value("action"))
+        return cls(action, stored.text("position"), stored.integers("tables"), snapshot)
 
 
 class CatchUp:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from floodmark.capture.gaps import Gap
 from floodmark.errors import CheckpointError
+from floodmark.json_data import Json, JsonObject, stored_object
 from floodmark.notifications.records import Notification, pack_notifications, unpack_notifications
 from floodmark.packing import pack_names, unpack_names
 from floodmark.signals.records import ExecuteSnapshot
@@ -59,7 +60,7 @@ class Offset:
     catch_up: CatchUpState | None = None
     heartbeat: int | None = None
     context: int | None = None
-    bookmark: dict[str, Any] | None = None
+    bookmark: dict[str, Json] | None = None
     gaps: tuple[Gap, ...] = ()
 
     @property
@@ -80,7 +81,7 @@ class Offset:
         runs = self.incremental is not None and self.incremental.active
         return runs or self.snapshot is not None or self.catch_up is not None or bool(self.blocking)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the offset as JSON data."""
         return {
             "v": VERSION,
@@ -104,39 +105,52 @@ class Offset:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
+    def from_json(cls, data: Json) -> Self:
         """Return the offset that ``to_json`` described.
 
         Raises:
-            CheckpointError: it has a format version that this Floodmark doesn't read.
+            CheckpointError: it has a format version that this Floodmark doesn't read, or describes something else.
         """
-        if data.get("v") not in READABLE:
+        stored = stored_object(data, "An offset")
+        version = stored.value("v")
+        if version not in READABLE:
             raise CheckpointError(
-                f"The checkpoint has format version {data.get('v')}; this Floodmark reads "
+                f"The checkpoint has format version {version}; this Floodmark reads "
                 f"{' and '.join(map(str, READABLE))}.",
                 "Use the Floodmark that wrote it, or a new checkpoint.",
             )
-        snapshot = SnapshotState.from_json(data["snapshot"]) if data["snapshot"] else None
-        incremental = IncrementalState.from_json(data["incremental"]) if data["incremental"] else None
+        snapshot, incremental, catch_up = (_present(stored, name) for name in ("snapshot", "incremental", "lane"))
+        bookmark = stored.optional_member("bookmark")
         return cls(
-            data["source"],
-            data["log"],
-            snapshot,
-            data["ended"],
-            incremental,
-            tuple(data["taken"]),
-            unpack_notifications(data["notifications"]),
-            data["gap"],
-            tuple(ExecuteSnapshot.from_json(item) for item in data["blocking"]),
-            unpack_names(data["known"]),
-            data["batch"],
-            tuple(ExcludedTable.from_json(item) for item in data["aside"]),
-            CatchUpState.from_json(data["lane"]) if data["lane"] else None,
-            data.get("heartbeat"),
-            data.get("xmin"),
-            data.get("bookmark"),
-            tuple(Gap.from_json(item) for item in data.get("gaps", ())),
+            stored.text_by_name("source"),
+            stored.text("log"),
+            SnapshotState.from_json(snapshot) if snapshot else None,
+            stored.flag("ended"),
+            IncrementalState.from_json(incremental) if incremental else None,
+            stored.texts("taken"),
+            unpack_notifications(stored.value("notifications")),
+            stored.flag("gap"),
+            tuple(map(ExecuteSnapshot.from_json, stored.items("blocking"))),
+            unpack_names(stored.value("known")),
+            stored.text("batch"),
+            tuple(map(ExcludedTable.from_json, stored.items("aside"))),
+            CatchUpState.from_json(catch_up) if catch_up else None,
+            _optional_integer(stored, "heartbeat"),
+            _optional_integer(stored, "xmin"),
+            None if bookmark is None else bookmark.content(),
+            tuple(map(Gap.from_json, stored.items("gaps"))) if "gaps" in stored else (),
         )
+
+
+def _present(stored: JsonObject, name: str) -> Json:
+    """Return a member that may be null; one that is missing would be work that is silently not done."""
+    if name not in stored:
+        raise stored.wrong(name, "an object or null")
+    return stored.value(name)
+
+
+def _optional_integer(stored: JsonObject, name: str) -> int | None:
+    return None if stored.value(name) is None else stored.integer(name)
 
 
 def following(start: Offset, **changes: Any) -> Offset:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
@@ -73,7 +72,7 @@ class NotificationPartition(InputPartition):
 class AnnouncementPartition(InputPartition):
     """Events that come before the rows of a snapshot, as rows of the output."""
 
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, str]]
 
 
 class WarmPartition(InputPartition):
@@ -129,7 +128,7 @@ def in_window(log: Sequence[LogPartition], chunk: Chunk) -> list[LogPartition]:
     return [part for part in log if part.upto > chunk.low and part.after < chunk.position]
 
 
-def announcement_partitions(rows: list[dict[str, Any]]) -> list[AnnouncementPartition]:
+def announcement_partitions(rows: list[dict[str, str]]) -> list[AnnouncementPartition]:
     """Return the tasks that emit announcements, each small enough for Spark to send it to an executor."""
     tasks: list[AnnouncementPartition] = []
     characters = MOST_ANNOUNCED

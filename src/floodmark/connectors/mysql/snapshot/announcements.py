@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from floodmark.connectors.mysql.decode.structure import flavor_of
 from floodmark.connectors.mysql.options import BinlogOptions
@@ -16,13 +15,15 @@ from floodmark.connectors.mysql.schema_history.schema_events import (
     value_text,
 )
 from floodmark.connectors.mysql.snapshot.definitions import Announced
+from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.source_block import read_statement_block
 from floodmark.events.connect_schema import carrying_schema
+from floodmark.json_data import Json
 
 
 def announcements(
-    options: BinlogOptions, announced: Announced, position: str, token: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    options: BinlogOptions, announced: Announced, position: str, token: Mapping[str, Json]
+) -> list[dict[str, str]]:
     """Return the events that a snapshot begins with, as rows of the output.
 
     Args:
@@ -31,8 +32,8 @@ def announcements(
         position: the read point's position.
         token: the read point's token.
     """
-    flavor = flavor_of(options)
-    rows = []
+    flavor, read_point = flavor_of(options), ReadPointToken.from_json(token)
+    rows: list[dict[str, str]] = []
     tables = sorted(announced.statements)
     for change in snapshot_changes(announced.schema, announced.statements, announced.server, tables):
         block = read_statement_block(
@@ -40,9 +41,9 @@ def announcements(
             options.topic_prefix,
             change.database,
             change.tables,
-            token["micros"],
-            token["file"],
-            token["offset"],
+            read_point.micros,
+            read_point.file,
+            read_point.offset,
         )
         value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
         rows.append(

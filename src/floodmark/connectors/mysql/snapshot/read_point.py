@@ -12,14 +12,17 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from floodmark.connectors.mysql.ddl.schema import Schema, TableId
 from floodmark.connectors.mysql.server.binlogs import LogEnd
 from floodmark.connectors.mysql.server.connection import Connection, close, run
 from floodmark.connectors.mysql.snapshot.definitions import Announced
+from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import ConnectError, FloodmarkError
+from floodmark.json_data import Json
 from floodmark.snapshots.incremental.watermarks import Mark
 
 DOING = "opening a view of the tables"
@@ -64,14 +67,9 @@ class MysqlReadPoint:
         self.announced = announced
         self.mark: Mark | None = None
         self._closed = False
-        self.token: dict[str, Any] = {
-            "id": uuid.uuid4().hex,
-            "file": place.name,
-            "offset": place.offset,
-            # In whole seconds, as in Debezium.
-            "micros": int(time.time()) * 1_000_000,
-            "visible": place.gtids,
-        }
+        # In whole seconds, as in Debezium.
+        micros = int(time.time()) * 1_000_000
+        self._token = ReadPointToken(uuid.uuid4().hex, place.name, place.offset, micros, place.gtids)
         self._views = views
         self._lock = lock
         self._lost = False
@@ -84,6 +82,11 @@ class MysqlReadPoint:
         """The structures of all tables, as the views show them."""
         assert self._schema is not None
         return self._schema
+
+    @property
+    def token(self) -> dict[str, Json]:
+        """What tasks need to know of it: a ``ReadPointToken`` as JSON data."""
+        return self._token.to_json()
 
     def table(self, at: TableId, look: Callable[[TableId], Table | None]) -> Table | None:
         """Return a table as the views show it.
@@ -102,7 +105,7 @@ class MysqlReadPoint:
     def close_at(self, place: LogEnd, position: str) -> None:
         """Set where a window ends."""
         self.place, self.position = place, position
-        self.token |= {"file": place.name, "offset": place.offset}
+        self._token = replace(self._token, file=place.name, offset=place.offset)
 
     @contextmanager
     def view(self) -> Iterator[Connection]:

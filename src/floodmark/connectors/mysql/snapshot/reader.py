@@ -16,6 +16,7 @@ from floodmark.connectors.mysql.decode.structure import Flavor, TableStructure
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.snapshot.result_rows import row_ends
 from floodmark.connectors.mysql.snapshot.text_rows import split_text_rows
+from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges
 from floodmark.connectors.mysql.source_block import snapshot_block, table_pieces
 from floodmark.events.columns import EventGroup, assemble
@@ -66,17 +67,17 @@ class BinlogWindowReader:
     def _events(
         self, version: TableVersion, rows: int, columns: Sequence[RawColumn], chunk: Chunk
     ) -> pa.RecordBatch | None:
-        token, structure = chunk.token, version.structure
+        token, structure = ReadPointToken.from_json(chunk.token), version.structure
         version.admit(None)
         source = snapshot_block(
             self._flavor,
             self._options.topic_prefix,
             table_pieces(structure.schema, structure.table),
-            token["micros"],
+            token.micros,
             chunk.marker,
             None,
-            token["file"],
-            token["offset"],
+            token.file,
+            token.offset,
         )
         names = TableNames.of(structure, self._options).columns()
         constants = {
@@ -89,7 +90,7 @@ class BinlogWindowReader:
         columns_of = {
             **version.columns("r", rows, None, version.encode(columns), [source]),
             "txid": pa.nulls(rows, pa.string()),
-            "source_ts": pa.repeat(pa.scalar(token["micros"], pa.timestamp("us", tz="UTC")), rows),
+            "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
         }
         group = EventGroup(order=np.zeros(rows, np.int64), columns=columns_of, constants=constants)
         return assemble([group], self._make_version.schema)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from floodmark.capture.files import open_scratch
 from floodmark.capture.gaps import AcceptedGaps, Gap
@@ -34,6 +33,7 @@ from floodmark.connectors.mysql.source.read_points import MysqlSnapshots
 from floodmark.connectors.mysql.source.session import MysqlSession
 from floodmark.connectors.mysql.source.tables import MysqlTables
 from floodmark.errors import LogGoneError, SchemaHistoryError, SourceStateError
+from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
 from floodmark.snapshots.modes import make_snapshotter
 
@@ -89,7 +89,7 @@ class MysqlLog:
         self._know_prepared(listed, start)
         return start, placed
 
-    def resume(self, position: str, bookmark: dict[str, Any] | None = None, known: Sequence[str] = ()) -> None:
+    def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
         """Verify that the server has the log, and restore the tables' structures at the position."""
         del known
         conn = self._checked()
@@ -102,7 +102,7 @@ class MysqlLog:
         self._snapshots.check_watermarks()
         return conn
 
-    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+    def check_planned(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the log still reaches the end of a micro-batch that an earlier process planned.
 
         Raises:
@@ -127,7 +127,7 @@ class MysqlLog:
             "newest file of the checkpoint's directory 'offsets': the changes then come from this server.",
         )
 
-    def bookmark(self, position: str) -> dict[str, Any] | None:
+    def bookmark(self, position: str) -> dict[str, Json] | None:
         """Return what is needed besides a position to go on from it; None if the position isn't known.
 
         That is the server, the transactions before it, the proof of its file, the last history entry there, and where
@@ -232,7 +232,7 @@ class MysqlLog:
                 undecided = Undecided(str(oldest), search.gtids_before(oldest), oldest=branch_name(key))
         self._undecided.add(start, undecided)
 
-    def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Any] | None) -> None:
+    def _go_on(self, conn: Connection, position: str, bookmark: dict[str, Json] | None) -> None:
         known = None if bookmark is None else ResumePoint.from_json(bookmark)
         try:
             start = self._session.proven(position, known)
@@ -251,7 +251,8 @@ class MysqlLog:
         gtids = None if known is None else known.gtids
         self._undecided.add(position, undecided, gtids or "")
         try:
-            self._schema.rewind(position, None if bookmark is None else bookmark.get("history"))
+            history = None if bookmark is None else stored_object(bookmark, "A bookmark").optional_text("history")
+            self._schema.rewind(position, history)
         except SchemaHistoryError as exc:
             if not make_snapshotter(self._options).should_snapshot_on_schema_error():
                 raise

@@ -6,7 +6,6 @@ How views are opened and placed in the log is in ``snapshot.read_points``; here 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any
 
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.chunk import Chunk
@@ -23,6 +22,7 @@ from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
 from floodmark.connectors.mysql.source.session import MysqlSession
 from floodmark.connectors.mysql.source.tables import MysqlTables
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.snapshots.initial.read_ahead import reading_threads
 
@@ -52,9 +52,14 @@ class PlacedPoint:
         return self._view.position
 
     @property
-    def token(self) -> dict[str, Any]:
+    def token(self) -> dict[str, Json]:
         """What identifies it."""
         return self._view.token
+
+    @property
+    def visible(self) -> str:
+        """The GTIDs that it sees; empty if it isn't known by them."""
+        return self._view.place.gtids
 
     def alive(self) -> bool:
         """Return whether it can still be read from."""
@@ -152,7 +157,7 @@ class MysqlSnapshots:
             view.announced = None
         return PlacedPoint(view, self)
 
-    def schema_events(self, position: str, token: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return the schema change events that a snapshot begins with."""
         if not self._options.include_schema_changes:
             return []

@@ -23,9 +23,10 @@ from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.connectors.postgres.server.catalog import Table, captured_tables, quote
 from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect, connection, run, server_version
 from floodmark.connectors.postgres.snapshot import chunks
+from floodmark.connectors.postgres.snapshot.token import ReadPointToken
 from floodmark.connectors.postgres.typed_schema import keyless_relations, row_fields
 from floodmark.errors import ConfigError, SourceStateError
-from floodmark.json_data import Json
+from floodmark.json_data import Json, stored_object
 
 AGAIN = "Load the DataFrame again (spark.read), which takes a new snapshot."
 
@@ -90,13 +91,13 @@ def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: Chunk) -> Iter
     name = f"{relation.schema}.{relation.table}"
     conn = connect(options)
     try:
-        if not chunks.import_snapshot(conn, chunk.token):
+        if not chunks.import_snapshot(conn, ReadPointToken.from_json(chunk.token)):
             raise SourceStateError(
                 f"The snapshot of {name} that this batch read began with is gone: no task read from it for "
                 f"batch.snapshot.idle.ms ({options.batch_snapshot_idle_ms} ms), or the server ended its connection.",
                 AGAIN,
             )
-        announce_reader(conn, chunk.token["lock"])
+        announce_reader(conn, stored_object(chunk.token, "The token of a read point").integer("lock"))
         if not chunks.same_file(conn, chunk.table, chunk.file):
             raise SourceStateError(
                 f"The table {name} was dropped, truncated or rewritten after the snapshot of this batch read.",
@@ -137,7 +138,7 @@ def _chunks(
     token: dict[str, Json],
 ) -> Sequence[Chunk]:
     # The catalogs are read in the snapshot too, so partitions and columns are those of its rows.
-    if not chunks.import_snapshot(conn, token):
+    if not chunks.import_snapshot(conn, ReadPointToken.from_json(token)):
         raise SourceStateError("The snapshot of a batch read was lost while its tasks were planned.", AGAIN)
     table = _table(conn, options)
     relation = _selected(keyless_relations(conn, [table], options)[0], schema, options)

@@ -29,6 +29,7 @@ from floodmark.connectors.postgres.server.catalog import literal, quote
 from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, limit_statements, limit_waits, run
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
+from floodmark.connectors.postgres.snapshot.token import ReadPointToken
 from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_block
 from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import HEADER_BYTES, find_frames
@@ -131,7 +132,7 @@ class PostgresChunkReader:
         if chunk.streams:
             self._limit(conn, chunk)
         held = _begin(conn, chunk)
-        if not held and not _same_server(conn, chunk.token):
+        if not held and not _same_server(conn, ReadPointToken.from_json(chunk.token)):
             # Transactions' numbers show which rows have changed only on the server that the read point was opened at.
             return "nothing"
         command = _command(conn, relation, chunk, held)
@@ -160,7 +161,7 @@ class PostgresChunkReader:
             columns: the rows' values.
             chunk: the chunk that they belong to, as for ``read``.
         """
-        token, marker = chunk.token, chunk.marker
+        token, marker = ReadPointToken.from_json(chunk.token), chunk.marker
         relation = version.structure
         version.admit(None)
         after = version.encode(columns)
@@ -169,9 +170,9 @@ class PostgresChunkReader:
             self._options.dbname,
             relation.schema,
             relation.table,
-            token["lsn"],
-            token["xid"],
-            token["micros"],
+            token.lsn,
+            token.xid,
+            token.micros,
             marker,
         )
         constants = {
@@ -184,8 +185,8 @@ class PostgresChunkReader:
             order=np.zeros(rows, np.int64),
             columns={
                 **version.columns("r", rows, None, after, [source]),
-                "txid": pa.repeat(None if marker == INCREMENTAL else str(token["xid"]), rows).cast(pa.string()),
-                "source_ts": pa.repeat(pa.scalar(token["micros"], pa.timestamp("us", tz="UTC")), rows),
+                "txid": pa.repeat(None if marker == INCREMENTAL else str(token.xid), rows).cast(pa.string()),
+                "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
             },
             constants=constants,
         )
@@ -203,7 +204,7 @@ def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: Chun
     if chunk.since is not None:
         conditions.append(changed_since(chunk.since))
     if not held:
-        conditions.append("NOT " + changed_since(chunk.token["visible"]))
+        conditions.append("NOT " + changed_since(ReadPointToken.from_json(chunk.token).visible))
     if not same_file(conn, table, chunk.file) or not _has_columns(conn, relation, table):
         return None
     return chunk_query(chunk, conditions)
@@ -223,30 +224,30 @@ def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, table: 
 def _begin(conn: psycopg.Connection[TupleRow], chunk: Chunk) -> bool:
     """Open the transaction; return whether it sees the read point's snapshot."""
     if not chunk.lost:
-        if import_snapshot(conn, chunk.token):
+        if import_snapshot(conn, ReadPointToken.from_json(chunk.token)):
             return True
         run(conn, "ROLLBACK", "opening a chunk")
     run(conn, BEGIN, "opening a chunk")
     return False
 
 
-def _same_server(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
+def _same_server(conn: psycopg.Connection[TupleRow], token: ReadPointToken) -> bool:
     """Return whether a connection leads to the server, and its timeline, of a read point."""
-    if "place" not in token:
+    if token.place is None:
         return True  # the token is from a checkpoint that an earlier version wrote
-    return bool(run(conn, f"SELECT {PLACE}", "the server's identity")[0][0] == token["place"])
+    return bool(run(conn, f"SELECT {PLACE}", "the server's identity")[0][0] == token.place)
 
 
-def import_snapshot(conn: psycopg.Connection[TupleRow], token: dict[str, Any]) -> bool:
+def import_snapshot(conn: psycopg.Connection[TupleRow], token: ReadPointToken) -> bool:
     """Open a transaction that sees a read point's snapshot; return False if the snapshot is gone."""
     run(conn, BEGIN, "opening a chunk")
     try:
-        importing = f"SET TRANSACTION SNAPSHOT '{token['snapshot']}'"
+        importing = f"SET TRANSACTION SNAPSHOT '{token.snapshot}'"
         run(conn, importing, "importing the snapshot", expected=SNAPSHOT_GONE)
     except SNAPSHOT_GONE:
         return False
     seen = run(conn, "SELECT pg_current_snapshot()::text", "checking the snapshot")
-    return bool(seen[0][0] == token["visible"])
+    return bool(seen[0][0] == token.visible)
 
 
 def same_file(conn: psycopg.Connection[TupleRow], table: DescribedTable, file: str) -> bool:

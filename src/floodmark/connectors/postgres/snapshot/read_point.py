@@ -13,7 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -24,8 +24,10 @@ from floodmark.connectors.postgres.position import parse_lsn, parse_position, po
 from floodmark.connectors.postgres.server.connection import connect, connection, limit_statements, run
 from floodmark.connectors.postgres.server.slots import create_command
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
+from floodmark.connectors.postgres.snapshot.token import ReadPointToken
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.errors import ConnectError, FloodmarkError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -46,8 +48,6 @@ class PostgresReadPoint:
     Attributes:
         position: log position of the snapshot; of one that isn't settled yet, what the log must have reached
             before it can be.
-        token: ``snapshot`` (to import), ``visible`` (as ``pg_current_snapshot()`` prints it), ``xid``,
-            ``micros`` (its time), ``lsn``, ``place`` (the server and its timeline).
         flushed: whether the log was on disk up to the position, and so is on its way to capture.
         waiting: transactions whose commit waited for a standby just before, 32 bits; None if unknown.
     """
@@ -76,19 +76,34 @@ class PostgresReadPoint:
             f"{PLACE}",
             "exporting the snapshot",
         )[0]
-        self.token: dict[str, Any] = {"snapshot": row[0], "visible": row[1], "xid": row[2], "micros": row[3]}
-        self.token["place"] = row[6]
+        exported = _reachable(parse_lsn(row[4])) if lsn is None else lsn
+        self._token = ReadPointToken(row[0], row[1], row[2], row[3], exported, row[6])
         self.flushed: bool = row[5]
-        self._settle(_reachable(parse_lsn(row[4])) if lsn is None else lsn)
+        self._settle(exported)
 
     def _settle(self, lsn: int) -> None:
         self.position = position(lsn)
-        self.token["lsn"] = lsn
+        self._token = replace(self._token, lsn=lsn)
 
     @property
     def visible(self) -> Visibility:
         """What the snapshot sees."""
-        return Visibility.parse(self.token["visible"])
+        return Visibility.parse(self._token.visible)
+
+    @property
+    def token(self) -> dict[str, Json]:
+        """What a chunk needs to read from it: a ``ReadPointToken`` as JSON data."""
+        return self._token.to_json()
+
+    @property
+    def snapshot(self) -> str:
+        """What it sees, as ``pg_current_snapshot()`` prints it."""
+        return self._token.visible
+
+    @property
+    def place(self) -> str | None:
+        """The server and its timeline."""
+        return self._token.place
 
     def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
         """Find the exact position, once the log has been received up to the preliminary one.
@@ -102,7 +117,7 @@ class PostgresReadPoint:
             False if there is none: take another read point.
         """
         # The log may have been delivered up to the end of a page's header, while the point lies before the header.
-        lsn = commits.cut(self.visible, doubtful, _reachable(first_lsn(after)), self.token["lsn"])
+        lsn = commits.cut(self.visible, doubtful, _reachable(first_lsn(after)), self._token.lsn)
         if lsn is None:
             return False
         self._settle(lsn)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import psycopg
@@ -104,7 +105,7 @@ class PostgresWindow(PostgresReadPoint):
         self.low = position(lsn)
         self._low_lsn = lsn
         self._closed = False
-        self.token["window"] = mark.name
+        self._token = replace(self._token, window=mark.name)
 
     def close(self, lsn: int) -> None:
         """Set the position at which the second watermark has been written."""
@@ -143,7 +144,7 @@ class PostgresWindow(PostgresReadPoint):
 
     def settle(self, commits: CommitLog, doubtful: frozenset[int], after: str) -> bool:
         """Fix the window's beginning, now that the log has been received up to its end."""
-        first = commits.first_hidden(self.visible, doubtful, first_lsn(after), self.token["lsn"])
+        first = commits.first_hidden(self.visible, doubtful, first_lsn(after), self._token.lsn)
         if first is None:
             return False
         low = min(first, self._low_lsn)

@@ -20,6 +20,7 @@ from floodmark.connectors.postgres.decode.tuples import NEW_ROW, last_tuples, tu
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot.chunks import PostgresChunkReader
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
+from floodmark.connectors.postgres.snapshot.token import ReadPointToken
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.wire.messages import DELETE, INSERT, TRUNCATE, UPDATE
 from floodmark.errors import SourceStateError
@@ -198,7 +199,9 @@ class PostgresWindowReader:
         """Yield the rows that are still valid at the end of their window, as read events."""
         relation: Relation = chunk.table.structure
         version = self._make_version(relation)
-        changes = TableChanges(relation, Visibility.parse(chunk.token["visible"]), chunk.low, chunk.position)
+        changes = TableChanges(
+            relation, Visibility.parse(ReadPointToken.from_json(chunk.token).visible), chunk.low, chunk.position
+        )
         for data, after, upto in log:
             changes.add(data, after, upto)
         touches = changes.touches()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
 
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
@@ -29,6 +28,7 @@ from floodmark.connectors.postgres.source.read_points import PostgresSnapshots
 from floodmark.connectors.postgres.source.session import Conn, PostgresSession
 from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.errors import ConfigError, ConnectError, LogGoneError, SourceStateError, StatementTimeoutError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -94,7 +94,7 @@ class PostgresLog:
             return position(lsn), None
         return position(lsn), self._snapshots.locked(point)
 
-    def resume(self, position: str, bookmark: dict[str, Any] | None = None, known: Sequence[str] = ()) -> None:
+    def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
         """Verify that the slot still holds the log from a position on, and that the publication left nothing out."""
         self._session.prove_log(position, bookmark)
         conn, tables = self._checked(new=False)
@@ -131,11 +131,11 @@ class PostgresLog:
         with contextlib.suppress(StatementTimeoutError):
             self._attached.look(conn, tables)
 
-    def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
+    def check_planned(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the log still holds what an earlier process planned up to a position."""
         self._session.prove_log(position, bookmark)
 
-    def bookmark(self, position: str) -> dict[str, Any]:
+    def bookmark(self, position: str) -> dict[str, Json]:
         """Return what identifies the log before a position; verify that the publication left nothing out of it."""
         marks = self._session.continuity.bookmark(position)
         self.prove_complete(position)

@@ -7,7 +7,6 @@ positions follow, and the tables.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from floodmark.connectors.postgres.source.session import PostgresSession
 from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
 from floodmark.errors import ConnectError, SourceStateError
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -52,9 +52,14 @@ class PlacedPoint:
         return self._view.position
 
     @property
-    def token(self) -> dict[str, Any]:
+    def token(self) -> dict[str, Json]:
         """What a chunk needs to read from it."""
         return self._view.token
+
+    @property
+    def visible(self) -> str:
+        """The snapshot, as ``pg_current_snapshot()`` prints it."""
+        return self._view.snapshot
 
     def alive(self) -> bool:
         """Return whether other connections can still import the snapshot."""
@@ -157,14 +162,14 @@ class PostgresSnapshots:
             self.flush_log()
         return PlacedPoint(view, self)
 
-    def schema_events(self, position: str, token: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return no events: PostgreSQL's log doesn't hold the statements that change structures."""
         del position, token
         return []
 
     def prove_place(self, view: PostgresReadPoint) -> None:
         """Verify that a view of the tables is one of the server whose log is read."""
-        if not self._session.continuity.same_place(view.token["place"]):
+        if not self._session.continuity.same_place(view.place or ""):
             view.release()
             raise ConnectError("The connections to PostgreSQL lead to different servers.")
 

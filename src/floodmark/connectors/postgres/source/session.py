@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -18,6 +16,7 @@ from floodmark.connectors.postgres.server.connection import (
 )
 from floodmark.connectors.postgres.snapshot.read_point import SLOT_CURE
 from floodmark.errors import ConnectError
+from floodmark.json_data import Json
 
 Conn = psycopg.Connection[TupleRow]
 
@@ -74,7 +73,7 @@ class PostgresSession:
             self._capture_conn = self._connect()
         return self._capture_conn
 
-    def prove_log(self, position: str | None, bookmark: dict[str, Any] | None = None) -> None:
+    def prove_log(self, position: str | None, bookmark: dict[str, Json] | None = None) -> None:
         """Verify that the server has the log that a checkpoint's position belongs to, and is not a standby."""
         if position is not None:
             self.continuity.resume(position, bookmark)

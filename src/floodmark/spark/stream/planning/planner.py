@@ -10,7 +10,6 @@ import time
 import uuid
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from floodmark.capture.gaps import Gap
 from floodmark.capture.retry import RetryPolicy
@@ -22,6 +21,7 @@ from floodmark.errors import (
     StatementTimeoutError,
 )
 from floodmark.extensions.snapshotter import Snapshotter
+from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.notifications.channels import notification_channels
 from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications
@@ -315,7 +315,7 @@ class Planner:
         self._incremental.wait()
         self._log.confirm(end.oldest)
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> dict[str, Json] | None:
         """Return where the source's log ends and how far the query is behind it; None if the source is unavailable.
 
         While the log waits for a snapshot, the lag is that of the log after the last offset; if there is none, the lag
