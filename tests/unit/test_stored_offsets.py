@@ -31,7 +31,7 @@ def paths(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
     """Yield where each member of an offset is, as far as Floodmark's engines read it."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for name, value in items:
-        if name in SHOWN or path[-1:] in ((name,) for name in OPAQUE):
+        if name in SHOWN or (path and path[-1] in OPAQUE):
             continue
         yield (*path, name)
         yield from paths(value, (*path, name))
