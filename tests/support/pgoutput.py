@@ -81,8 +81,8 @@ class Log:
                     message += b"t" + struct.pack(">I", len(text)) + text
         self.wal(bytes(message), inside)
 
-    def message(self, prefix: bytes, content: bytes, inside: bool) -> None:
-        head = b"M" + struct.pack(">BQ", inside, FIRST_LSN + 50) + prefix + b"\0"
+    def message(self, prefix: bytes, content: bytes, inside: bool, lsn: int = FIRST_LSN + 50) -> None:
+        head = b"M" + struct.pack(">BQ", inside, lsn) + prefix + b"\0"
         fields = [(1, 1), (10 + len(prefix), 1), (len(head), 4)]
         self.wal(head + struct.pack(">I", len(content)) + content, fields)
 

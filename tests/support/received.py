@@ -15,7 +15,8 @@ from floodmark.connectors.postgres.capture.receiver import Receiver
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.structure import CatalogColumn, CurrentStructure
 from floodmark.connectors.postgres.types.type_info import TypeInfo
-from floodmark.connectors.postgres.wire.messages import PG_EPOCH_US
+from floodmark.connectors.postgres.wire.frames import COPY_DATA
+from floodmark.connectors.postgres.wire.messages import FRAME_KIND, PAYLOAD, PG_EPOCH_US, WAL_DATA
 from tests.support.options import REQUIRED
 from tests.support.pgoutput import FIRST_LSN, TEXT_OID, Log, read_frames, relation_message
 
@@ -189,6 +190,11 @@ def fed(options: Mapping[str, str] | None = None, segment_bytes: int | None = No
     return Fed({"signal.data.collection": "public.signals", **(options or {})}, segment_bytes, catalog())
 
 
+def is_record(frame: bytes) -> bool:
+    """Return whether a message of a log is a record: not a keepalive, and not something besides CopyData."""
+    return frame[0] == COPY_DATA and frame[FRAME_KIND] == WAL_DATA
+
+
 def messages_of(log: Log) -> list[bytes]:
     """Return the records of a log."""
-    return [frame[30:] for frame in log.frames if frame[:1] == b"d" and frame[5:6] == b"w"]
+    return [frame[PAYLOAD:] for frame in log.frames if is_record(frame)]

@@ -30,6 +30,7 @@ from tests.support.received import (
     TABLE,
     fed,
     insert,
+    is_record,
     lsn_of,
     messages_of,
     opened,
@@ -53,7 +54,7 @@ def made(transactions: list[list[Step]], ended: bool = True) -> Log:
     known: set[int] = set()
     for number, steps in enumerate(transactions):
         if number % 3 == 2:
-            log.message(b"said", b"outside", inside=False)
+            log.message(b"said", b"outside", inside=False, lsn=lsn_of(number) - 500)
         log.begin(lsn_of(number), 700 + number)
         if number % 2:
             log.origin(b"elsewhere")
@@ -161,8 +162,7 @@ def test_a_message_that_is_cut_off_waits_for_its_end() -> None:
     log = made([[("I", 1), ("K", 0), ("N", 0), ("M", 3)], [("T", 4)]])
     data = raw(log)
     ends = [sum(map(len, log.frames[: number + 1])) for number in range(len(log.frames))]
-    # Which frames hold a record; the others are keepalives and notices.
-    places = [end for end, frame in zip(ends, log.frames, strict=True) if frame[:1] == b"d" and frame[5:6] == b"w"]
+    places = [end for end, frame in zip(ends, log.frames, strict=True) if is_record(frame)]
     messages = messages_of(log)
     for size in range(1, len(data) + 1):
         one = fed()

@@ -17,7 +17,7 @@ def status_update(received: int, flushed: int, now_us: int, reply: bool) -> byte
 
     Args:
         received: the log was received up to this LSN.
-        flushed: the server may discard the log up to this LSN; 0: it isn't said.
+        flushed: the server may discard the log up to this LSN; 0 if this reports no such LSN.
         now_us: the time, microseconds since the Unix epoch.
         reply: whether the server is to reply at once.
     """
