@@ -14,10 +14,10 @@ from tests.support.applying import duplicates, time_travel
 
 TABLES = ("t", "u")
 ROWS = 40
-LARGE, LARGE_PAD = 60, "y" * 50_000
+LARGE, LARGE_PAD = 30, "y" * 50_000
 """Rows of a transaction that takes several segments, and what they hold."""
 
-LARGE_BATCHES = {"max.batch.rows": "20", "max.batch.bytes": "1048576"}
+LARGE_BATCHES = {"max.batch.rows": "10", "max.batch.bytes": "524288"}
 
 
 def fill(source: SourceUnderTest, rows: int = ROWS) -> None:

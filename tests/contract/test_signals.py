@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.collecting import each, needs
 from tests.contract.conftest import Start
-from tests.contract.query import NOTIFICATIONS, PAD, SIGNALS, SMALL, reads
+from tests.contract.query import NOTIFICATIONS, PAD, SIGNALS, SMALL, changes, reads
 from tests.contract.under_test import Capabilities, SourceUnderTest
 from tests.support.recording import Recorder
 
@@ -28,7 +28,7 @@ class Scene:
     def __init__(self, start: Start, source: SourceUnderTest, channel: str) -> None:
         self.source = source
         self._channel = channel
-        self._sent = 0
+        self._sent = self.ends = 0
         source.create("t")
         with source.writer() as writer:
             writer.insert("t", [(key, 0, PAD) for key in range(1, ROWS + 1)])
@@ -62,6 +62,10 @@ class Scene:
     def read(self) -> list[tuple[str, int, int]]:
         return reads(self.query.rows)
 
+    @property
+    def _streamed(self) -> int:
+        return sum(row["op"] == "c" and row["table"] == "t" for row in changes(self.query.rows))
+
     def notified(self) -> list[str]:
         """Return the types of the notifications, without progress."""
         types = [json.loads(row["value"])["type"] for row in self.query.rows if row["topic"] == NOTIFICATIONS]
@@ -72,11 +76,12 @@ class Scene:
 
     def finish(self) -> None:
         """Prove that the stream goes on, when everything that was asked for has been done."""
-        with self.source.writer() as writer:
-            writer.insert("t", [(1000, 0, "the end")])
-            writer.commit()
-        self.run(lambda: any(row["op"] == "c" and row["table"] == "t" for row in self.query.rows))
         self.run(lambda: not self.query.snapshots)
+        self.ends += 1
+        with self.source.writer() as writer:
+            writer.insert("t", [(ROWS + self.ends, 0, "the end")])
+            writer.commit()
+        self.run(lambda: self._streamed == self.ends)
         for _ in range(3):
             self.query.step()
         assert not self.query.snapshots
@@ -174,3 +179,4 @@ def test_a_snapshot_that_is_stopped(scene: Scene) -> None:
     scene.run(lambda: scene.query.snapshots)
     scene.run(lambda: not scene.query.snapshots)
     assert set(ALL) <= set(scene.read)
+    assert scene.notified()[-2:] == ["STARTED", "COMPLETED"]
