@@ -1,0 +1,40 @@
+"""Which tests are collected for which connector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from tests.contract.under_test import Capabilities, ConnectorUnderTest, Need
+
+T = TypeVar("T", bound=Callable[..., None])
+
+
+def needs(*wanted: Need) -> Callable[[T], T]:
+    """Collect a test only for connectors that have capabilities."""
+
+    def mark(test: T) -> T:
+        vars(test)["needs"] = wanted
+        return test
+
+    return mark
+
+
+def each(name: str, choose: Callable[[Capabilities], Sequence[Any]]) -> Callable[[T], T]:
+    """Collect a test for each value of an argument that a connector's capabilities allow."""
+
+    def mark(test: T) -> T:
+        vars(test)["each"] = (name, choose)
+        return test
+
+    return mark
+
+
+def collected(test: Any, connectors: Sequence[ConnectorUnderTest]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the names of a test's arguments that vary by connector, and their values."""
+    wanted = getattr(test, "needs", ())
+    able = [one for one in connectors if all(getattr(one.capabilities, need) for need in wanted)]
+    if not hasattr(test, "each"):
+        return ("connector",), [(one,) for one in able]
+    name, choose = test.each
+    return ("connector", name), [(one, value) for one in able for value in choose(one.capabilities)]

@@ -1,0 +1,212 @@
+"""A query goes on from each of its offsets, in another process, with an empty ``state.dir``."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+from tests.contract.collecting import needs
+from tests.contract.conftest import Start
+from tests.contract.query import PAD, SMALL, Fact, Query, Rows, applied_rows, events_of, facts, of_log, reads
+from tests.contract.under_test import SourceUnderTest
+from tests.support.applying import duplicates, time_travel
+
+TABLES = ("t", "u")
+ROWS = 40
+LARGE, LARGE_PAD = 30, "y" * 50_000
+"""Rows of a transaction that takes several segments, and what they hold."""
+
+LARGE_BATCHES = {"max.batch.rows": "10", "max.batch.bytes": "524288"}
+
+
+def fill(source: SourceUnderTest, rows: int = ROWS) -> None:
+    source.create(*TABLES)
+    with source.writer() as writer:
+        for table in TABLES:
+            writer.insert(table, [(key, 0, PAD) for key in range(1, rows + 1)])
+        writer.commit()
+
+
+def change(source: SourceUnderTest, v: int, large: bool = False) -> None:
+    """Commit some small transactions, and a large one if wanted."""
+    with source.writer() as writer:
+        writer.update("t", 1, v)
+        writer.update("u", 2, v)
+        writer.commit()
+        writer.insert("t", [(1000 * v, v, "new")])
+        writer.commit()
+        if large:
+            writer.insert("t", [(1000 * v + number, v, LARGE_PAD) for number in range(1, LARGE)])
+            writer.update("t", 1000 * v, v + 1)
+            writer.commit()
+        writer.update("u", 3, v, "y")
+        writer.delete("t", 1000 * v)
+        writer.commit()
+
+
+def seen(query: Query, rows: Rows) -> list[Fact]:
+    """Return what must be the same in each process that delivers these rows."""
+    return facts(rows, query.connector.unstable)
+
+
+def resume(query: Query, directory: Path, number: int) -> tuple[Query, Rows]:
+    """Resume after a micro-batch, deliver everything, and return the rows."""
+    with query.resumed(directory / f"after{number}", number) as again:
+        return again, again.drain(commit=False)
+
+
+def test_a_stream_goes_on_from_each_offset(start: Start, source: SourceUnderTest, tmp_path: Path) -> None:
+    fill(source)
+    query = start(*TABLES, **{**SMALL, **LARGE_BATCHES}, snapshot_mode="no_data")
+    query.drain(commit=False)
+    for v in (1, 2, 3):
+        change(source, v, large=v == 2)
+        query.drain(commit=False)
+    query.stop()
+    transactions = [{row["txid"] for row in batch.rows} for batch in query.batches]
+    assert any(one & other for one, other in itertools.pairwise(transactions)), "none is large"
+    for number in range(len(query.batches)):
+        expected = seen(query, [row for batch in query.batches[number + 1 :] for row in batch.rows])
+        _, rows = resume(query, tmp_path, number)
+        assert seen(query, rows) == expected, number
+
+
+def test_a_snapshot_goes_on_from_each_offset(start: Start, source: SourceUnderTest, tmp_path: Path) -> None:
+    fill(source)
+    query = start(*TABLES, **SMALL)
+    query.drain(commit=False)
+    query.stop()
+    within = [number for number, batch in enumerate(query.batches) if batch.end["snapshot"]]
+    assert len(within) >= 3
+    for number in within:
+        check_the_rest(query, tmp_path, number)
+    change(source, 1)
+    query.die()
+    query.drain(commit=False)
+    query.stop()
+    for number in within:
+        check_changes(query, tmp_path, number)
+
+
+@needs("incremental")
+def test_an_incremental_snapshot_goes_on_from_each_offset(
+    start: Start, source: SourceUnderTest, tmp_path: Path
+) -> None:
+    fill(source, ROWS // 4)
+    query = start(*TABLES, **SMALL, snapshot_mode="no_data")
+    query.drain(commit=False)
+    query.signal("execute-snapshot", {"data-collections": [rf"{source.schema}\.(t|u)"]})
+    query.until(lambda: bool(query.offset["incremental"]), commit=False)
+    query.drain(commit=False)
+    query.stop()
+    within = [number for number, batch in enumerate(query.batches) if batch.end["incremental"]]
+    assert len(within) >= 3
+    for number in within:
+        check_the_rest(query, tmp_path, number)
+    change(source, 1)
+    query.die()
+    query.drain(commit=False)
+    query.stop()
+    for number in within:
+        check_changes(query, tmp_path, number)
+
+
+def check_the_rest(query: Query, directory: Path, number: int) -> None:
+    """Prove that exactly the rows come that are missing, with those of the last micro-batch at most once more.
+
+    Which of these its tasks have read, only ``state.dir`` tells.
+    """
+    _, rows = resume(query, directory, number)
+    missing = Counter(reads([row for batch in query.batches[number + 1 :] for row in batch.rows]))
+    again = Counter(reads(query.batches[number].rows))
+    found = Counter(reads(rows))
+    assert not missing - found, number
+    assert not found - missing - again, number
+    assert not of_log(seen(query, rows))
+    last = max(str(row["position"]) for batch in query.batches[: number + 1] for row in [*batch.rows, {"position": ""}])
+    assert all(row["position"] >= last for row in rows)
+
+
+def check_changes(query: Query, directory: Path, number: int) -> None:
+    """Prove that what was changed meanwhile comes once, and that the result is the source."""
+    again, rows = resume(query, directory / "changed", number)
+    later = seen(query, [row for batch in query.batches[number + 1 :] for row in batch.rows])
+    assert of_log(seen(query, rows)) == of_log(later), number
+    events = events_of([*query.batches[: number + 1], *again.batches])
+    assert not time_travel(events)
+    for table in TABLES:
+        assert applied_rows(query.source, table, events) == sorted(query.source.rows(table))
+
+
+def test_a_planned_micro_batch_has_the_same_rows_in_another_process(
+    start: Start, source: SourceUnderTest, tmp_path: Path
+) -> None:
+    """Of tables a process that can't read what the first one saw delivers fewer rows, and the others later."""
+    fill(source)
+    query = start(*TABLES, **SMALL)
+    query.drain(commit=False)
+    change(source, 1, large=True)
+    query.drain(commit=False)
+    query.stop()
+    for number, batch in enumerate(query.batches):
+        with query.resumed(tmp_path / f"again{number}", number, planned=True) as again:
+            expected, rows = seen(query, batch.rows), again.run(batch.end)
+            assert of_log(seen(query, rows)) == of_log(expected)
+            assert set(seen(query, rows)) <= set(expected)
+            assert len(seen(query, rows)) == len(set(seen(query, rows)))
+            assert seen(query, again.run(batch.end)) == seen(query, rows)
+            if len(seen(query, rows)) < len(expected):
+                again.take(batch.end, rows)
+                rows = [*rows, *again.drain(commit=False)]
+                missing = reads([row for later in query.batches[number:] for row in later.rows])
+                assert {key for _, key, _ in missing} <= {key for _, key, _ in reads(rows)}
+
+
+def test_a_planned_micro_batch_has_the_same_rows_twice(start: Start, source: SourceUnderTest) -> None:
+    fill(source)
+    query = start(*TABLES, **SMALL)
+    while not seen(query, query.rows):
+        end = query.plan()
+        rows = query.run(end)
+        assert seen(query, query.run(end)) == seen(query, rows)
+        query.take(end, rows)
+    query.drain()
+    change(source, 1)
+    query.until(lambda: end_of_changes(query.rows), commit=False)
+    last = query.batches[-1]
+    query.process.offset = last.start
+    assert seen(query, query.run(last.end)) == seen(query, last.rows)
+
+
+def end_of_changes(rows: Rows) -> bool:
+    return any(row["op"] == "d" for row in rows)
+
+
+@needs("network")
+def test_broken_connections_lose_and_double_nothing(start: Start, source: SourceUnderTest) -> None:
+    fill(source)
+    query = start(*TABLES, **SMALL, errors_max_retries="50")
+    for number in range(12):
+        change_one(source, number)
+        if number % 3 == 0:
+            source.cut_connections()
+        end = query.plan()
+        if number % 3 == 1:
+            source.cut_connections()
+        rows = query.run(end)
+        if number % 3 == 2:
+            source.cut_connections()
+        query.take(end, rows)
+        query.process.reader.commit(end)
+    query.drain()
+    assert not duplicates([one for one in query.events if one.op != "r"])
+    assert not time_travel(query.events)
+    for table in TABLES:
+        assert applied_rows(source, table, query.events) == sorted(source.rows(table))
+
+
+def change_one(source: SourceUnderTest, number: int) -> None:
+    with source.writer() as writer:
+        writer.update("t", 1 + number % ROWS, 1 + number)
+        writer.commit()
