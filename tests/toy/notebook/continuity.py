@@ -42,7 +42,9 @@ class Continuity:
                 identity, committed = log_state(conn)
                 oldest = self._notebook.log.first()
         except (OSError, sqlite3.Error) as exc:
-            raise ConnectError(f"The notebook cannot be read: {exc}.") from None
+            raise ConnectError(
+                f"The notebook cannot be read: {exc}.", "Correct notebook.path, or bring the directory back."
+            ) from None
         if self.known not in (None, identity):
             what = f"The notebook's log is another one: {identity}, but the checkpoint's is {self.known}."
             raise ForkedLogError(what, ANOTHER)

@@ -49,7 +49,9 @@ class NotebookView:
                 _, committed = log_state(self._conn)
             self.tables = {table.number: table for table in tables_of(self._conn)}
         except (OSError, sqlite3.Error) as exc:
-            raise ConnectError(f"The notebook cannot be read: {exc}.") from None
+            raise ConnectError(
+                f"The notebook cannot be read: {exc}.", "Correct notebook.path, or bring the directory back."
+            ) from None
         self.position = self.low = after_transaction(committed)
         self.token: dict[str, Any] = {
             "id": uuid.uuid4().hex,
