@@ -1,0 +1,4 @@
+"""A toy database and its connector: the smallest example of what a connector must provide.
+
+The database is in ``database`` and ``log_file`` and knows nothing of Floodmark; all other modules are the connector.
+"""

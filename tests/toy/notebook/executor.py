@@ -1,0 +1,34 @@
+"""The executors' side of the notebook connector."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from floodmark.changes.table_version import VersionMaker
+from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
+from tests.toy.notebook.decoder import NotebookDecoder
+from tests.toy.notebook.options import NotebookOptions
+
+
+def row_schema(options: NotebookOptions) -> pa.Schema:
+    """Return the columns of ``format=rows`` or ``tables``."""
+    from tests.toy.notebook.typed_schema import row_schema
+
+    return row_schema(options)
+
+
+def make_decoder(options: NotebookOptions, make_version: VersionMaker) -> LogDecoder:
+    """Return the decoder of log segments."""
+    return NotebookDecoder(options, make_version)
+
+
+def make_chunk_reader(options: NotebookOptions, make_version: VersionMaker) -> ChunkReader:
+    """Raise an error: views of the tables belong to the planner's process."""
+    raise NotImplementedError("Tasks don't read tables of a notebook.")
+
+
+def make_window_reader(options: NotebookOptions, make_version: VersionMaker) -> WindowReader:
+    """Return the reader of rows that the planner's process has read."""
+    from tests.toy.notebook.rows import NotebookRowReader
+
+    return NotebookRowReader(options, make_version)

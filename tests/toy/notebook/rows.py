@@ -1,0 +1,59 @@
+"""Converts rows that the planner's process has read to events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from floodmark.capture.segment import SegmentData
+from floodmark.changes.layout_groups import TableNames
+from floodmark.changes.table_version import VersionMaker
+from floodmark.connectors.contract.chunk import Chunk
+from floodmark.events.columns import EventGroup, assemble
+from tests.toy.notebook.options import NotebookOptions
+from tests.toy.notebook.records import parse_records, row_columns
+from tests.toy.notebook.source_block import block
+from tests.toy.notebook.structure import TableStructure
+
+
+class NotebookRowReader:
+    """A ``WindowReader``."""
+
+    def __init__(self, options: NotebookOptions, make_version: VersionMaker) -> None:
+        self._options = options
+        self._make_version = make_version
+
+    def read(
+        self, chunk: Chunk, rows: Iterable[SegmentData], log: Iterable[tuple[SegmentData, str, str]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as read events: their position is exact, so no change lies in their window."""
+        del log
+        structure = TableStructure(chunk.table.structure)
+        version = self._make_version(structure)
+        version.admit(None)
+        names = TableNames.of(structure, self._options)
+        micros: int = chunk.token["micros"]
+        pieces = block(
+            self._options.topic_prefix,
+            chunk.marker,
+            str(micros // 1000),
+            str(micros),
+            structure.source_pieces[0],
+            chunk.token["visible"],
+        )
+        for data in rows:
+            found = parse_records(data.payload, len(data.starts))
+            columns = version.encode(row_columns(found["after"].combine_chunks(), len(structure.columns)))
+            times = pa.repeat(pa.scalar(micros, pa.timestamp("us", tz="UTC")), len(found))
+            every = {
+                **version.columns("r", len(found), None, columns, pieces),
+                **names.columns(),
+                "op": "r",
+                "position": f"{chunk.position}-00",
+                "source_ts": times,
+            }
+            batch = assemble([EventGroup.of(np.zeros(len(found), np.int64), every)], self._make_version.schema)
+            if batch is not None:
+                yield batch
