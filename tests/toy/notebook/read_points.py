@@ -17,6 +17,7 @@ from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk
 from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
+from floodmark.json_data import Json
 from tests.toy.notebook.database import Notebook, Table, log_state, quote, tables_of
 from tests.toy.notebook.key_ranges import Bound, NotebookKeyRanges, key_of, null_condition, ordered, range_condition
 from tests.toy.notebook.options import NotebookOptions
@@ -53,9 +54,10 @@ class NotebookView:
                 f"The notebook cannot be read: {exc}.", "Correct notebook.path, or bring the directory back."
             ) from None
         self.position = self.low = after_transaction(committed)
-        self.token: dict[str, Any] = {
+        self.visible = str(committed)
+        self.token: dict[str, Json] = {
             "id": uuid.uuid4().hex,
-            "visible": str(committed),
+            "visible": self.visible,
             "micros": time.time_ns() // 1000,
         }
 
@@ -190,7 +192,7 @@ class NotebookSnapshots:
         """Open a view of the tables; its position is known."""
         return self.open()
 
-    def schema_events(self, position: str, token: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return no events: a snapshot begins with its rows."""
         del position, token
         return []

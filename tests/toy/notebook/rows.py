@@ -12,6 +12,7 @@ from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import VersionMaker
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.events.columns import EventGroup, assemble
+from floodmark.json_data import stored_object
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.records import parse_records, row_columns
 from tests.toy.notebook.source_block import block
@@ -34,14 +35,15 @@ class NotebookRowReader:
         version = self._make_version(structure)
         version.admit(None)
         names = TableNames.of(structure, self._options)
-        micros: int = chunk.token["micros"]
+        token = stored_object(chunk.token, "The token of a read point")
+        micros = token.integer("micros")
         pieces = block(
             self._options.topic_prefix,
             chunk.marker,
             str(micros // 1000),
             str(micros),
             structure.source_pieces[0],
-            chunk.token["visible"],
+            token.text("visible"),
         )
         for data in rows:
             found = parse_records(data.payload, len(data.starts))

@@ -58,7 +58,7 @@ class TableStructure:
         """The part of the source block's text that names the table."""
         return (dumps(self.table),)
 
-    def look(self) -> Hashable | None:
+    def layout_key(self) -> Hashable | None:
         """Return a value that is equal for tables with the same layout."""
         return self.columns, self.key
 
