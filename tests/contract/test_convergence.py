@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from floodmark.spark.stream import planner
+from floodmark.spark.stream.planning import new_tables
 from tests.contract.collecting import each
 from tests.contract.conftest import Start
 from tests.contract.crowd import Crowd
@@ -50,7 +50,7 @@ def test_tables_converge_and_no_row_goes_back(
     new = kind.startswith("new tables ")
     if new:
         source.create("other")
-        monkeypatch.setattr(planner, "NEW_TABLES_S", 0.0)
+        monkeypatch.setattr(new_tables, "EVERY_S", 0.0)
     else:
         source.create(*TABLES)
     crowd = Crowd(source, TABLES, chance)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tests.contract.adapters.binlog import BinlogUnderTest
 from tests.contract.adapters.postgres import PostgresUnderTest
-from tests.contract.under_test import ConnectorUnderTest
+from tests.contract.under_test import Capabilities, ConnectorUnderTest
+from tests.toy.under_test import NotebookUnderTest
 
 CONNECTORS: tuple[ConnectorUnderTest, ...] = (
     PostgresUnderTest(16),
     PostgresUnderTest(18),
     BinlogUnderTest("mysql"),
     BinlogUnderTest("mariadb"),
+    NotebookUnderTest(Capabilities(watermarks=False, login=False, network=False, refuses_no_tables=False)),
 )
