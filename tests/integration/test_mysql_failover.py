@@ -13,10 +13,10 @@ import pymysql
 import pytest
 
 from floodmark.connectors.load import load_options
-from floodmark.connectors.mysql import connector
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.server.connection import connect
+from floodmark.connectors.mysql.source import session as sessions
 from floodmark.errors import CheckpointError
 from tests.integration.test_mysql_xa import Branch, decide
 from tests.support.inprocess import InProcess
@@ -132,7 +132,7 @@ def test_the_name_leads_to_another_server_while_the_query_runs(
     # As by a host name or a proxy.
     elsewhere = load_options(options_of(second, tmp_path))
     assert isinstance(elsewhere, BinlogOptions)
-    monkeypatch.setattr(connector, "connect", lambda _options: connect(elsewhere))
+    monkeypatch.setattr(sessions, "connect", lambda _options: connect(elsewhere))
     with first.connect() as session, session.cursor() as cursor:
         cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'cdc'")
         for (thread,) in cursor.fetchall():

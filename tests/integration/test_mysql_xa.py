@@ -17,12 +17,12 @@ from typing import Any
 import pymysql
 import pytest
 
-from floodmark.connectors.mysql import connector
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.catalog import read_server
 from floodmark.connectors.mysql.server.connection import connect
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
+from floodmark.connectors.mysql.source import log
 from floodmark.errors import LockTimeoutError, LogGoneError
 from floodmark.logger import get_logger
 from tests.support.binlog import Login
@@ -315,7 +315,7 @@ def test_a_query_begins_beside_prepared_branches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is prepared is kept from the start on, or the log says that it is not, and the commit ends the query."""
-    monkeypatch.setattr(connector, "log", get_logger(connector.__name__))
+    monkeypatch.setattr(log, "log", get_logger(log.__name__))
     if server.flavor == "mysql" and listed:
         server.execute(f"GRANT XA_RECOVER_ADMIN ON *.* TO '{server.user}'@'%'")
     branch = Branch(server, "'early'", "INSERT INTO t VALUES (1, 'x')").prepare()

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from floodmark.connectors.mysql.binlog import event_types as types
+from floodmark.connectors.mysql.continuity.check import _contradicts
+from floodmark.connectors.mysql.reading.channel import error_of
 from floodmark.connectors.mysql.reading.file_marks import MAX_BYTES, MAX_EVENTS, Mark, OtherLogError
 from floodmark.connectors.mysql.reading.receiver import Receiver
-from floodmark.errors import ConnectError
+from floodmark.errors import ConnectError, LogGoneError
 from tests.support.binlog_events import Log, packets
 
 TRANSACTIONS = 40
@@ -127,3 +129,26 @@ def test_a_mark_is_of_the_file_that_the_last_record_lies_in() -> None:
     assert (mark.file, mark.end) == (2, end)
     assert end - mark.begin <= end
     assert len(log.events) > MAX_EVENTS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "binlog truncated in the middle of event; consider out of disk space on source",
+        "bogus data in log event; the first event 'b.000001' at 1365",
+        "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source",
+    ],
+)
+def test_a_place_inside_an_event_of_another_file_shows_that_it_is_another_file(text: str) -> None:
+    """What the server reads there is no event, so it may find that one to be of any size."""
+    error = error_of(1236, text)
+    assert _contradicts(Receiver(1 << 20, 0, 1, 4, None, Mark(1, "birth", 1365, 2000, "ab")), error)
+    # Without events to compare, the file may be the right one, and damaged.
+    assert not _contradicts(Receiver(1 << 20, 0, 1, 4, None, Mark(1, "birth")), error)
+
+
+def test_a_file_that_is_cut_off_is_a_lost_log() -> None:
+    """So a new snapshot may replace it."""
+    assert isinstance(
+        error_of(1236, "binlog truncated in the middle of event; consider out of disk space"), LogGoneError
+    )

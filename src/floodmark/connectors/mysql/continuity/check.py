@@ -36,7 +36,7 @@ from floodmark.connectors.mysql.gtid import (
 )
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import FILE_HEADER_BYTES, Position
-from floodmark.connectors.mysql.reading.channel import MAX_DUMP_OFFSET, DumpChannel, DumpStart
+from floodmark.connectors.mysql.reading.channel import MAX_DUMP_OFFSET, DumpChannel, DumpStart, TruncatedLogError
 from floodmark.connectors.mysql.reading.file_marks import RESET, Mark, OtherLogError
 from floodmark.connectors.mysql.reading.receiver import Receiver
 from floodmark.connectors.mysql.server.binlogs import WAYS_OUT, binlogs, file_of
@@ -259,7 +259,7 @@ def _contradicts(receiver: Receiver | None, exc: FloodmarkError) -> bool:
     They were read once, so the file is another one, begun by the same server within the same second, or damaged.
     """
     unproven = receiver is not None and receiver.proof.of_events and not receiver.proof.done
-    return unproven and isinstance(exc, UnreadableLogError | DecodeError)
+    return unproven and isinstance(exc, UnreadableLogError | TruncatedLogError | DecodeError)
 
 
 def _refuse_holes(connect: Callable[[], Connection], server: ServerIdentity, start: Start, scratch: Scratch) -> None:

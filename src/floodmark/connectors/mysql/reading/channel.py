@@ -164,6 +164,13 @@ def dump_error(packet: bytes) -> FloodmarkError:
     return error_of(code, text.decode("utf-8", "replace"))
 
 
+class TruncatedLogError(LogGoneError):
+    """The server found a binlog file to end inside an event.
+
+    The file is damaged, or it is another one, and what lies where reading was to begin is no event.
+    """
+
+
 def error_of(code: int, text: str) -> FloodmarkError:
     """Return the exception for a server error that ended or prevented the binlog stream.
 
@@ -185,6 +192,8 @@ def error_of(code: int, text: str) -> FloodmarkError:
         )
     if any(words in low for words in _GONE):
         return LogGoneError(f"The binlog that the checkpoint needs is gone. {said}", WAYS_OUT)
+    if "truncated in the middle of event" in low:
+        return TruncatedLogError(f"The binlog that the checkpoint needs is cut off. {said}", WAYS_OUT)
     if any(words in low for words in _OTHER_LOG):
         return UnreadableLogError(
             f"The server's binlog is not the one that the checkpoint belongs to. {said}",
@@ -210,7 +219,6 @@ _GONE = (
     "has purged",
     "could not find gtid state requested by slave in any binlog",
     "binlog file where the slave starts has been purged",
-    "truncated in the middle of event",
 )
 _OTHER_LOG = (
     "client requested master to start replication from",
