@@ -23,6 +23,8 @@ from tests.support.mysql import MysqlServer
 FOLDER = Path(__file__).parent.parent / "data" / "ddl"
 QUERY_EVENT = 2
 CHECKSUM = 4
+# With empty parentheses it is an expression of MySQL's.
+_NOW = re.compile(r"CURRENT_TIMESTAMP(\(\d\))?")
 _END = re.compile(r";\n(?:\n|$)")
 _TEMPORAL = frozenset({"time", "datetime", "timestamp"})
 _DIGITLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
@@ -67,7 +69,7 @@ def _comparable_column(column: Column, server: Server) -> Column:
     usual = (column.type, length) in (("char", 1), ("binary", 1), ("vector", 2048))
     if usual or (column.type in _DIGITLESS and not flag) or (column.type in _UNSIZED and column.scale is None):
         length = None
-    if str(default).startswith("CURRENT_TIMESTAMP"):
+    if _NOW.fullmatch(str(default)):
         # MariaDB gives it the digits of the column now and then.
         default = "CURRENT_TIMESTAMP"
     elif column.default_kind == "expression":

@@ -9,6 +9,7 @@ the structures that its log tells are compared with those of information_schema.
 from __future__ import annotations
 
 import os
+import random
 import re
 import ssl
 import sys
@@ -42,6 +43,7 @@ DATABASE = "foreign_ddl"
 SLOW_S = 20
 MOST_CHARACTERS = 100_000
 SHOWN = 600
+PROGRESS = 100
 SERVERS = int(os.environ.get("FLOODMARK_DDL_SERVERS", "1"))
 """How many servers run the files at the same time."""
 
@@ -236,8 +238,10 @@ def trial(flavor: Flavor, paths: Sequence[Path]) -> Counter[str]:
     """Run the statements of files on a server of their own; print what isn't followed and return the counts."""
     with MysqlServer(flavor, max_allowed_packet="64M") as server:
         made = Trial(server)
-        for path in paths:
+        for number, path in enumerate(paths, 1):
             made.run(path)
+            if number % PROGRESS == 0:
+                print(f"{number} of {len(paths)} files, {dict(sorted(made.counts.items()))}", flush=True)
     return made.counts
 
 
@@ -249,6 +253,8 @@ def main(arguments: Sequence[str]) -> int:
     flavor = cast(Flavor, arguments[0])
     folders = [Path(name) for name in arguments[1:]] or [programs(SUITES[flavor]).tree]
     paths = sorted({path for folder in folders for name in NAMES for path in folder.rglob(name)})
+    # A run that is ended early has statements of all kinds.
+    random.Random(0).shuffle(paths)
     with ProcessPoolExecutor(SERVERS) as pool:
         parts = pool.map(trial, [flavor] * SERVERS, [paths[number::SERVERS] for number in range(SERVERS)])
         counts = sum(parts, Counter[str]())

@@ -256,3 +256,27 @@ def test_names_of_types_behind_whose_they_are() -> None:
         ("datetime", 3),
         ("datetime", None),
     ]
+
+
+def test_brackets_quote_names_in_mariadb_s_mode_of_another_database() -> None:
+    session = session_of(Query("?", b"", "db", thread=7, seconds=0, sql_mode=1 << 10), {}, MARIADB)
+    found = statements.apply(Schema(), "CREATE TABLE [t[1]]] ([a b] INT, `c` INT)", session, MARIADB).schema
+    assert [column.name for column in found.tables["db", "t[1]"].columns] == ["a b", "c"]
+    with pytest.raises(DdlError):
+        statements.apply(Schema(), "CREATE TABLE [t] (a INT)", SESSION, MARIADB)
+
+
+def test_a_character_that_names_cannot_have_is_a_question_mark() -> None:
+    text = "CREATE TABLE `t\U00010300` (a\U00010301b INT, c INT COMMENT '\U00010302', KEY (a\U00010301b))"
+    found = statements.apply(Schema(), text, SESSION, MYSQL).schema.tables["db", "t?"]
+    assert [column.name for column in found.columns] == ["a?b", "c"]
+    assert (found.columns[1].comment, found.indexes[0].columns) == ("\U00010302", ("a?b",))
+
+
+def test_the_session_says_which_character_set_utf8_is() -> None:
+    text = "CREATE TABLE t (a CHAR(3) CHARSET utf8, b CHAR(3) COLLATE utf8_bin, c NCHAR(3)) CHARSET utf8"
+    for mode, expected in ((0, "utf8mb3"), (1 << 33, "utf8mb4")):
+        session = session_of(Query("?", b"", "db", thread=7, seconds=0, sql_mode=mode), {}, MYSQL)
+        found = statements.apply(Schema(), text, session, MYSQL).schema.tables["db", "t"]
+        assert [found.charset, *(column.charset for column in found.columns)] == [expected] * 3 + ["utf8mb3"]
+        assert found.columns[1].collation == f"{expected}_bin"

@@ -134,6 +134,10 @@ def test_an_empty_default_of_a_text_counts_on_mariadb_alone(type_: str) -> None:
         ("DOUBLE DEFAULT 0.000000000000001", "0.000000000000001"),
         ("DOUBLE DEFAULT -1.5e-16", "-1.5e-16"),
         ("BIT(4) DEFAULT 2.5", "b'11'"),
+        ("DECIMAL(63,30) DEFAULT 9", "9." + "0" * 30),
+        ("FLOAT(53) ZEROFILL DEFAULT 8.8", "00000000000000000008.8"),
+        ("FLOAT(10) ZEROFILL DEFAULT 8.8", "0000000008.8"),
+        ("FLOAT(7,3) ZEROFILL DEFAULT 8.8", "008.800"),
     ],
 )
 def test_numbers_and_bytes_are_kept_as_what_they_mean(definition: str, kept: str) -> None:

@@ -52,7 +52,7 @@ _SIZES |= {_MASTER_DATA: 4, _MICROSECONDS: 3, _EXPLICIT_TS: 1, _DDL_XID: 8, _UTF
 _SIZES |= {_ENCRYPTION: 1, _HRNOW: 3, _XID: 8}
 _MANY_DATABASES = 254
 
-ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, ORACLE, MAXDB = 4, 1 << 20, 1, 1 << 9, 1 << 12
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES, REAL_AS_FLOAT, ORACLE, MSSQL, MAXDB = 4, 1 << 20, 1, 1 << 9, 1 << 10, 1 << 12
 """Bits of ``sql_mode``."""
 EXPLICIT_TIMESTAMPS = 1 << 24
 """The bit of MariaDB's ``flags2`` for ``explicit_defaults_for_timestamp``."""

@@ -23,7 +23,6 @@ from floodmark.connectors.mysql.ddl.keys import is_hashed, parse_key, sees_key
 from floodmark.connectors.mysql.ddl.literals import default_text
 from floodmark.connectors.mysql.ddl.schema import Draft
 from floodmark.connectors.mysql.ddl.temporal_literals import Clock
-from floodmark.connectors.mysql.structures.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.structures.table import PRIMARY, Column, Table
 
 _OF_PARTITIONS = words(
@@ -225,13 +224,13 @@ def _parse_convert(cursor: Cursor, clauses: Clauses, table: Table | None, draft:
         cursor.fail("CHARACTER SET")
     conversion = TableOptions()
     if cursor.server.mariadb or not cursor.accept("DEFAULT"):
-        conversion.charset = charset_name(cursor.string())
+        conversion.charset = cursor.charset()
     else:
         default = draft.databases.get(cursor.session.database) or server_charset(cursor)
         conversion.collation = default.collation
     if cursor.accept("COLLATE"):
         cursor.accept("=")
-        conversion.collation = collation_name(cursor.string())
+        conversion.collation = cursor.collation()
     elif cursor.server.mariadb and clauses.conversion is not None:
         conversion.collation = clauses.conversion.collation
     clauses.conversion = conversion

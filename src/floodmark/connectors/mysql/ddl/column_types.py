@@ -10,9 +10,7 @@ from floodmark.connectors.mysql.ddl.tokens import BITS, WORD
 from floodmark.connectors.mysql.structures.charsets import (
     DEFAULT,
     binary_collation,
-    charset_name,
     charset_of,
-    collation_name,
     decoded,
     max_bytes,
 )
@@ -338,7 +336,7 @@ def _parse_charset(cursor: Cursor, found: ColumnType) -> bool:
         found.declared += " BINARY"
     elif cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept("CHARSET"):
         cursor.accept("=")
-        found.charset = charset_name(cursor.string())
+        found.charset = cursor.charset()
     elif cursor.accept("ASCII"):
         found.charset = "latin1"
     elif cursor.accept("UNICODE"):
@@ -347,7 +345,7 @@ def _parse_charset(cursor: Cursor, found: ColumnType) -> bool:
         found.charset = "binary"
     elif found.of_characters and cursor.accept("COLLATE"):
         cursor.accept("=")
-        found.collation = collation_name(cursor.string())
+        found.collation = cursor.collation()
     else:
         return False
     return True

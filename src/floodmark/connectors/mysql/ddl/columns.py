@@ -7,7 +7,6 @@ from floodmark.connectors.mysql.ddl.cursor import Cursor, words
 from floodmark.connectors.mysql.ddl.defaults import NOW, parse_default, parse_now
 from floodmark.connectors.mysql.ddl.definition import ColumnDefinition
 from floodmark.connectors.mysql.ddl.tokens import STRING
-from floodmark.connectors.mysql.structures.charsets import charset_name, collation_name
 
 _VALUED = words("COLUMN_FORMAT STORAGE SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE COMPRESSED")
 
@@ -63,9 +62,9 @@ def _parse_attribute(cursor: Cursor, definition: ColumnDefinition) -> bool:
         definition.comment = cursor.string()[:_MOST_OF_COMMENT] or None
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
-        definition.type.collation = collation_name(cursor.string())
+        definition.type.collation = cursor.collation()
     elif cursor.accept("CHARACTER", "SET") or cursor.accept("CHARSET"):
-        definition.type.charset = charset_name(cursor.string())
+        definition.type.charset = cursor.charset()
     elif cursor.accept("BINARY"):
         definition.type.binary = True
     elif cursor.accept("INVISIBLE"):

@@ -11,7 +11,7 @@ from floodmark.connectors.mysql.ddl.cursor import Cursor, words
 from floodmark.connectors.mysql.ddl.definition import ColumnDefinition, settle_timestamps, zero_time
 from floodmark.connectors.mysql.ddl.keys import KeyDefinition, Sorting, arranged, parse_key, sees_key, sorting
 from floodmark.connectors.mysql.ddl.schema import Draft
-from floodmark.connectors.mysql.structures.charsets import DEFAULT, charset_name, charset_of, collation_name
+from floodmark.connectors.mysql.structures.charsets import DEFAULT, charset_of
 from floodmark.connectors.mysql.structures.table import PRIMARY, Column, Table, effective_key
 
 _TWO_WORDS = ("DATA", "INDEX")
@@ -190,10 +190,10 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     cursor.accept("DEFAULT")
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept("CHARSET"):
         cursor.accept("=")
-        options.charset = charset_name(cursor.string())
+        options.charset = cursor.charset()
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
-        collation = collation_name(cursor.string())
+        collation = cursor.collation()
         if collation == DEFAULT and options.charset is None and options.collation is not None:
             # It means the default of the character set that an earlier option has chosen.
             options.charset = charset_of(options.collation)

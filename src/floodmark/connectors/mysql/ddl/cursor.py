@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
 from floodmark.connectors.mysql.ddl.temporal_literals import Clock, time_zone
 from floodmark.connectors.mysql.ddl.tokens import END, NAME, NUMBER, SIGN, STRING, WORD, Token, tokenize
+from floodmark.connectors.mysql.structures.charsets import charset_name, collation_name
 from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.errors import DdlError
 
 _SHOWN = 60
+_OUTSIDE = re.compile("[\U00010000-\U0010ffff]")
 
 
 def words(text: str) -> frozenset[str]:
@@ -109,7 +112,8 @@ class Cursor:
         if token.kind not in (NAME, WORD):
             self.fail("a name")
         self.at += 1
-        return token.value if token.kind == NAME else token.text
+        # Names are in utf8mb3, to which the server converts them.
+        return _OUTSIDE.sub("?", token.value if token.kind == NAME else token.text)
 
     def table_name(self) -> tuple[str, str]:
         """Consume the name of a table; return its database and its name."""
@@ -159,6 +163,14 @@ class Cursor:
         while self.next.kind == STRING:
             parts.append(self.take().value)
         return "".join(parts)
+
+    def charset(self) -> str:
+        """Consume the name of a character set and return it as the servers print it."""
+        return charset_name(self.string(), self.session.utf8)
+
+    def collation(self) -> str:
+        """Consume the name of a collation and return it as the servers print it."""
+        return collation_name(self.string(), self.session.utf8)
 
     def in_parentheses(self) -> str:
         """Consume what is in parentheses and return its text without them."""

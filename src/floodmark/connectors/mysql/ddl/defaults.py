@@ -76,7 +76,7 @@ def _parse_literal(cursor: Cursor, definition: ColumnDefinition) -> bool:
         (token.text.startswith("_") and cursor.ahead(1).kind in (STRING, BITS))
         or (token.value in ("DATE", "TIME", "TIMESTAMP") and cursor.ahead(1).kind == STRING)
     ):
-        charset = charset_name(token.value.removeprefix("_"))
+        charset = charset_name(token.value.removeprefix("_"), cursor.session.utf8)
         cursor.at += 1
         token = cursor.next
     if token.kind == STRING:

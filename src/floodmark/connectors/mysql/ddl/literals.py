@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 
@@ -20,6 +20,9 @@ _ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "big
 _FEWEST_DIGITS, _MOST_DIGITS = 15, 15
 """Powers of ten, below and above 1, from which a number is written with an exponent."""
 _NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
+_APPROXIMATE = frozenset({"float", "double"})
+_EXACT = Context(prec=130, rounding=ROUND_HALF_UP)
+"""Has room for the digits of any decimal, 65, and for as many more in its literal."""
 _BYTES = frozenset({"binary", "varbinary"})
 _CENTURY_TURNS = 70
 _PARSED: dict[str, Callable[[str], bytes]] = {
@@ -60,7 +63,7 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
     if name in NAMES:
         return NAMES[name][1](bytes.fromhex(value) if kind == BITS else _PARSED[name](text.strip()))
     if name == "decimal":
-        number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-(type_.scale or 0)), ROUND_HALF_UP)
+        number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-(type_.scale or 0)), context=_EXACT)
         return _filled(type_, f"{number or abs(number):f}")
     if name in ("float", "double"):
         return _filled(type_, _approximate(type_, text))
@@ -89,7 +92,9 @@ def _filled(type_: ColumnType, number: str) -> str:
     """Return a number with the zeros of ``ZEROFILL``."""
     if not type_.zerofill:
         return number
-    width = type_.length or _ZEROFILL_WIDTHS[type_.name]
+    # FLOAT(53) says how precise the number is, not how wide.
+    declared = None if type_.name in _APPROXIMATE and type_.scale is None else type_.length
+    width = declared or _ZEROFILL_WIDTHS[type_.name]
     return number.zfill(width + (1 if type_.name == "decimal" and type_.scale else 0))
 
 

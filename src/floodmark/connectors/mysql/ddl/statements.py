@@ -20,7 +20,7 @@ from floodmark.connectors.mysql.ddl.keys import (
 )
 from floodmark.connectors.mysql.ddl.schema import Applied, Change, Draft, Schema, TableId
 from floodmark.connectors.mysql.ddl.tokens import first_word
-from floodmark.connectors.mysql.structures.charsets import DEFAULT, charset_name, collation_name
+from floodmark.connectors.mysql.structures.charsets import DEFAULT
 from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.connectors.mysql.structures.table import Column, Index, Table
 from floodmark.errors import DdlError
@@ -225,10 +225,10 @@ def _database_options(cursor: Cursor, before: Charset) -> Charset:
         cursor.accept("DEFAULT")
         if cursor.accept("CHARACTER", "SET") or cursor.accept("CHARSET"):
             cursor.accept("=")
-            charset = charset_name(cursor.string())
+            charset = cursor.charset()
         elif cursor.accept("COLLATE"):
             cursor.accept("=")
-            collation = collation_name(cursor.string())
+            collation = cursor.collation()
         else:
             cursor.take()
     if charset == DEFAULT:

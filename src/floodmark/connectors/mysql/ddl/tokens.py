@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.errors import DdlError
@@ -42,16 +43,16 @@ _ESCAPED = r"(?:[^{0}\\]|\\.|{0}{0})*"
 _PLAIN = r"(?:[^{0}]|{0}{0})*"
 
 
-def _compile(ansi_quotes: bool, no_backslash: bool) -> re.Pattern[str]:
+def _compile(ansi_quotes: bool, no_backslash: bool, brackets: bool) -> re.Pattern[str]:
     inside = _PLAIN if no_backslash else _ESCAPED
     single = "'" + inside.format("'") + "'"
     double = '"' + (_PLAIN if ansi_quotes or no_backslash else _ESCAPED).format('"') + '"'
-    name = "`(?:[^`]|``)*`" + (f"|{double}" if ansi_quotes else "")
+    name = "`(?:[^`]|``)*`" + (f"|{double}" if ansi_quotes else "") + (r"|\[(?:[^\]]|\]\])*\]" if brackets else "")
     string = f"(?:{single})" if ansi_quotes else f"(?:{single}|{double})"
     return re.compile(_PATTERN.format(name=name, string=string), re.VERBOSE | re.DOTALL)
 
 
-_SCANNERS = {(ansi, plain): _compile(ansi, plain) for ansi in (False, True) for plain in (False, True)}
+_SCANNERS = {modes: _compile(*modes) for modes in product((False, True), repeat=3)}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _MEANS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -107,7 +108,7 @@ def scan(text: str, session: Session, server: Server) -> Iterator[Token]:
     Raises:
         DdlError: something in quotes or a comment does not end.
     """
-    match = _SCANNERS[session.ansi_quotes, session.no_backslash_escapes].match
+    match = _SCANNERS[session.ansi_quotes, session.no_backslash_escapes, session.brackets].match
     at, end = 0, len(text)
     conditional = 0
     while at < end:
@@ -121,7 +122,7 @@ def scan(text: str, session: Session, server: Server) -> Iterator[Token]:
         elif kind == "sign":
             yield Token(SIGN, piece, piece, at)
         elif kind == "name":
-            quote = piece[0]
+            quote = piece[-1]
             yield Token(NAME, piece[1:-1].replace(quote + quote, quote), piece, at)
         elif kind == "string":
             yield Token(STRING, _unquoted(piece, session.no_backslash_escapes), piece, at)

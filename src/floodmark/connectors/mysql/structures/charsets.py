@@ -69,16 +69,24 @@ _WIDTHS = {
 }
 
 
-def charset_name(name: str) -> str:
-    """Return a character set's name as the servers print it."""
+def charset_name(name: str, utf8: str = "utf8mb3") -> str:
+    """Return a character set's name as the servers print it.
+
+    Args:
+        utf8: what ``utf8`` means.
+    """
     name = name.lower()
-    return "utf8mb3" if name == "utf8" else name
+    return utf8 if name == "utf8" else name
 
 
-def collation_name(name: str) -> str:
-    """Return a collation's name as the servers print it."""
+def collation_name(name: str, utf8: str = "utf8mb3") -> str:
+    """Return a collation's name as the servers print it.
+
+    Args:
+        utf8: what ``utf8`` means.
+    """
     name = name.lower()
-    return "utf8mb3_" + name[5:] if name.startswith("utf8_") else name
+    return f"{utf8}_{name[5:]}" if name.startswith("utf8_") else name
 
 
 def charset_of(collation: str) -> str | None:

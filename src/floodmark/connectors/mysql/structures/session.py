@@ -9,6 +9,7 @@ from floodmark.connectors.mysql.binlog.queries import (
     ANSI_QUOTES,
     EXPLICIT_TIMESTAMPS,
     MAXDB,
+    MSSQL,
     NO_BACKSLASH_ESCAPES,
     ORACLE,
     REAL_AS_FLOAT,
@@ -16,7 +17,7 @@ from floodmark.connectors.mysql.binlog.queries import (
 )
 from floodmark.connectors.mysql.structures.charsets import DEFAULT_COLLATIONS, python_codec
 
-_TIME_TRUNCATE_FRACTIONAL, _TIME_ROUND_FRACTIONAL = 1 << 32, 1 << 34
+_TIME_TRUNCATE_FRACTIONAL, _UTF8_IS_UTF8MB4, _TIME_ROUND_FRACTIONAL = 1 << 32, 1 << 33, 1 << 34
 """Bits of ``sql_mode``."""
 
 
@@ -64,6 +65,8 @@ class Session:
         other_fractions: whether fractions are cut off on MySQL and rounded on MariaDB, rather than the other way round:
             ``TIME_TRUNCATE_FRACTIONAL`` and ``TIME_ROUND_FRACTIONAL``.
         time_zone: the time zone, if the statement depends on it.
+        brackets: whether names may be in square brackets (MariaDB's ``MSSQL``).
+        utf8: the character set that ``utf8`` means (MySQL's ``INTERPRET_UTF8_AS_UTF8MB4``).
     """
 
     database: str = ""
@@ -76,6 +79,8 @@ class Session:
     explicit_timestamps: bool = True
     other_fractions: bool = False
     time_zone: str | None = None
+    brackets: bool = False
+    utf8: str = "utf8mb3"
 
 
 def session_of(query: Query, collations: Mapping[int, str], server: Server) -> Session:
@@ -91,9 +96,11 @@ def session_of(query: Query, collations: Mapping[int, str], server: Server) -> S
     return Session(
         database=query.database,
         ansi_quotes=bool(mode & ANSI_QUOTES),
+        brackets=server.mariadb and bool(mode & MSSQL),
         no_backslash_escapes=bool(mode & NO_BACKSLASH_ESCAPES),
         real_as_float=bool(mode & REAL_AS_FLOAT),
         type_names=("oracle" if mode & ORACLE else "maxdb" if mode & MAXDB else "") if server.mariadb else "",
+        utf8="utf8mb4" if mode & _UTF8_IS_UTF8MB4 and not server.mariadb else "utf8mb3",
         collation=collations.get(query.server_collation or 0),
         utf8mb4_collation=collations.get(query.utf8mb4_collation or 0),
         explicit_timestamps=explicit,
