@@ -285,8 +285,9 @@ def test_reports_tell_that_rows_wait(source: Source) -> None:
 def test_reports_tell_that_the_rest_of_a_transaction_waits(source: Source) -> None:
     """All of its changes have the position of its commit, after which nothing may come."""
     source.execute("CREATE TABLE t (id integer PRIMARY KEY, v text)")
-    query = InProcess({**source.options, "max.batch.rows": "1000", "segment.bytes": "65536"})
-    query.drain()
+    limits = {"max.batch.rows": "1000", "segment.bytes": "65536"}
+    query = InProcess({**source.options, **limits, "snapshot.mode": "no_data"})
+    query.step()
     source.execute("INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 20000) g")
     delivered, lags = 0, []
     deadline = time.monotonic() + within(60)
