@@ -86,7 +86,10 @@ def test_kill_9(place: tuple[Database, dict[str, str]], tmp_path: Path) -> None:
     finally:
         workload.stop()
     caught_up(options, tmp_path)
-    verify(database, tmp_path)
+    batches: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for number, rows in read_batches(tmp_path / "out"):
+        batches[number] += rows
+    verify(database, [batches[number] for number in sorted(batches)])
 
 
 def running(options: dict[str, str], work: Path, chance: random.Random) -> Driver:
@@ -120,17 +123,14 @@ def alter(database: Database, statements: Sequence[str]) -> None:
         session.commit()
 
 
-def verify(database: Database, work: Path) -> None:
-    """Prove that no row came twice, and that all of them make the source's tables."""
-    batches: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for number, rows in read_batches(work / "out"):
-        batches[number] += rows
+def verify(database: Database, batches: Sequence[list[dict[str, Any]]]) -> None:
+    """Prove that no row of the micro-batches came twice, and that all of them make the source's tables."""
     for table, columns in COMPARED.items():
         column = f"{database.schema}.{table}"
         target: Target = {}
         seen: Counter[tuple[Any, ...]] = Counter()
-        for number in sorted(batches):
-            rows = [{**row, **row[column][0]} for row in batches[number] if row[column] is not None]
+        for batch in batches:
+            rows = [{**row, **row[column][0]} for row in batch if row[column] is not None]
             # All rows of a snapshot have its position.
             seen.update((row["position"], row["op"], key_of(row, row["after"] or row["before"])) for row in rows)
             merge(target, rows)

@@ -97,6 +97,8 @@ def test_filters_that_match_nothing(prepared: MysqlServer) -> None:
     assert database.fix.endswith("Did you mean 'checked'?")
     table = findings(prepared, table__include__list=r"checked\.gone")["tables"]
     assert (table.status, "match no table" in table.finding) == ("warning", True)
+    close = findings(prepared, table__include__list=r"checked\.kyed")["tables"]
+    assert close.fix.endswith("Did you mean 'checked.keyed'?")
 
 
 def test_prepared_transactions(prepared: MysqlServer) -> None:

@@ -282,6 +282,46 @@ def test_reports_tell_that_rows_wait(source: Source) -> None:
     query.stop()
 
 
+def test_reports_tell_that_the_rest_of_a_transaction_waits(source: Source) -> None:
+    """All of its changes have the position of its commit, after which nothing may come."""
+    source.execute("CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    limits = {"max.batch.rows": "1000", "segment.bytes": "65536"}
+    query = InProcess({**source.options, **limits, "snapshot.mode": "no_data"})
+    query.step()
+    source.execute("INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 20000) g")
+    delivered, lags = 0, []
+    deadline = time.monotonic() + within(60)
+    while delivered < 15000:
+        assert time.monotonic() < deadline
+        delivered += len(query.step())
+        found = query.reader.reportLatestOffset()
+        assert found is not None
+        lags.append(found["lag_bytes"])
+    query.drain()
+    query.stop()
+    # Segments are captured while others are delivered, so that mostly at least one waits.
+    assert sorted(lags)[len(lags) // 2] > 60_000
+
+
+def test_a_table_that_may_not_be_read_says_which_right_is_missing(source: Source) -> None:
+    role = f"r_{source.dbname}"
+    source.execute(
+        "CREATE TABLE open (id integer PRIMARY KEY)",
+        "CREATE TABLE shut (id integer PRIMARY KEY)",
+        "CREATE PUBLICATION dbz_publication FOR TABLE open, shut",
+        "INSERT INTO open VALUES (1)",
+        "INSERT INTO shut VALUES (1)",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON open TO {role}",
+    )
+    query = InProcess({**source.options, "database.user": role, "publication.name": "dbz_publication"})
+    assert [row["table"] for row in query.drain() if row["op"] == "r"] == ["open"]
+    (excluded,) = query.offset["aside"]
+    query.stop()
+    source.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    assert "permission denied for table shut. GRANT SELECT" in str(excluded)
+
+
 @pytest.mark.parametrize("value", ["none", "u,d"])
 def test_skipped_operations(source: Source, value: str) -> None:
     source.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer)")

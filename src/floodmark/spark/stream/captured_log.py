@@ -167,6 +167,10 @@ class CapturedLog:
             self.reached = (end, segment.last_commit_s)
         return end
 
+    def waiting_bytes(self, after: str) -> int:
+        """Return the size of the captured segments after a position."""
+        return sum(segment.size for segment in self._capture.segments(after))
+
     def signals(self, after: str, upto: str) -> list[Signal]:
         """Return the signals that the log holds in ``(after, upto]``."""
         found = [item for segment in self._capture.segments(after) for item in segment.signals]

@@ -233,13 +233,21 @@ def _no_tables(conn: Connection, options: BinlogOptions) -> Finding:
     visible = [str(name) for (name,) in run(conn, "SHOW DATABASES", "the databases")]
     databases = [name for name in visible if name not in SYSTEM_DATABASES]
     if any(options.captures_database(name) for name in databases):
-        fix = f"Correct table.include.list and table.exclude.list, {rest}."
+        close = _nearest_table(conn, options) if options.table_include_list else ""
+        fix = f"Correct table.include.list and table.exclude.list, {rest}. {close}".rstrip()
         return Finding("tables", "warning", "The filters match no table that the account can see.", fix)
     seen = f"It sees {name_list(databases)}." if databases else "It sees none: GRANT SELECT on them to the account."
     wanted = [pattern.pattern.replace("\\", "") for pattern in options.schema_include_list]
     close = " ".join(filter(None, (nearest(word, databases) for word in wanted[:1])))
     fix = f"Correct database.include.list and database.exclude.list, {rest}. {close or seen}"
     return Finding("tables", "warning", "The filters match no database that the account can see.", fix)
+
+
+def _nearest_table(conn: Connection, options: BinlogOptions) -> str:
+    """Return a hint with the table whose name is nearest to what the first filter wants; empty if none is near."""
+    query = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type LIKE 'BASE TABLE'"
+    names = [f"{database}.{name}" for database, name in run(conn, query, "tables") if database not in SYSTEM_DATABASES]
+    return nearest(options.table_include_list[0].pattern.replace("\\", ""), names)
 
 
 def _versioned(conn: Connection, options: BinlogOptions) -> list[Finding]:

@@ -31,6 +31,7 @@ APPLICATION_NAME = "floodmark"
 MIN_VERSION = 13
 LOCK_WAIT_MS = 1000
 """How long a change on the server waits for a lock; the stream waits with it."""
+GRANT_CURE = "GRANT SELECT on the table to the role that Floodmark logs in as."
 LOCK_CURE = (
     "Another transaction holds the table, or waits for it (an ALTER TABLE, say): end it, raise "
     "snapshot.lock.timeout.ms, or set snapshot.locking.mode=none."
@@ -204,6 +205,8 @@ def run(
     except psycopg.Error as exc:
         if exc.diag.source_function == POLICY_CHECK:
             cure = POLICY_CURE
+        elif cure == LOCK_CURE and isinstance(exc, psycopg.errors.InsufficientPrivilege):
+            cure = GRANT_CURE
         raise SourceStateError(f"PostgreSQL refused {doing}: {_one_line(exc)}.", cure) from None
 
 

@@ -329,7 +329,8 @@ class Planner:
             reached = planned.log
         try:
             end = self._source.log.end()
-            lag: int | None = self._source.log.lag_bytes(reached) if reached else 0
+            # All positions of a transaction are at its commit, so of a large one only what has been captured counts.
+            lag = max(self._source.log.lag_bytes(reached), self._log.waiting_bytes(reached)) if reached else 0
         except FloodmarkError:
             # The source is unavailable, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
