@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.registration import registered
 
 

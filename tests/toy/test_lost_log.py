@@ -10,7 +10,7 @@ import pytest
 from floodmark.errors import ForkedLogError, LogGoneError
 from tests.support.inprocess import InProcess
 from tests.toy.conftest import Start
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.test_stream import applied, streaming
 
 

@@ -10,7 +10,7 @@ from floodmark.connectors.load import load_batch_options, load_options
 from floodmark.connectors.registry import connector_module, connector_names
 from floodmark.errors import ConfigError
 from tests.toy.conftest import Start, options_of
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.notebook.options import NotebookOptions
 
 OPTIONS = options_of(Notebook(Path("/notebook")), Path("/state"))

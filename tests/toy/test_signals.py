@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.applying import time_travel
 from tests.toy.conftest import Start
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.test_stream import Rows, events_of, follow, streaming
 
 

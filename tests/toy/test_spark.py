@@ -11,7 +11,7 @@ from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.sink import read_sink
 from tests.toy.conftest import options_of
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tests.toy.notebook.database import SCHEMA, Notebook, Page
+from tests.toy.notebook.database.notebook import SCHEMA, Notebook, Page
 from tests.toy.registration import registered
 
 Capabilities = TypeVar("Capabilities")

@@ -8,11 +8,11 @@ from floodmark.capture.gaps import AcceptedGaps
 from floodmark.codecs.conversions import load_converters
 from floodmark.connectors.contract.source import Source
 from floodmark.errors import ConfigError
-from tests.toy.notebook.database import Notebook
-from tests.toy.notebook.log import NotebookLog
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.read_points import NotebookSnapshots, NotebookWindows
-from tests.toy.notebook.tables import NotebookTables
+from tests.toy.notebook.source.log import NotebookLog
+from tests.toy.notebook.source.read_points import NotebookSnapshots, NotebookWindows
+from tests.toy.notebook.source.tables import NotebookTables
 
 
 class NotebookSource:

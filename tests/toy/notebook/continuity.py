@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 from floodmark.errors import ConnectError, ForkedLogError, LogGoneError
-from tests.toy.notebook.database import Notebook, log_state
+from tests.toy.notebook.database.notebook import Notebook, log_state
 from tests.toy.notebook.position import after_transaction, parse, position
 
 CURE = "Ways out: set snapshot.mode=when_needed, which takes a new snapshot, or start with a new checkpoint."

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
 from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
-from tests.toy.notebook.decoder import NotebookDecoder
+from tests.toy.notebook.decode.decoder import NotebookDecoder
 from tests.toy.notebook.options import NotebookOptions
 
 
@@ -29,6 +29,6 @@ def make_chunk_reader(options: NotebookOptions, make_version: VersionMaker) -> C
 
 def make_window_reader(options: NotebookOptions, make_version: VersionMaker) -> WindowReader:
     """Return the reader of rows that the planner's process has read."""
-    from tests.toy.notebook.rows import NotebookRowReader
+    from tests.toy.notebook.snapshot.rows import NotebookRowReader
 
     return NotebookRowReader(options, make_version)

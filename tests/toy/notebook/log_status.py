@@ -7,10 +7,10 @@ from pathlib import Path
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.errors import FloodmarkError
 from tests.toy.notebook.continuity import Continuity
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.position import parse
-from tests.toy.notebook.read_points import NotebookView
+from tests.toy.notebook.source.read_points import NotebookView
 
 _UNKNOWN = "a file does not show whether it is read"
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from floodmark.changes.column_plan import shown_codec
 from floodmark.changes.typed_rows import prove_shown
 from floodmark.changes.typed_tables import typed_schema
-from tests.toy.notebook.database import SCHEMA, Notebook
+from tests.toy.notebook.database.notebook import SCHEMA, Notebook
+from tests.toy.notebook.decode.structure import TableStructure
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.read_points import NotebookView
-from tests.toy.notebook.structure import TableStructure
+from tests.toy.notebook.source.read_points import NotebookView
 
 
 def row_schema(options: NotebookOptions) -> pa.Schema:

@@ -11,10 +11,10 @@ from floodmark.errors import FloodmarkError
 from floodmark.signals.table import CHECK, signal_table_finding
 from floodmark.snapshots.modes import make_snapshotter
 from tests.toy.notebook.continuity import Continuity
-from tests.toy.notebook.database import SCHEMA, Notebook
-from tests.toy.notebook.log import IDENTITY
+from tests.toy.notebook.database.notebook import SCHEMA, Notebook
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.read_points import NotebookView
+from tests.toy.notebook.source.log import IDENTITY
+from tests.toy.notebook.source.read_points import NotebookView
 
 
 def check_source(options: NotebookOptions, offset: Mapping[str, Any] | None = None) -> list[Finding]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.toy.notebook.log_file import LogFile, line_of
+from tests.toy.notebook.database.log_file import LogFile, line_of
 
 ColumnType = Literal["integer", "text"]
 SCHEMA = "notebook"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from floodmark.connectors.contract.table_key import TableKey
-from tests.toy.notebook.database import Table, quote
+from tests.toy.notebook.database.notebook import Table, quote
 
 Bound = int | str
 Rows = list[tuple[Any, ...]]

@@ -7,12 +7,12 @@ from typing import Any
 
 from floodmark.capture.log_stream import LogStream
 from floodmark.connectors.contract.read_points import ReadPoint
+from tests.toy.notebook.capture.stream import NotebookStream
 from tests.toy.notebook.continuity import Continuity
-from tests.toy.notebook.database import Notebook
+from tests.toy.notebook.database.notebook import Notebook
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.position import parse
-from tests.toy.notebook.read_points import NotebookSnapshots
-from tests.toy.notebook.stream import NotebookStream
+from tests.toy.notebook.source.read_points import NotebookSnapshots
 
 IDENTITY = "log"
 """The member of a bookmark that holds the log's identity."""

@@ -6,7 +6,7 @@ from floodmark._version import __version__
 from floodmark.changes.layout_groups import Text
 from floodmark.events.connect_schema import field_schema, source_struct
 from floodmark.events.json_text import dumps
-from tests.toy.notebook.database import SCHEMA
+from tests.toy.notebook.database.notebook import SCHEMA
 
 SOURCE_SCHEMA = source_struct(
     [field_schema({"type": "string"}, False, "table"), field_schema({"type": "int64"}, False, "transaction")],

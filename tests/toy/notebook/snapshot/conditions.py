@@ -21,9 +21,9 @@ from floodmark.connectors.predicates.tree import (
     Text,
 )
 from floodmark.errors import ConditionError
-from tests.toy.notebook.database import SCHEMA, Table, quote
+from tests.toy.notebook.database.notebook import SCHEMA, Table, quote
+from tests.toy.notebook.decode.structure import TableStructure
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.structure import TableStructure
 
 SQLITE = Dialect(
     name="a notebook",

@@ -13,8 +13,8 @@ from floodmark.codecs import text_codecs
 from floodmark.codecs.codec import Codec, Settings
 from floodmark.config.common import CommonOptions
 from floodmark.events.json_text import dumps
-from tests.toy.notebook.database import SCHEMA, Column, Table
-from tests.toy.notebook.source_block import SOURCE_SCHEMA
+from tests.toy.notebook.database.notebook import SCHEMA, Column, Table
+from tests.toy.notebook.decode.source_block import SOURCE_SCHEMA
 
 
 @dataclass(frozen=True)

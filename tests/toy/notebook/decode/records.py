@@ -22,9 +22,9 @@ from floodmark.changes.layout_groups import TableNames, Text
 from floodmark.codecs.arrays import text_of
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.errors import DecodeError
-from tests.toy.notebook.database import Table
+from tests.toy.notebook.database.notebook import Table
+from tests.toy.notebook.decode.structure import TableStructure
 from tests.toy.notebook.position import CHANGE_DIGITS, NUMBER_DIGITS, parse, position
-from tests.toy.notebook.structure import TableStructure
 
 Numbers = NDArray[np.int64]
 

@@ -11,11 +11,11 @@ from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import SourceStateError
 from floodmark.snapshots.state import UNCOUNTED
 from floodmark.snapshots.table_order import in_order
-from tests.toy.notebook.conditions import row_filter, row_query
-from tests.toy.notebook.database import SCHEMA, Table, quote
-from tests.toy.notebook.key_ranges import key_of
+from tests.toy.notebook.database.notebook import SCHEMA, Table, quote
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.read_points import NotebookSnapshots, NotebookView
+from tests.toy.notebook.snapshot.conditions import row_filter, row_query
+from tests.toy.notebook.snapshot.key_ranges import key_of
+from tests.toy.notebook.source.read_points import NotebookSnapshots, NotebookView
 
 WHOLE = 1
 

@@ -19,10 +19,10 @@ from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.signals.records import MOST_CHARACTERS
 from floodmark.signals.table import FIELDS
+from tests.toy.notebook.decode.records import LogRecords, NotebookChanges, row_columns
+from tests.toy.notebook.decode.source_block import block
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.position import position
-from tests.toy.notebook.records import LogRecords, NotebookChanges, row_columns
-from tests.toy.notebook.source_block import block
 
 SLICE_CHANGES = 16_384
 """Changes that are decoded together."""

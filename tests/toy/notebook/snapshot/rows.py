@@ -13,10 +13,10 @@ from floodmark.changes.table_version import VersionMaker
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.json_data import stored_object
+from tests.toy.notebook.decode.records import parse_records, row_columns
+from tests.toy.notebook.decode.source_block import block
+from tests.toy.notebook.decode.structure import TableStructure
 from tests.toy.notebook.options import NotebookOptions
-from tests.toy.notebook.records import parse_records, row_columns
-from tests.toy.notebook.source_block import block
-from tests.toy.notebook.structure import TableStructure
 
 
 class NotebookRowReader:

@@ -12,12 +12,12 @@ from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.errors import ConnectError
 from tests.toy.notebook.continuity import Continuity
-from tests.toy.notebook.database import Notebook
-from tests.toy.notebook.decoder import signals_in
-from tests.toy.notebook.log_file import Line
+from tests.toy.notebook.database.log_file import Line
+from tests.toy.notebook.database.notebook import Notebook
+from tests.toy.notebook.decode.decoder import signals_in
+from tests.toy.notebook.decode.records import starts_of
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.position import after_transaction, parse, position
-from tests.toy.notebook.records import starts_of
 
 BURST_BYTES = 64 << 10
 POLL_S = 0.005

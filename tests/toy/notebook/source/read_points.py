@@ -18,11 +18,18 @@ from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.json_data import Json
-from tests.toy.notebook.database import Notebook, Table, log_state, quote, tables_of
-from tests.toy.notebook.key_ranges import Bound, NotebookKeyRanges, key_of, null_condition, ordered, range_condition
+from tests.toy.notebook.database.notebook import Notebook, Table, log_state, quote, tables_of
+from tests.toy.notebook.decode.records import starts_of
 from tests.toy.notebook.options import NotebookOptions
 from tests.toy.notebook.position import after_transaction
-from tests.toy.notebook.records import starts_of
+from tests.toy.notebook.snapshot.key_ranges import (
+    Bound,
+    NotebookKeyRanges,
+    key_of,
+    null_condition,
+    ordered,
+    range_condition,
+)
 
 FETCHED_ROWS = 256
 

@@ -1,0 +1,1 @@
+"""Moves bytes, in the driver."""

@@ -1,0 +1,1 @@
+"""Log to events, in tasks."""

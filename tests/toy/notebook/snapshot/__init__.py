@@ -1,0 +1,1 @@
+"""Rows of tables: which are read, and how they become events."""

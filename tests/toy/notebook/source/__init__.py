@@ -1,0 +1,1 @@
+"""The planner's side: log, tables and read points."""
