@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.checks.server import check_source
 from floodmark.connectors.mysql.connector import BinlogSource
 from floodmark.connectors.mysql.decode import decoder
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import connect, connection, run
 from floodmark.connectors.mysql.values.row_images import split_events
-from floodmark.errors import DecodeError, FloodmarkError, SourceStateError
+from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SourceStateError
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 from tests.support.recording import Recorder
@@ -71,6 +73,26 @@ def test_initial_statements(shop: MysqlServer, tmp_path: Path) -> None:
     query.stop()
     with pytest.raises(SourceStateError, match=r"database\.initial\.statements"):
         connect(loaded({**options, "database.initial.statements": "SET nothing"}))
+
+
+def test_too_many_tables(shop: MysqlServer, tmp_path: Path) -> None:
+    shop.execute("CREATE TABLE other (id int PRIMARY KEY)", database=DATABASE)
+    options = given(shop, tmp_path, {"guardrail.collections.max": "1"})
+    query = InProcess(options)
+    assert query.drain() == []
+    query.stop()
+    failing = {**options, "guardrail.collections.limit.action": "fail"}
+    told = "2 tables are captured, but 'guardrail.collections.max' is 1."
+    for offset in (None, query.offset):
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            InProcess(failing, offset).drain()
+    for tried, status in ((options, "warning"), (failing, "error")):
+        found = [finding for finding in check_source(loaded(tried)) if finding.finding == told]
+        assert [finding.status for finding in found] == [status]
+    shop.execute("DROP TABLE other", database=DATABASE)
+    query = InProcess(failing)
+    assert query.drain() == []
+    query.stop()
 
 
 def test_a_query_of_the_catalogs_is_limited(shop: MysqlServer, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from floodmark.codecs.conversions import load_converters
 from floodmark.config.model import nearest
 from floodmark.connectors.contract.findings import Check, Finding, name_list, results
+from floodmark.connectors.guardrail import guarded
 from floodmark.connectors.mysql.binlog.xa import branch_name
 from floodmark.connectors.mysql.checks.filters import REPLICA_VERSION, filtered, variables
 from floodmark.connectors.mysql.checks.losses import losses
@@ -221,7 +222,7 @@ def _tables(conn: Connection, server: Server, options: BinlogOptions) -> list[Fi
     if not tables:
         return [_no_tables(conn, options)]
     keyless = [f"{table.database}.{table.name}" for table in tables if not table.key]
-    findings = [Finding("tables", "ok", f"{len(tables)} captured")]
+    findings = [Finding("tables", "ok", f"{len(tables)} captured"), *guarded(len(tables), options)]
     if keyless:
         text = f"Without a key: {name_list(keyless)}. Their events have no key, and incremental snapshots refuse them."
         findings.append(Finding("keys", "warning", text, "Add a primary key, or set message.key.columns."))

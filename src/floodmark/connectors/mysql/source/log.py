@@ -12,6 +12,7 @@ from floodmark.capture.spool import TransactionSpool, Undecided
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.changes.table_version import EventVersions
 from floodmark.connectors.contract.read_points import ReadPoint
+from floodmark.connectors.guardrail import guard
 from floodmark.connectors.mysql.binlog.xa import branch_name
 from floodmark.connectors.mysql.capture.stream import CaptureSettings, MysqlStream
 from floodmark.connectors.mysql.continuity.check import ResumePoint, read_mark
@@ -100,6 +101,8 @@ class MysqlLog:
         conn = self._session.ordinary()
         self._schema.know(self._session.server(), read_collations(conn))
         self._snapshots.check_watermarks()
+        if self._options.guardrail_collections_max:
+            guard(len(self._tables.names()), self._options)
         return conn
 
     def check_planned(self, position: str, bookmark: dict[str, Json] | None) -> None:

@@ -10,7 +10,8 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from floodmark.config.model import matches
-from floodmark.connectors.contract.findings import Finding, Status, name_list
+from floodmark.connectors.contract.findings import Finding, name_list
+from floodmark.connectors.guardrail import guarded
 from floodmark.connectors.postgres.checks.role import Role
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import (
@@ -102,22 +103,11 @@ def check_tables(conn: Conn, options: PostgresOptions, snapshot: bool) -> list[F
     findings = [Finding("tables", "ok", f"{len(names)} captured: {name_list(names)}")]
     findings += _silent(options, captured, False)
     findings += _unmatched_filters(options, captured)
-    excess = too_many_tables(len(captured), options)
-    if excess:
-        status: Status = "error" if options.guardrail_collections_limit_action == "fail" else "warning"
-        findings.append(Finding("tables", status, excess, "Narrow the filters, or raise the limit."))
+    findings += guarded(len(captured), options)
     if snapshot:
         findings += _rights(options, emitting)
     findings += _identity(conn, emitting)
     return findings
-
-
-def too_many_tables(count: int, options: PostgresOptions) -> str:
-    """Return the problem if more tables are captured than ``guardrail.collections.max``, else an empty string."""
-    most = options.guardrail_collections_max
-    if most == 0 or count <= most:
-        return ""
-    return f"{count} tables are captured, but 'guardrail.collections.max' is {most}."
 
 
 def silent_tables_text(names: Sequence[str], via_root: bool) -> tuple[str, str]:

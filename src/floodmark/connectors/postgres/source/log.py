@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.connectors.contract.read_points import ReadPoint
+from floodmark.connectors.guardrail import guard
 from floodmark.connectors.postgres.capture.stream import PostgresStream
-from floodmark.connectors.postgres.checks.tables import silent_tables_text, too_many_tables
+from floodmark.connectors.postgres.checks.tables import silent_tables_text
 from floodmark.connectors.postgres.continuity.check import StandbyError
 from floodmark.connectors.postgres.continuity.published import PublicationProof, Seen
 from floodmark.connectors.postgres.options import PostgresOptions
@@ -27,7 +28,7 @@ from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.source.read_points import PostgresSnapshots
 from floodmark.connectors.postgres.source.session import Conn, PostgresSession
 from floodmark.connectors.postgres.source.tables import PostgresTables
-from floodmark.errors import ConfigError, ConnectError, LogGoneError, SourceStateError, StatementTimeoutError
+from floodmark.errors import ConnectError, LogGoneError, SourceStateError, StatementTimeoutError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 
@@ -222,11 +223,7 @@ class PostgresLog:
             )
 
     def _check_tables(self, tables: Sequence[Table], new: bool) -> None:
-        excess = too_many_tables(len(tables), self._options)
-        if excess:
-            if self._options.guardrail_collections_limit_action == "fail":
-                raise ConfigError(excess, "Narrow the filters, or raise the limit.")
-            log.warning("too_many_tables", text=excess)
+        guard(len(tables), self._options)
         via_root = self._options.publish_via_partition_root
         silent = silent_tables(tables, via_root) if self._options.table_include_list else []
         if silent:
