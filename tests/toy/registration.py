@@ -36,4 +36,4 @@ def registered() -> Iterator[None]:
 def _forget() -> None:
     """Forget which packages are installed: processes look that up once."""
     importlib.invalidate_caches()
-    registry._entry_points.cache_clear()
+    registry.forget_installed()

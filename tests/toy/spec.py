@@ -8,7 +8,4 @@ SPEC = ConnectorSpec(
     name="notebook",
     package="tests.toy.notebook",
     options="NotebookOptions",
-    driver="sqlite3",
-    extra="floodmark-notebook",
-    debezium_class="",
 )

@@ -10,7 +10,7 @@ from floodmark.cli.pages.debezium import DIFFERS, DIFFERS_OF_MYSQL, mysql_states
 from floodmark.config import debezium
 from floodmark.config.model import OWN, Options
 from floodmark.connectors import advice
-from floodmark.connectors.load import CLASSES, load_options
+from floodmark.connectors.load import connector_classes, load_options
 from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.registry import CONNECTORS
@@ -296,7 +296,7 @@ def without_connector(connector: str) -> dict[str, str]:
     return {name: value for name, value in required.items() if name != "connector"}
 
 
-@pytest.mark.parametrize(("name", "connector"), CLASSES.items())
+@pytest.mark.parametrize(("name", "connector"), connector_classes().items())
 def test_the_connector_follows_from_its_class(name: str, connector: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
     recorder.listen(monkeypatch, debezium.__name__)

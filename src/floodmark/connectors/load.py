@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.config.model import nearest
 from floodmark.connectors.advice import advice
-from floodmark.connectors.registry import CONNECTORS, ConnectorSpec, all_specs, connector_names, spec_of
+from floodmark.connectors.registry import ConnectorSpec, all_specs, connector_names, spec_of
 from floodmark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 CONNECTOR = "connector"
 CONNECTOR_CLASS = "connector.class"
-CLASSES = {spec.debezium_class: name for name, spec in CONNECTORS.items()}
-"""The connectors, by the option ``connector.class``."""
 STREAM_ONLY = ("topic.prefix", "state.dir")
 """Options that only a stream has. Spark doesn't pass on whether it reads a stream, so they show it."""
 
@@ -119,13 +117,19 @@ def _spec(connector: str) -> ConnectorSpec:
     return spec
 
 
+def connector_classes() -> dict[str, str]:
+    """Return the connectors by Debezium's connector class, as ``connector.class`` names it."""
+    return {spec.debezium_class: spec.name for spec in all_specs() if spec.debezium_class}
+
+
 def _known_class(name: str) -> str:
-    if name in CLASSES:
-        return CLASSES[name]
+    classes = connector_classes()
+    if name in classes:
+        return classes[name]
     raise ConfigError(
         f"Option '{CONNECTOR_CLASS}' has the value '{name}', which is not allowed: it must be one of "
-        f"{', '.join(CLASSES)}.",
-        nearest(name, list(CLASSES), cutoff=0.9),
+        f"{', '.join(classes)}.",
+        nearest(name, list(classes), cutoff=0.9),
     )
 
 

@@ -334,7 +334,10 @@ class Planner:
         except FloodmarkError:
             # The source is unavailable, or too slow to answer. Capture reconnects; a report must not end the query.
             return None
-        seconds: float | None = round(max(time.time() - commit_s, 0.0), 3) if lag and commit_s else 0.0
+        seconds: float | None = 0.0
+        if lag:
+            # How old the lag is isn't known before this process has delivered a transaction.
+            seconds = round(max(time.time() - commit_s, 0.0), 3) if commit_s else None
         aside = planned.aside if planned is not None else ()
         return {
             "log": end,
