@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.connectors.contract.captured_table import UNCOUNTED, CapturedTable
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.connectors.contract.read_points import ChunkOutcome, KeyRanges
 from floodmark.connectors.contract.source import Source
@@ -28,7 +28,7 @@ from floodmark.snapshots.excluded_tables import RETRIES, ExcludedTables
 from floodmark.snapshots.initial.engine import SMALL_TABLES
 from floodmark.snapshots.initial.read_ahead import LEAST_ROWS, ReadAheadEngine
 from floodmark.snapshots.reports import Report, TaskReports
-from floodmark.snapshots.state import UNCOUNTED, SnapshotState
+from floodmark.snapshots.state import SnapshotState
 
 ROWS = 3
 """In each file."""

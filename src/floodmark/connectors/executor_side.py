@@ -82,8 +82,12 @@ class ExecutorSide(Protocol):
             make_version: makes the table versions of the output.
         """
 
-    def make_chunk_reader(self, options: CommonOptions, make_version: VersionMaker) -> ChunkReader:
-        """Return a reader of chunks of tables; called only where tasks read at read points."""
-
     def make_window_reader(self, options: CommonOptions, make_version: VersionMaker) -> WindowReader:
         """Return a reader of rows that the planner's process has read."""
+
+
+class ReadingSide(ExecutorSide, Protocol):
+    """The executors' side of a connector whose tasks read at read points (``SnapshotSource.local`` is false)."""
+
+    def make_chunk_reader(self, options: CommonOptions, make_version: VersionMaker) -> ChunkReader:
+        """Return a reader of chunks of tables."""

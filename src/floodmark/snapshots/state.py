@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Self, get_args
 
-from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.connectors.contract.captured_table import UNCOUNTED, CapturedTable
 from floodmark.json_data import Json, damaged_checkpoint, stored_object
 from floodmark.packing import FEW, pack, pack_numbers, unpack, unpack_numbers
 from floodmark.snapshots.reports import Part, TaskReports
 
 ALL = -1
-UNCOUNTED = 1 << 40
-"""The number of units of a table that is read in the order of its key: unknown, so larger than any real one."""
 RANGE_UNITS = 1 << 32
 """Distance between the first units of the ranges of such a table, if several are read in parallel. The last unit of a
 range is never used, so that no span reaches into the next range."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.executor_side import LogDecoder, WindowReader
 from tests.toy.notebook.decode.decoder import NotebookDecoder
 from tests.toy.notebook.options import NotebookOptions
 
@@ -20,11 +20,6 @@ def row_schema(options: NotebookOptions) -> pa.Schema:
 def make_decoder(options: NotebookOptions, make_version: VersionMaker) -> LogDecoder:
     """Return the decoder of log segments."""
     return NotebookDecoder(options, make_version)
-
-
-def make_chunk_reader(options: NotebookOptions, make_version: VersionMaker) -> ChunkReader:
-    """Raise an error: views of the tables belong to the planner's process."""
-    raise NotImplementedError("Tasks don't read tables of a notebook.")
 
 
 def make_window_reader(options: NotebookOptions, make_version: VersionMaker) -> WindowReader:

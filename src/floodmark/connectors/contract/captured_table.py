@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNCOUNTED = 1 << 40
+"""The number of units of a table that is read in the order of its key: unknown, so larger than any real one."""
+
 
 @dataclass(frozen=True)
 class CapturedTable:
@@ -15,7 +18,7 @@ class CapturedTable:
         oid: the number that identifies it.
         logged: the number that its events have in the log.
         file: its fingerprint, which changes when it is rewritten or altered.
-        units: how much there is to read; ``snapshots.state.UNCOUNTED`` if it is read in the order of its key.
+        units: how much there is to read; ``UNCOUNTED`` if it is read in the order of its key.
         rows: an estimate of the number of its rows.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.executor_side import LogDecoder, WindowReader
 from floodmark.connectors.mysql.decode.decoder import BinlogDecoder
 from floodmark.connectors.mysql.options import BinlogOptions
 
@@ -20,11 +20,6 @@ def row_schema(options: BinlogOptions) -> pa.Schema:
 def make_decoder(options: BinlogOptions, make_version: VersionMaker) -> LogDecoder:
     """Return the decoder of log segments."""
     return BinlogDecoder(options, make_version)
-
-
-def make_chunk_reader(options: BinlogOptions, make_version: VersionMaker) -> ChunkReader:
-    """Raise an error: views of the tables belong to connections, so the planner's process reads the rows."""
-    raise NotImplementedError("Tasks don't read tables of MySQL.")
 
 
 def make_window_reader(options: BinlogOptions, make_version: VersionMaker) -> WindowReader:

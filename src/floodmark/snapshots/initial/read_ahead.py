@@ -9,6 +9,7 @@ from itertools import islice
 
 from floodmark.capture.store import SegmentStore
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.captured_table import UNCOUNTED
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeChunk
 from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.errors import FloodmarkError, SourceStateError
@@ -21,7 +22,6 @@ from floodmark.snapshots.reports import Part, TaskReports
 from floodmark.snapshots.state import (
     ALL,
     MOST_RANGES,
-    UNCOUNTED,
     Found,
     SnapshotState,
     Span,

@@ -17,7 +17,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
 from floodmark.connectors.contract.read_points import ChunkOutcome
-from floodmark.connectors.executor_side import ChunkReader, ExecutorSide, LogDecoder
+from floodmark.connectors.executor_side import ChunkReader, ExecutorSide, LogDecoder, ReadingSide
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import (
     ConnectError,
@@ -206,7 +206,8 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
     reports = []
     began = time.time()
     policy = RetryPolicy.from_options(options)
-    with closing(_side(options).make_chunk_reader(options, _versions(options, schema))) as reader:
+    side = cast(ReadingSide, connector_module(options.connector, "executor"))
+    with closing(side.make_chunk_reader(options, _versions(options, schema))) as reader:
         for chunk in partition.chunks:
             rows = 0
             try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.connectors.contract.captured_table import UNCOUNTED, CapturedTable
 from floodmark.connectors.contract.chunk import DescribedTable
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import SourceStateError
-from floodmark.snapshots.state import UNCOUNTED
 from floodmark.snapshots.table_order import in_order
 from tests.toy.notebook.database.notebook import SCHEMA, Table, quote
 from tests.toy.notebook.options import NotebookOptions

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from floodmark.changes.column_plan import read_columns
-from floodmark.connectors.contract.captured_table import CapturedTable
+from floodmark.connectors.contract.captured_table import UNCOUNTED, CapturedTable
 from floodmark.connectors.contract.chunk import DescribedTable
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.options import BinlogOptions
@@ -24,7 +24,6 @@ from floodmark.errors import ConfigError, LockTimeoutError, SourceStateError
 from floodmark.extensions.snapshotter import SnapshotQuery
 from floodmark.logger import get_logger
 from floodmark.packing import table_number
-from floodmark.snapshots.state import UNCOUNTED
 from floodmark.snapshots.table_order import in_order
 
 log = get_logger(__name__)
