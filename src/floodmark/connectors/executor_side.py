@@ -23,7 +23,7 @@ class LogDecoder(Protocol):
         data: SegmentData,
         after: str,
         upto: str,
-        aside: Collection[int] = (),
+        excluded: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
         context: int | None = None,
@@ -35,7 +35,7 @@ class LogDecoder(Protocol):
             data: a segment.
             after: begin after this position.
             upto: end with this position.
-            aside: numbers of the tables to exclude.
+            excluded: numbers of the tables to exclude.
             only: the tables that are wanted; None: all.
             failed: receives the tables that can't be decoded, which are excluded from there on; None: raise.
             context: what ``LogSource.decode_context`` returned.

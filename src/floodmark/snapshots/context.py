@@ -17,9 +17,9 @@ class SnapshotContext:
     Attributes:
         source: the source.
         notify: receives notifications.
-        aside: the excluded tables.
+        excluded: the excluded tables.
     """
 
     source: Source
     notify: Callable[[Notification], None]
-    aside: ExcludedTables
+    excluded: ExcludedTables

@@ -111,7 +111,15 @@ def pipeline_progress(
     # A gap stays in several offsets.
     gaps = tuple(dict.fromkeys(gap for item in offsets for gap in _gaps(item)))
     return PipelineProgress(
-        phase_of(newest.data), offset.log, newest.batch, committed, age, tables, _together(tables), offset.aside, gaps
+        phase_of(newest.data),
+        offset.log,
+        newest.batch,
+        committed,
+        age,
+        tables,
+        _together(tables),
+        offset.excluded,
+        gaps,
     )
 
 

@@ -50,7 +50,7 @@ class IncrementalEngine:
         self._tables = context.source.tables
         self._snapshots = context.source.snapshots
         self._notify = context.notify
-        self._excluded_tables = context.aside
+        self._excluded_tables = context.excluded
         self._notifications = notifications
         self._isolate = isolate
         self._least = sizing.least

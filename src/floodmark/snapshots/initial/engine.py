@@ -47,7 +47,7 @@ class SnapshotEngine:
         self._tables = context.source.tables
         self._snapshots = context.source.snapshots
         self._notify = context.notify
-        self._excluded_tables = context.aside
+        self._excluded_tables = context.excluded
         self._notifications = notifications
         self._part: Part = part
         self._target_s = target_s

@@ -185,7 +185,7 @@ class CapturedLog:
         after: str,
         upto: str,
         batch: str,
-        aside: tuple[int, ...],
+        excluded: tuple[int, ...],
         only: tuple[int, ...] | None = None,
         context: int | None = None,
     ) -> list[LogPartition]:
@@ -195,7 +195,7 @@ class CapturedLog:
             after: begin after this position.
             upto: end with this position.
             batch: the name of the micro-batch in reports.
-            aside: tables to leave out, as the log numbers them.
+            excluded: tables to leave out, as the log numbers them.
             only: the tables to decode; None: all.
             context: what the decoder needs besides the log.
         """
@@ -213,7 +213,7 @@ class CapturedLog:
             # Executors don't need the signals, which were extracted when the segment was cut.
             bare = replace(segment, signals=())
             place = (self._options.state_dir, self._owner, self._run)
-            result.append(LogPartition(*place, bare, cursor, end, batch, aside, only, context))
+            result.append(LogPartition(*place, bare, cursor, end, batch, excluded, only, context))
             cursor = end
         return result
 

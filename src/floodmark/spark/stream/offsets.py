@@ -35,7 +35,7 @@ class Offset:
         blocking: blocking snapshots that were requested and haven't begun.
         known: the names of the captured tables when new tables were last looked for.
         batch: the name of the micro-batch that ends with this offset, under which its tasks report.
-        aside: the excluded tables.
+        excluded: the excluded tables.
         catch_up: the catch-up snapshot and stream of new tables, if there is one.
         gap: whether the log before this offset was left out: the source had lost it, or the query doesn't stream.
         heartbeat: the time of the heartbeat in the micro-batch that ends with this offset, milliseconds since the
@@ -56,7 +56,7 @@ class Offset:
     blocking: tuple[ExecuteSnapshot, ...] = ()
     known: tuple[str, ...] = ()
     batch: str = ""
-    aside: tuple[ExcludedTable, ...] = ()
+    excluded: tuple[ExcludedTable, ...] = ()
     catch_up: CatchUpState | None = None
     heartbeat: int | None = None
     context: int | None = None
@@ -95,7 +95,7 @@ class Offset:
             "gap": self.gap,
             "known": pack_names(self.known),
             "batch": self.batch,
-            "aside": [table.to_json() for table in self.aside],
+            "aside": [table.to_json() for table in self.excluded],
             "lane": self.catch_up.to_json() if self.catch_up else None,
             "blocking": [action.to_json() for action in self.blocking],
             "heartbeat": self.heartbeat,

@@ -26,7 +26,7 @@ class LogPartition(InputPartition):
 
     Attributes:
         batch: the name of the micro-batch in reports.
-        aside: tables to leave out, as the log numbers them.
+        excluded: tables to leave out, as the log numbers them.
         only: the tables to decode; None: all.
         context: what the decoder needs besides the log.
         settled: up to this position the log may hold table versions that differ from the query's typed rows.
@@ -39,7 +39,7 @@ class LogPartition(InputPartition):
     after: str
     upto: str
     batch: str = ""
-    aside: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
     only: tuple[int, ...] | None = None
     context: int | None = None
     settled: str = ""

@@ -133,7 +133,9 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
     yield from (
         _side(options)
         .make_decoder(options, _versions(options, schema, partition.settled))
-        .decode(data, partition.after, partition.upto, partition.aside, partition.only, failed, partition.context, dead)
+        .decode(
+            data, partition.after, partition.upto, partition.excluded, partition.only, failed, partition.context, dead
+        )
     )
     # Dead letters and reports are written before the task ends, so no micro-batch is committed without them.
     if dead:

@@ -108,9 +108,9 @@ class MicroBatchTasks:
             self._log.start(start.oldest)
             upto = end.log if end.catch_up is None else end.catch_up.position
             if upto > start.catch_up.position:
-                aside = _excluded_tables(start, end)
+                excluded = _excluded_tables(start, end)
                 result += self._log.partitions(
-                    start.catch_up.position, upto, end.batch, aside, start.catch_up.tables, end.context
+                    start.catch_up.position, upto, end.batch, excluded, start.catch_up.tables, end.context
                 )
         if end.catch_up is not None and end.catch_up.snapshot is not None:
             result += self._chunk_tasks(end, "lane", self._catch_up.engine.chunks(end.catch_up.snapshot))
@@ -137,4 +137,4 @@ class MicroBatchTasks:
 
 def _excluded_tables(start: Offset, end: Offset) -> tuple[int, ...]:
     """Return the tables whose changes are left out, as the log numbers them."""
-    return tuple({table.oid for table in (*start.aside, *end.aside) if table.what == "log"})
+    return tuple({table.oid for table in (*start.excluded, *end.excluded) if table.what == "log"})

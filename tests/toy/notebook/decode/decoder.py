@@ -41,7 +41,7 @@ class NotebookDecoder:
         data: SegmentData,
         after: str,
         upto: str,
-        aside: Collection[int] = (),
+        excluded: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
         context: int | None = None,
@@ -55,7 +55,7 @@ class NotebookDecoder:
         del context
         records = LogRecords(data, after, upto)
         layouts = LayoutGroups(records.relations, self._options)
-        isolation = Isolation(records.relations, aside, only, failed, dead)
+        isolation = Isolation(records.relations, excluded, only, failed, dead)
         versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
         for first in range(records.begin, records.end, SLICE_CHANGES):
             changes = records.changes(first, min(first + SLICE_CHANGES, records.end))

@@ -136,7 +136,7 @@ class BinlogDecoder:
         data: SegmentData,
         after: str,
         upto: str,
-        aside: Collection[int] = (),
+        excluded: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
         xmin: int | None = None,
@@ -148,7 +148,7 @@ class BinlogDecoder:
             DecodeError: a record is malformed.
         """
         del xmin
-        segment = self._segment(data, lambda relations: Isolation(relations, aside, only, failed, dead))
+        segment = self._segment(data, lambda relations: Isolation(relations, excluded, only, failed, dead))
         events, captured = segment.events, segment.captured()
         inside = events.within(after, upto)
         told: TransactionEvents | None = None

@@ -61,7 +61,7 @@ class PostgresDecoder:
         data: SegmentData,
         after: str,
         upto: str,
-        aside: Collection[int] = (),
+        excluded: Collection[int] = (),
         only: Collection[int] | None = None,
         failed: list[TableFailure] | None = None,
         xmin: int | None = None,
@@ -75,7 +75,7 @@ class PostgresDecoder:
         whole = all_changes(data)
         changes = within(whole, after, upto)
         shapes = LayoutGroups(changes.relations, self._options)
-        isolation = Isolation(changes.relations, aside, only, failed, dead)
+        isolation = Isolation(changes.relations, excluded, only, failed, dead)
         versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
         source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, xmin)
         blocks, told = None, []

@@ -57,7 +57,7 @@ WAITING_TARGET_S = 4.0
 TASKS_A_CPU = 2
 NO_WAIT_S = 0.01
 ENDING_PATIENCE_S = 30.0
-SHOWN_ASIDE = 20
+SHOWN_EXCLUDED = 20
 """How many excluded tables a report names; the offset has all of them."""
 
 
@@ -160,7 +160,7 @@ class Planner:
             end,
             batch=uuid.uuid4().hex,
             notifications=events,
-            aside=self._excluded_tables.tables,
+            excluded=self._excluded_tables.tables,
             heartbeat=heartbeat,
             gaps=gaps,
             context=self._source.log.decode_context(),
@@ -205,7 +205,7 @@ class Planner:
     def _next_offset(self, start: Offset, rows: int | None) -> Offset:
         # Planning may be repeated, and then collects its notifications again.
         self._notices.clear()
-        self._excluded_tables.begin(start.aside)
+        self._excluded_tables.begin(start.excluded)
         self._opening.open(start)
         self._ending.fix()
         for failure in self._last.look(start.batch).log_failures:
@@ -220,7 +220,7 @@ class Planner:
         if not waits:
             self._opening.decided()
         if end is begun:
-            if begun == start and self._excluded_tables.tables == start.aside:
+            if begun == start and self._excluded_tables.tables == start.excluded:
                 return start
             end = following(begun)
         return replace(end, taken=(*remembered, *end.taken))
@@ -338,15 +338,15 @@ class Planner:
         if lag:
             # How old the lag is isn't known before this process has delivered a transaction.
             seconds = round(max(time.time() - commit_s, 0.0), 3) if commit_s else None
-        aside = planned.aside if planned is not None else ()
+        excluded = planned.excluded if planned is not None else ()
         return {
             "log": end,
             "lag_bytes": (lag or None) if waits else lag,
             "lag_seconds": None if waits else seconds,
             "phase": "streaming" if self._log.started else "snapshot",
             "capture_paused": self._log.paused,
-            "tables_set_aside": len(aside),
-            "set_aside": [table.name for table in aside[:SHOWN_ASIDE]],
+            "tables_set_aside": len(excluded),
+            "set_aside": [table.name for table in excluded[:SHOWN_EXCLUDED]],
         }
 
     def stop(self) -> None:
