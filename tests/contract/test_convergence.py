@@ -11,10 +11,10 @@ import random
 
 import pytest
 
-from floodmark.spark.stream import planner
 from tests.contract.collecting import each
 from tests.contract.conftest import Start
 from tests.contract.crowd import Crowd
+from tests.contract.internals import look_for_new_tables_at_once
 from tests.contract.query import SIGNALS, SMALL, Query, reads_tables
 from tests.contract.under_test import Capabilities, ConnectorUnderTest, SourceUnderTest
 
@@ -50,7 +50,7 @@ def test_tables_converge_and_no_row_goes_back(
     new = kind.startswith("new tables ")
     if new:
         source.create("other")
-        monkeypatch.setattr(planner, "NEW_TABLES_S", 0.0)
+        look_for_new_tables_at_once(monkeypatch)
     else:
         source.create(*TABLES)
     crowd = Crowd(source, TABLES, chance)

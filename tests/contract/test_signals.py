@@ -9,12 +9,11 @@ import pytest
 
 from tests.contract.collecting import each, needs
 from tests.contract.conftest import Start
+from tests.contract.internals import record_signals
 from tests.contract.query import NOTIFICATIONS, PAD, SIGNALS, SMALL, changes, reads
 from tests.contract.under_test import Capabilities, SourceUnderTest
-from tests.support.recording import Recorder
 
 ROWS = 12
-CONTROL = "floodmark.snapshots.control"
 ALL = [("t", key, 0) for key in range(1, ROWS + 1)]
 
 
@@ -126,8 +125,7 @@ def test_a_condition_chooses_rows(scene: Scene) -> None:
 @needs("incremental")
 @each("channel", channels)
 def test_unknown_tables_and_malformed_signals_stop_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder()
-    recorder.listen(monkeypatch, CONTROL)
+    recorder = record_signals(monkeypatch)
     unknown = [rf"{scene.source.schema}\.no_such_table"]
     for kind in ("incremental", "blocking"):
         scene.send("execute-snapshot", {"type": kind, "data-collections": unknown})
