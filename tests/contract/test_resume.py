@@ -95,7 +95,7 @@ def test_a_snapshot_goes_on_from_each_offset(start: Start, source: SourceUnderTe
 def test_an_incremental_snapshot_goes_on_from_each_offset(
     start: Start, source: SourceUnderTest, tmp_path: Path
 ) -> None:
-    fill(source, ROWS // 4)
+    fill(source, ROWS // 6)
     query = start(*TABLES, **SMALL, snapshot_mode="no_data")
     query.drain(commit=False)
     query.signal("execute-snapshot", {"data-collections": [rf"{source.schema}\.(t|u)"]})
