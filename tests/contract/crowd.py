@@ -15,7 +15,8 @@ from tests.support.applying import Event, delivered, duplicates, time_travel
 from tests.support.interleaving import State, is_subsequence
 from tests.support.patience import within
 
-SESSIONS, KEYS = 3, 12
+SESSIONS, KEYS, QUIET = 3, 12, 5
+"""How many sessions there are, how many rows of a table they change, and how many they leave alone."""
 ACTIONS = (*("insert",) * 3, *("update",) * 4, "delete", *("commit",) * 3, "rollback")
 PAUSES_S = (0.0, 0.0005, 0.002, 0.005)
 LARGE = 3000
@@ -53,9 +54,9 @@ class Crowd:
         self._error: BaseException | None = None
 
     def fill(self) -> None:
-        """Insert most of the rows."""
+        """Insert most of the rows, and some that nothing changes, so that only reading tables delivers them."""
         for table in self._tables:
-            for key in self._chance.sample(range(KEYS), KEYS * 3 // 4):
+            for key in [*self._chance.sample(range(KEYS), KEYS * 3 // 4), *range(KEYS, KEYS + QUIET)]:
                 self._change(0, "insert", (table, key))
         self._end(0, commit=True)
 

@@ -1,7 +1,7 @@
 """Generated workloads: applying the events gives the source's tables, and no row goes back to an older state.
 
 Sessions change rows all the time while tables are read in each of the ways, and the query dies at generated steps.
-``FLOODMARK_GENERATED_CASES`` sets how many cases there are.
+``FLOODMARK_GENERATED_CASES`` sets how many cases there are: one of each way for 250.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import random
 
 import pytest
 
-from floodmark.spark.stream.planning import new_tables
 from tests.contract.collecting import each
 from tests.contract.conftest import Start
 from tests.contract.crowd import Crowd
+from tests.contract.internals import look_for_new_tables_at_once
 from tests.contract.query import SIGNALS, SMALL, Query, reads_tables
 from tests.contract.under_test import Capabilities, ConnectorUnderTest, SourceUnderTest
 
@@ -35,7 +35,6 @@ def ways(able: Capabilities) -> list[Way]:
     return [(way, case) for way in found for case in range(CASES)]
 
 
-@pytest.mark.timeout(max(300, 60 * CASES))
 @each("way", ways)
 def test_tables_converge_and_no_row_goes_back(
     connector: ConnectorUnderTest,
@@ -50,7 +49,7 @@ def test_tables_converge_and_no_row_goes_back(
     new = kind.startswith("new tables ")
     if new:
         source.create("other")
-        monkeypatch.setattr(new_tables, "EVERY_S", 0.0)
+        look_for_new_tables_at_once(monkeypatch)
     else:
         source.create(*TABLES)
     crowd = Crowd(source, TABLES, chance)

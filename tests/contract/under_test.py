@@ -80,7 +80,7 @@ class SourceUnderTest(Protocol):
         """Create empty tables."""
 
     def create_signal_table(self, table: str) -> None:
-        """Create a table that ``signal`` writes to."""
+        """Create a table that ``signal`` writes to, and queries too if they mark windows."""
 
     def signal(self, table: str, number: str, kind: str, data: str) -> None:
         """Insert a row into a signal table, and commit it."""

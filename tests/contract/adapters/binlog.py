@@ -67,6 +67,12 @@ class BinlogSource(SqlTables):
             "database.server.id": str(next(SERVER_IDS)),
         }
 
+    def create_signal_table(self, table: str) -> None:
+        super().create_signal_table(table)
+        # For the marks of windows.
+        account = f"'{self.options['database.user']}'@'%'"
+        self._server.execute(f"GRANT INSERT, DELETE ON {self.schema}.{table} TO {account}")
+
     def lose_log(self) -> None:
         self._server.purge_old_logs()
 
