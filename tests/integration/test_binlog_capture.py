@@ -20,6 +20,7 @@ from floodmark.connectors.mysql.options import MysqlOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.reading.channel import DumpChannel
 from floodmark.errors import ConnectError, LogGoneError, SourceStateError
+from floodmark.json_data import stored_object
 from tests.support.binlog import Follower, Login, Row, check_places, gtids, here, identity
 from tests.support.mysql import Flavor, MysqlServer
 from tests.support.options import REQUIRED_MYSQL
@@ -189,7 +190,7 @@ def test_a_large_transaction_is_cut_inside(
         assert (opened is None) == (not Position.parse(before.upto).inside)
         if opened is not None:
             assert opened["start"] == Position.parse(before.upto).transaction
-            known = OpenTransaction.from_json(opened)
+            known = OpenTransaction.from_json(stored_object(opened, "A transaction"))
             assert known.gtid
             assert (known.begin is None) == (binlog_server.flavor == "mariadb")
         # Rows events whose TABLE_MAP lies in an earlier segment find it in the header.

@@ -167,7 +167,7 @@ def test_a_filter_that_matches_only_names_under_which_no_changes_come(
     query.stop()
     told: list[tuple[str, str]] = []
     note = SimpleNamespace(warning=lambda event, **more: told.append((event, more["text"])))
-    monkeypatch.setattr("floodmark.connectors.postgres.connector.log", note)
+    monkeypatch.setattr("floodmark.connectors.postgres.source.log.log", note)
     query = query_of(source, **{**options, "table_include_list": rf"public\.({named}|other)"})
     query.drain()
     query.stop()
