@@ -13,7 +13,7 @@ from tests.contract.internals import record_signals
 from tests.contract.query import NOTIFICATIONS, PAD, SIGNALS, SMALL, changes, reads
 from tests.contract.under_test import Capabilities, SourceUnderTest
 
-ROWS = 12
+ROWS = 40
 ALL = [("t", key, 0) for key in range(1, ROWS + 1)]
 
 
