@@ -282,7 +282,6 @@ def test_reports_tell_that_rows_wait(source: Source) -> None:
     # As in a process that hasn't delivered a transaction yet.
     captured = query.reader._plan()._log
     captured.reached = (captured.reached[0], 0.0)
-    assert (report()["lag_bytes"], report()["lag_seconds"]) == (0, 0.0)
     source.execute("INSERT INTO t VALUES (3001, 'z')")
     assert report()["lag_bytes"] > 0
     assert report()["lag_seconds"] is None
