@@ -337,3 +337,12 @@ def test_mariadb_leaves_some_redefined_columns_out_of_a_conversion(
 def test_mariadb_keeps_the_collation_of_an_earlier_conversion(clauses: str) -> None:
     found = table("CREATE TABLE t (a CHAR(5))", f"ALTER TABLE t {clauses}", server=MARIADB)
     assert (found.collation, found.columns[0].collation) == ("latin2_bin", "latin2_bin")
+
+
+@pytest.mark.parametrize("clause", ["ALTER a DROP DEFAULT", "ALTER a DROP DEFAULT, MODIFY b BIGINT"])
+def test_a_key_gives_no_zero_default_to_a_time_that_was_required_before(clause: str) -> None:
+    """MariaDB gives it only to a column that the key makes NOT NULL."""
+    text = "CREATE TABLE t (a DATETIME(3) NOT NULL ON UPDATE NOW(3), b INT, PRIMARY KEY (a))"
+    assert table(text, server=MARIADB).columns[0].default == "0000-00-00 00:00:00.000"
+    (column, _) = table(text, f"ALTER TABLE t {clause}", server=MARIADB).columns
+    assert (column.default, column.default_kind, column.on_update) == (None, "none", True)

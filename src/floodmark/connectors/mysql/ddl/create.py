@@ -257,7 +257,7 @@ def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, 
 
 def _required(column: Column, how: Sorting) -> Column:
     kind = "none" if column.default_kind == "null" else column.default_kind
-    if kind == "none" and column.on_update and how is not Sorting.MYSQL:
+    if column.optional and kind == "none" and column.on_update and how is not Sorting.MYSQL:
         return replace(column, optional=False, default=zero_time(column.scale), default_kind="literal")
     return replace(column, optional=False, default_kind=kind)
 
