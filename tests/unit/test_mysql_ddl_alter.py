@@ -346,3 +346,23 @@ def test_a_key_gives_no_zero_default_to_a_time_that_was_required_before(clause: 
     assert table(text, server=MARIADB).columns[0].default == "0000-00-00 00:00:00.000"
     (column, _) = table(text, f"ALTER TABLE t {clause}", server=MARIADB).columns
     assert (column.default, column.default_kind, column.on_update) == (None, "none", True)
+
+
+@pytest.mark.parametrize(
+    ("definition", "clause", "default"),
+    [
+        ("DATETIME DEFAULT NOW()", "SET DEFAULT NULL", "CURRENT_TIMESTAMP"),
+        ("DATETIME DEFAULT NOW()", "SET DEFAULT '2020-01-01'", "CURRENT_TIMESTAMP"),
+        ("DATETIME DEFAULT NOW()", "DROP DEFAULT", "CURRENT_TIMESTAMP"),
+        ("DATETIME DEFAULT (NOW()+1)", "SET DEFAULT NULL", None),
+        ("INT DEFAULT 5", "SET DEFAULT NULL", None),
+        ("INT DEFAULT (1+1)", "SET DEFAULT 3", "3"),
+    ],
+)
+def test_a_column_that_is_moved_keeps_the_current_time_as_its_default(
+    definition: str, clause: str, default: str | None
+) -> None:
+    """As MariaDB 10.11 does; it knows the column in the second clause only if the first one moves it."""
+    texts = ("CREATE TABLE t (a INT, b INT, c INT)", f"ALTER TABLE t MODIFY c {definition} AFTER a, ALTER c {clause}")
+    found = {column.name: column.default for column in table(*texts, server=MARIADB).columns}
+    assert found["c"] == default

@@ -21,6 +21,7 @@ from floodmark.errors import DdlError
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
 
 Edit = Callable[[Column], Column]
+NOW = "CURRENT_TIMESTAMP"
 
 
 @dataclass
@@ -129,7 +130,18 @@ def _column(
         charset = _convert_type(type_, charset, converted, cursor.server.mariadb)
         if before is not None and not cursor.server.mariadb:
             type_.name = sized_like(type_, before, charset)
-    return _edited(place.column.column(charset, cursor), place.name, clauses)
+    made = place.column.column(charset, cursor)
+    edited = _edited(made, place.name, clauses)
+    if cursor.server.mariadb and made.default_kind == "expression" and (made.default or "").startswith(NOW):
+        # MariaDB looks for the column's other clauses, but a default of theirs doesn't replace the current time.
+        return replace(
+            edited,
+            default=made.default,
+            default_kind=made.default_kind,
+            written=made.written,
+            on_update=made.on_update,
+        )
+    return edited
 
 
 def _convert_type(type_: ColumnType, charset: Charset, converted: Charset, mariadb: bool) -> Charset:
