@@ -203,15 +203,26 @@ def test_a_generated_column_has_no_default() -> None:
         assert (column.default_kind, column.default) == ("none", None)
 
 
-def test_mariadb_may_define_a_column_again_that_it_adds() -> None:
-    clauses = "ADD b INT, ADD c INT, MODIFY b TEXT, ADD d INT, CHANGE c e INT FIRST"
-    found = table("CREATE TABLE t (a INT)", f"ALTER TABLE t {clauses}", server=MARIADB)
-    assert [(column.name, column.type) for column in found.columns] == [
-        ("e", "int"),
-        ("a", "int"),
-        ("b", "text"),
-        ("d", "int"),
-    ]
+@pytest.mark.parametrize(
+    ("clauses", "columns"),
+    [
+        ("ADD b INT, MODIFY b TEXT, ADD d INT", [("a", "int"), ("key", "int"), ("b", "text"), ("d", "int")]),
+        ("ADD c INT, ADD e INT, CHANGE c e TEXT FIRST", [("e", "text"), ("a", "int"), ("key", "int"), ("c", "int")]),
+        (
+            "MODIFY `key` TIME NOT NULL FIRST, ADD n CHAR, ADD b BLOB AFTER `key`, CHANGE `key` n BIT",
+            [("key", "time"), ("b", "blob"), ("a", "int"), ("n", "bit")],
+        ),
+        (
+            "CHANGE `key` b INT, ADD `key` TEXT, MODIFY `key` TINYINT, MODIFY `key` BIGINT",
+            [("a", "int"), ("b", "int"), ("key", "bigint")],
+        ),
+    ],
+)
+def test_mariadb_may_define_a_column_again_that_it_adds(clauses: str, columns: list[tuple[str, str]]) -> None:
+    found = table("CREATE TABLE t (a INT, `key` INT, KEY k (`key`))", f"ALTER TABLE t {clauses}", server=MARIADB)
+    assert [(column.name, column.type) for column in found.columns] == columns
+    # The index stays with the first definition of its column.
+    assert [index.columns for index in found.indexes] == [("b",) if "CHANGE `key` b" in clauses else ("key",)]
 
 
 def test_a_default_is_converted_to_bytes_with_its_column() -> None:

@@ -175,8 +175,12 @@ def _edited(column: Column, name: str, clauses: Clauses) -> Column:
 
 def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_Place]:
     """Return the columns of the new table in their order."""
-    redefined = {old.lower(): definition for old, definition in clauses.defined if old is not None}
+    redefined: dict[str, ColumnDefinition] = {}
+    for old, definition in clauses.defined:
+        if old is not None:
+            redefined.setdefault(old.lower(), definition)
     places: list[_Place] = []
+    added: list[_Place] = []
     for column in table.columns:
         key = column.name.lower()
         definition = redefined.get(key)
@@ -193,14 +197,17 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
             earlier = (one.name.lower() for _, one in clauses.defined[:number])
             name = definition.name.lower()
             if not (definition.conditional and (name in present or name in earlier)):
-                _insert(places, _Place(name, definition.name, definition), definition.place)
-        elif old.lower() not in present:
-            # MariaDB takes it for another definition of a column that the statement adds.
-            for added in [
-                place for place in places if place.name.lower() == old.lower() and not definition.conditional
-            ]:
-                places.remove(added)
-                _insert(places, _Place(old.lower(), definition.name, definition), definition.place)
+                added.append(_Place(name, definition.name, definition))
+                _insert(places, added[-1], definition.place)
+        elif old.lower() not in present or definition is not redefined[old.lower()]:
+            if old.lower() not in present and definition.conditional:
+                continue
+            # Servers take it for another definition of a column that the statement adds under its new name.
+            for place in [place for place in added if place.name.lower() == definition.name.lower()]:
+                added.remove(place)
+                places.remove(place)
+                added.append(_Place(old.lower(), definition.name, definition))
+                _insert(places, added[-1], definition.place)
         elif definition.place is not None:
             # Moved only now: earlier clauses may put columns after its old place.
             for moved in [place for place in places if place.column is definition]:
