@@ -176,9 +176,9 @@ def _edited(column: Column, name: str, clauses: Clauses) -> Column:
 def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_Place]:
     """Return the columns of the new table in their order."""
     redefined: dict[str, ColumnDefinition] = {}
-    for old, definition in clauses.defined:
+    for old, one in clauses.defined:
         if old is not None:
-            redefined.setdefault(old.lower(), definition)
+            redefined.setdefault(old.lower(), one)
     places: list[_Place] = []
     added: list[_Place] = []
     for column in table.columns:
