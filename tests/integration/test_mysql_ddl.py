@@ -63,3 +63,17 @@ def test_the_first_of_several_unique_indexes_is_the_key(binlog_server: MysqlServ
         schema = catalog.read_schema(session, catalog.read_server(session), [("uniques", "t")])
     assert schema.tables["uniques", "t"].key == ("b",)
     binlog_server.execute("DROP DATABASE uniques")
+
+
+@pytest.mark.parametrize("binlog_server", ["mysql"], indirect=True)
+def test_a_default_whose_expression_is_not_shown_is_not_null(binlog_server: MysqlServer) -> None:
+    # COLUMN_DEFAULT is NULL after such a statement, until the table is rebuilt.
+    binlog_server.execute(
+        "CREATE DATABASE hidden",
+        "CREATE TABLE hidden.t (a INT, c TEXT)",
+        "ALTER TABLE hidden.t ADD b INT, ALTER c SET DEFAULT (1 + 1)",
+    )
+    with binlog_server.connect() as session:
+        schema = catalog.read_schema(session, catalog.read_server(session), [("hidden", "t")])
+    assert schema.tables["hidden", "t"].columns[1].default_kind == "expression"
+    binlog_server.execute("DROP DATABASE hidden")

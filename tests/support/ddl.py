@@ -75,7 +75,7 @@ def _comparable_column(column: Column, server: Server) -> Column:
     elif column.default_kind == "expression":
         default = None
         # MySQL leaves out some, such as those of columns that are or were in the primary key.
-        kind = kind if server.mariadb else "none"
+        kind = kind if server.mariadb else "null" if column.optional else "none"
     if column.type == "float" and column.default_kind == "literal" and column.scale is None:
         # It is printed with fewer digits than it has.
         default = f"{float(column.default or 0):.5e}"

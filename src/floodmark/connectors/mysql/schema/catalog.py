@@ -164,7 +164,8 @@ def _column(
 
 def _default(server: Server, type_: ColumnType, default: str | None, extra: str) -> tuple[str | None, str]:
     if default is None:
-        return None, "none"
+        # After some ALTERs MySQL only shows that there is an expression.
+        return None, "expression" if "DEFAULT_GENERATED" in extra else "none"
     if not server.mariadb:
         if type_.name in ("enum", "set") and default.startswith("0x"):
             # MySQL prints labels that have no character set as hexadecimal digits.
