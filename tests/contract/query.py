@@ -247,24 +247,17 @@ def events_of(batches: Sequence[Batch]) -> list[Event]:
     return [event(number, row) for number, batch in enumerate(batches) for row in changes(batch.rows)]
 
 
-def facts(rows: Rows, without: Sequence[str] = ()) -> list[Fact]:
-    """Return the events of tables among rows, in the order of their positions.
-
-    Args:
-        rows: rows of the output.
-        without: fields of source blocks that aren't compared.
-    """
-    found = [_fact(row, without) for row in changes(rows)]
+def facts(rows: Rows) -> list[Fact]:
+    """Return the events of tables among rows of the output, in the order of their positions."""
+    found = [_fact(row) for row in changes(rows)]
     return sorted(found, key=lambda fact: (fact.position, fact.table, str(fact.key)))
 
 
-def _fact(row: dict[str, Any], without: Sequence[str]) -> Fact:
+def _fact(row: dict[str, Any]) -> Fact:
     value = None if row["value"] is None else json.loads(row["value"])
     if value is not None:
         for name in TIMES:
             value.pop(name)
-        for name in without:
-            value["source"].pop(name)
     return Fact(row["position"], row["op"], row["table"], row["key"], json.dumps(value))
 
 

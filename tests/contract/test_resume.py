@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.contract.collecting import needs
 from tests.contract.conftest import Start
-from tests.contract.query import PAD, SMALL, Fact, Query, Rows, applied_rows, changes, events_of, facts, of_log, reads
+from tests.contract.query import PAD, SMALL, Query, Rows, applied_rows, changes, events_of, facts, of_log, reads
 from tests.contract.under_test import SourceUnderTest
 from tests.support.applying import duplicates, time_travel
 
@@ -47,11 +47,6 @@ def change(source: SourceUnderTest, v: int, large: bool = False) -> None:
         writer.commit()
 
 
-def seen(query: Query, rows: Rows) -> list[Fact]:
-    """Return what must be the same in each process that delivers these rows."""
-    return facts(rows, query.connector.unstable)
-
-
 def resume(query: Query, directory: Path, number: int) -> tuple[Query, Rows]:
     """Resume after a micro-batch, deliver everything, and return the rows."""
     with query.resumed(directory / f"after{number}", number) as again:
@@ -69,9 +64,9 @@ def test_a_stream_goes_on_from_each_offset(start: Start, source: SourceUnderTest
     transactions = [{row["txid"] for row in batch.rows} for batch in query.batches]
     assert any(one & other for one, other in itertools.pairwise(transactions)), "none is large"
     for number in range(len(query.batches)):
-        expected = seen(query, [row for batch in query.batches[number + 1 :] for row in batch.rows])
+        expected = facts([row for batch in query.batches[number + 1 :] for row in batch.rows])
         _, rows = resume(query, tmp_path, number)
-        assert seen(query, rows) == expected, number
+        assert facts(rows) == expected, number
 
 
 def test_a_snapshot_goes_on_from_each_offset(start: Start, source: SourceUnderTest, tmp_path: Path) -> None:
@@ -125,7 +120,7 @@ def check_the_rest(query: Query, directory: Path, number: int) -> None:
     found = Counter(reads(rows))
     assert not missing - found, number
     assert not found - missing - again, number
-    assert not of_log(seen(query, rows))
+    assert not of_log(facts(rows))
     last = max(str(row["position"]) for batch in query.batches[: number + 1] for row in [*batch.rows, {"position": ""}])
     assert all(row["position"] >= last for row in rows)
 
@@ -133,8 +128,8 @@ def check_the_rest(query: Query, directory: Path, number: int) -> None:
 def check_changes(query: Query, directory: Path, number: int) -> None:
     """Prove that what was changed meanwhile comes once, and that the result is the source."""
     again, rows = resume(query, directory / "changed", number)
-    later = seen(query, [row for batch in query.batches[number + 1 :] for row in batch.rows])
-    assert of_log(seen(query, rows)) == of_log(later), number
+    later = facts([row for batch in query.batches[number + 1 :] for row in batch.rows])
+    assert of_log(facts(rows)) == of_log(later), number
     events = events_of([*query.batches[: number + 1], *again.batches])
     assert not time_travel(events)
     for table in TABLES:
@@ -153,12 +148,12 @@ def test_a_planned_micro_batch_has_the_same_rows_in_another_process(
     query.stop()
     for number, batch in enumerate(query.batches):
         with query.resumed(tmp_path / f"again{number}", number, planned=True) as again:
-            expected, rows = seen(query, batch.rows), again.run(batch.end)
-            assert of_log(seen(query, rows)) == of_log(expected)
-            assert set(seen(query, rows)) <= set(expected)
-            assert len(seen(query, rows)) == len(set(seen(query, rows)))
-            assert seen(query, again.run(batch.end)) == seen(query, rows)
-            if len(seen(query, rows)) < len(expected):
+            expected, rows = facts(batch.rows), again.run(batch.end)
+            assert of_log(facts(rows)) == of_log(expected)
+            assert set(facts(rows)) <= set(expected)
+            assert len(facts(rows)) == len(set(facts(rows)))
+            assert facts(again.run(batch.end)) == facts(rows)
+            if len(facts(rows)) < len(expected):
                 again.take(batch.end, rows)
                 rows = [*rows, *again.drain(commit=False)]
                 missing = reads([row for later in query.batches[number:] for row in later.rows])
@@ -168,17 +163,17 @@ def test_a_planned_micro_batch_has_the_same_rows_in_another_process(
 def test_a_planned_micro_batch_has_the_same_rows_twice(start: Start, source: SourceUnderTest) -> None:
     fill(source)
     query = start(*TABLES, **SMALL)
-    while not seen(query, query.rows):
+    while not facts(query.rows):
         end = query.plan()
         rows = query.run(end)
-        assert seen(query, query.run(end)) == seen(query, rows)
+        assert facts(query.run(end)) == facts(rows)
         query.take(end, rows)
     query.drain()
     change(source, 1)
     query.until(lambda: end_of_changes(query.rows), commit=False)
     last = query.batches[-1]
     query.process.offset = last.start
-    assert seen(query, query.run(last.end)) == seen(query, last.rows)
+    assert facts(query.run(last.end)) == facts(last.rows)
 
 
 def end_of_changes(rows: Rows) -> bool:

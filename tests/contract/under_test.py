@@ -121,14 +121,12 @@ class ConnectorUnderTest(Protocol):
         capabilities: what the connector can do.
         required: the options without which it refuses to start, besides those that every connector requires.
         kept: directories below the source's own in ``state.dir`` whose files are more than a cache.
-        unstable: fields of source blocks that depend on where the process began, so that a replay may differ in them.
     """
 
     name: str
     capabilities: Capabilities
     required: tuple[str, ...]
     kept: tuple[str, ...]
-    unstable: tuple[str, ...]
 
     def open(self, fixture: Callable[[str], Any]) -> AbstractContextManager[SourceUnderTest]:
         """Make a database on a server that tests share.

@@ -12,6 +12,7 @@ from floodmark.connectors.postgres.capture.cutting import FinishedCut
 from floodmark.connectors.postgres.capture.header_relations import CatalogSteps
 from floodmark.connectors.postgres.capture.pending_records import Arrived
 from floodmark.connectors.postgres.capture.receiver import Receiver
+from floodmark.connectors.postgres.continuity.bookmark import LastEnd
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.structure import CatalogColumn, CurrentStructure
 from floodmark.connectors.postgres.types.type_info import TypeInfo
@@ -63,6 +64,7 @@ class Fed:
         segment_bytes: size at which a segment is full; less than the option allows.
         catalog: answers the requests to the catalog.
         lsn: replication starts at this LSN.
+        end: the last end before.
 
     Attributes:
         begun: commit LSN and number of each transaction that began.
@@ -77,11 +79,12 @@ class Fed:
         segment_bytes: int | None = None,
         catalog: Catalog | None = None,
         lsn: int = FIRST_LSN,
+        end: LastEnd | None = None,
     ) -> None:
         parsed = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none", **(options or {})})
         if segment_bytes is not None:
             parsed = parsed.model_copy(update={"segment_bytes": segment_bytes})
-        self.receiver = Receiver(parsed, lsn)
+        self.receiver = Receiver(parsed, lsn, end)
         self.catalog = catalog or Catalog()
         self.begun: list[tuple[int, int]] = []
         self.replies = 0

@@ -26,7 +26,6 @@ class NotebookUnderTest(Generic[Capabilities]):
     name: str = "notebook"
     required: tuple[str, ...] = ("notebook.path",)
     kept: tuple[str, ...] = ()
-    unstable: tuple[str, ...] = ()
 
     def __init__(self, capabilities: Capabilities) -> None:
         self.capabilities = capabilities

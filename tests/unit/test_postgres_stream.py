@@ -13,13 +13,16 @@ from floodmark.capture.gaps import AcceptedGaps
 from floodmark.connectors.postgres.capture import stream as stream_module
 from floodmark.connectors.postgres.capture.replication import Replication
 from floodmark.connectors.postgres.capture.stream import PostgresStream
+from floodmark.connectors.postgres.continuity.bookmark import LastEnd
 from floodmark.connectors.postgres.continuity.check import Continuity
+from floodmark.connectors.postgres.decode.segment_header import SegmentHeader
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from tests.support.options import REQUIRED
-from tests.support.pgoutput import FIRST_LSN
+from tests.support.pgoutput import FIRST_LSN, Log
 from tests.support.received import (
+    Fed,
     catalog,
     lsn_of,
     opened,
@@ -89,3 +92,40 @@ def test_the_stream_sends_statuses(streaming: Callable[[CannedChannel], Postgres
     stream.close()
     stream.ping()
     assert len(channel.sent) == 2
+
+
+def test_after_a_restart_the_last_transaction_before_is_known() -> None:
+    options = PostgresOptions.parse(REQUIRED)
+    before = Continuity(options)
+    ends = [LastEnd(position(lsn), lsn, 1000 + lsn) for lsn in (100, 200, 300)]
+    for end in ends:
+        before.received(None, end)
+    assert before.last_end(position(50)) is None
+    assert before.last_end(position(200)) == ends[1]
+    # Inside of a piece the log has ends that nobody has kept.
+    assert before.last_end(position(250)) is None
+    assert before.last_end(position(400)) == ends[2]
+    stored = before.bookmark(position(200))
+    planned = before.bookmark(position(300))
+    after = Continuity(options)
+    after.resume(position(200), stored)
+    after.resume(position(300), planned)
+    assert after.last_end(position(200)) == ends[1]
+    # The log of the planned micro-batch is received again, in another piece.
+    after.received(None, LastEnd(position(280), 280, None))
+    assert after.last_end(position(280)) == LastEnd(position(280), 280, None)
+    assert after.last_end(position(300)) == LastEnd(position(280), 280, None)
+
+
+def test_a_stream_continues_with_the_transaction_before_it() -> None:
+    log = opened()
+    log.commit(lsn_of(0))
+    assert ended(log, None) == [None]
+    assert ended(log, LastEnd(position(FIRST_LSN), 77, 1)) == [77]
+
+
+def ended(log: Log, end: LastEnd | None) -> list[int | None]:
+    received = Fed(catalog=catalog(), end=end)
+    received.feed(raw(log))
+    received.cut()
+    return [SegmentHeader.from_json(cut.data.header).last_commit for cut in received.cuts]

@@ -19,7 +19,7 @@ from floodmark.signals.records import Condition, ExecuteSnapshot
 ORDERS = Notification("1", "STARTED", "Initial Snapshot", {"connector_name": "shop", "tables": "a.b"}, 7)
 LONG = Notification("2", "STARTED", "Initial Snapshot", {"connector_name": "shop", "tables": "a.b," * 5000}, 8)
 ACTION = ExecuteSnapshot("s", ("a.b",), True, (Condition("a.b", "id > 5"),), "code", True)
-BOOKMARK = LogBookmark(5, 2, 1 << 33, Commit(1 << 34, 99), Piece(1 << 35, 512, 7))
+BOOKMARK = LogBookmark(5, 2, 1 << 33, Commit(1 << 34, 99), Piece(1 << 35, 512, 7), (1 << 34, 99))
 SEEN = Seen(12, (13, 14), (15,))
 GAP = Gap("0001", "0002", "The slot was moved.", "offset.mismatch.strategy=trust_slot")
 NAMES = tuple(f"public.t{number}" for number in range(200))

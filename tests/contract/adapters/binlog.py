@@ -25,7 +25,6 @@ class BinlogUnderTest:
     capabilities = Capabilities(refuses_no_tables=False)
     required: tuple[str, ...] = ("database.hostname", "database.user")
     kept: tuple[str, ...] = ("schema-history",)
-    unstable: tuple[str, ...] = ()
 
     def __init__(self, flavor: Flavor) -> None:
         self.name: str = flavor

@@ -28,7 +28,6 @@ class PostgresUnderTest:
     capabilities = Capabilities(holds_log=True)
     required: tuple[str, ...] = ("database.hostname", "database.user", "database.dbname")
     kept: tuple[str, ...] = ()
-    unstable: tuple[str, ...] = ("sequence",)
 
     def __init__(self, version: int) -> None:
         self.name = f"postgres-{version}"

@@ -14,7 +14,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.connectors.postgres.capture.header_relations import CatalogSteps, CutRecords, HeaderRelations
 from floodmark.connectors.postgres.capture.pending_records import PendingRecords
 from floodmark.connectors.postgres.capture.receive_buffer import ReceiveBuffer
-from floodmark.connectors.postgres.continuity.bookmark import Commit
+from floodmark.connectors.postgres.continuity.bookmark import Commit, LastEnd
 from floodmark.connectors.postgres.decode.event_order import event_counter
 from floodmark.connectors.postgres.decode.segment_header import OpenTransaction, SegmentHeader
 from floodmark.connectors.postgres.decode.signal_rows import signals_in
@@ -44,10 +44,12 @@ class FinishedCut:
     Attributes:
         cut: the segment.
         commit: the last transaction that begins in it; None if there is none.
+        end: the last end before the position that it reaches.
     """
 
     cut: Cut
     commit: Commit | None
+    end: LastEnd
 
 
 class Cutter:
@@ -58,20 +60,28 @@ class Cutter:
         after: position that the first segment follows.
         buffer: the received bytes.
         pending: the records in them.
+        end: the last end before ``after``; None: not known.
 
     Attributes:
         after: position that the next segment follows.
     """
 
-    def __init__(self, options: PostgresOptions, after: str, buffer: ReceiveBuffer, pending: PendingRecords) -> None:
+    def __init__(
+        self,
+        options: PostgresOptions,
+        after: str,
+        buffer: ReceiveBuffer,
+        pending: PendingRecords,
+        end: LastEnd | None = None,
+    ) -> None:
         self.after = after
         self._buffer = buffer
         self._pending = pending
         self._relations = HeaderRelations(options)
         self._event_counter = event_counter(options)
         self._transaction: OpenTransaction | None = None
-        self._last_commit: int | None = None
-        self._last_commit_us: int | None = None
+        self._last_commit = None if end is None else end.lsn
+        self._last_commit_us = None if end is None else end.micros
 
     def cut(self, force: bool) -> CatalogSteps[FinishedCut | None]:
         """Return the records up to the last commit as a segment; without a commit, with ``force``, all of them.
@@ -100,7 +110,7 @@ class Cutter:
         self.after = upto
         self._buffer.cut(size)
         pending.drop(count, size)
-        return FinishedCut(cut, _last_begun(records, upto))
+        return FinishedCut(cut, _last_begun(records, upto), LastEnd(upto, self._last_commit, self._last_commit_us))
 
     def _end_at_commit(self) -> tuple[str, int]:
         """Return position and time of a segment's end after a commit, and remember it for the next header."""

@@ -13,6 +13,7 @@ from floodmark.connectors.postgres.capture.cutting import Cutter, FinishedCut
 from floodmark.connectors.postgres.capture.header_relations import CatalogSteps
 from floodmark.connectors.postgres.capture.pending_records import Arrived, PendingRecords
 from floodmark.connectors.postgres.capture.receive_buffer import ENDS, Frames, ReceiveBuffer, ServerMessage
+from floodmark.connectors.postgres.continuity.bookmark import LastEnd
 from floodmark.connectors.postgres.continuity.published import lacks_publication, publication_was_missing
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import position
@@ -30,13 +31,14 @@ class Receiver:
     Args:
         options: the source's options.
         lsn: replication starts at this LSN.
+        end: the last end before; None: not known.
     """
 
-    def __init__(self, options: PostgresOptions, lsn: int) -> None:
+    def __init__(self, options: PostgresOptions, lsn: int, end: LastEnd | None = None) -> None:
         self._options = options
         self._buffer = ReceiveBuffer(options.segment_bytes)
         self._pending = PendingRecords(lsn)
-        self._cutter = Cutter(options, position(lsn), self._buffer, self._pending)
+        self._cutter = Cutter(options, position(lsn), self._buffer, self._pending, end)
 
     def space(self) -> memoryview:
         """Return memory that the next bytes are to be written to."""

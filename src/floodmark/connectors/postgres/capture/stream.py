@@ -60,7 +60,7 @@ class PostgresStream:
         """Connect, verify that this is still the log that the position belongs to, and start replication after it."""
         channel = Replication(self._options, self._catalog, self._continuity, self._gaps).begin(position)
         lsn, _ = parse_position(position)
-        self._receiver = Receiver(self._options, lsn)
+        self._receiver = Receiver(self._options, lsn, self._continuity.last_end(position))
         self._confirmed = 0
         # Confirmations of micro-batches advance the slot, so they are sent only from here on, after all checks.
         self._channel = channel
@@ -138,8 +138,7 @@ class PostgresStream:
         finished = None if self._receiver is None else self._answer(self._receiver.cut(force))
         if finished is None:
             return None
-        if finished.commit is not None:
-            self._continuity.received(finished.commit)
+        self._continuity.received(finished.commit, finished.end)
         return finished.cut
 
     def _answer(self, steps: CatalogSteps[Result]) -> Result:

@@ -25,6 +25,21 @@ class Commit:
 
 
 @dataclass(frozen=True)
+class LastEnd:
+    """The end of the last transaction, or message outside of transactions, before a position.
+
+    Attributes:
+        position: the position.
+        lsn: the end; None: nothing was received before.
+        micros: when the last transaction was committed, microseconds since the Unix epoch; None: not known.
+    """
+
+    position: str
+    lsn: int | None
+    micros: int | None
+
+
+@dataclass(frozen=True)
 class Piece:
     """Bytes of the log.
 
@@ -49,6 +64,7 @@ class LogBookmark:
         began: the LSN where the timeline began.
         commit: the last commit before the position; ``upto`` isn't stored.
         piece: bytes of the log before the position.
+        end: LSN and time of the last end before the position, which the next event names; None if it isn't known.
     """
 
     database: int
@@ -56,6 +72,7 @@ class LogBookmark:
     began: int
     commit: Commit | None
     piece: Piece | None
+    end: tuple[int, int | None] | None = None
 
     def to_json(self) -> dict[str, Json]:
         """Return the bookmark as JSON data."""
@@ -66,6 +83,7 @@ class LogBookmark:
             "began": format_lsn(self.began),
             "commit": [format_lsn(commit.lsn), commit.micros] if commit is not None else None,
             "bytes": [format_lsn(piece.lsn), piece.size, piece.checksum] if piece is not None else None,
+            "end": [format_lsn(self.end[0]), self.end[1]] if self.end is not None else None,
         }
 
     @classmethod
@@ -84,6 +102,7 @@ class LogBookmark:
             _lsn(stored.text("began")),
             _commit(stored),
             _piece(stored),
+            _end(stored),
         )
 
 
@@ -103,6 +122,16 @@ def _piece(stored: JsonObject) -> Piece | None:
         case [str(lsn), int(size), int(checksum)]:
             return Piece(_lsn(lsn), size, checksum)
     raise stored.wrong("bytes", "an LSN, a size and a checksum")
+
+
+def _end(stored: JsonObject) -> tuple[int, int | None] | None:
+    # Earlier versions didn't store it.
+    match stored.value("end") if "end" in stored else None:
+        case None:
+            return None
+        case [str(lsn), (int() | None) as micros]:
+            return _lsn(lsn), micros
+    raise stored.wrong("end", "an LSN and a time")
 
 
 def _lsn(text: str) -> int:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from floodmark.connectors.postgres.continuity.bookmark import Commit, LogBookmark, Piece
+from floodmark.connectors.postgres.continuity.bookmark import Commit, LastEnd, LogBookmark, Piece
 from floodmark.connectors.postgres.continuity.physical import bytes_before, commit_is_at, read_page
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import format_lsn, parse_lsn, parse_position
@@ -148,6 +149,7 @@ class Continuity:
         self._reached = self._delivered = 0
         self._commits: deque[Commit] = deque()
         self._piece: Piece | None = None
+        self._ends: deque[LastEnd] = deque()
         self._next_piece = 0.0
         self._ended: tuple[tuple[int, int], ...] = ()
 
@@ -174,6 +176,8 @@ class Continuity:
             if known.commit is not None:
                 self._commits = deque([known.commit])
             self._piece = known.piece or self._piece
+            if known.end is not None and (not self._ends or position > self._ends[-1].position):
+                self._ends.append(LastEnd(position, *known.end))
 
     def bookmark(self, position: str) -> dict[str, Json]:
         """Return what a checkpoint must store besides a position, so that its log can be recognized."""
@@ -186,7 +190,17 @@ class Continuity:
                 self._commits.popleft()
             last = self._commits[0] if self._commits and self._commits[0].lsn < needed else None
             piece = self._piece if self._piece is not None and self._piece.lsn <= needed else None
-            return LogBookmark(self._database, self._timeline, self._began, last, piece).to_json()
+            end = self._last_end(position)
+            while len(self._ends) > 1 and self._ends[1].position <= position:
+                self._ends.popleft()
+            return LogBookmark(
+                self._database,
+                self._timeline,
+                self._began,
+                last,
+                piece,
+                None if end is None or end.lsn is None else (end.lsn, end.micros),
+            ).to_json()
 
     def _remember_bytes(self, needed: int) -> None:
         """Periodically remember the log's bytes before a position that has advanced without a transaction."""
@@ -221,11 +235,32 @@ class Continuity:
         """
         return self._delivered
 
-    def received(self, commit: Commit) -> None:
-        """Remember the last commit in a piece of the log that was received."""
+    def received(self, commit: Commit | None, end: LastEnd) -> None:
+        """Remember a piece of the log that was received.
+
+        Args:
+            commit: the last transaction that begins in it; None: none does.
+            end: the last end before the position that it reaches.
+        """
         with self._lock:
-            if not self._commits or commit.lsn > self._commits[-1].lsn:
+            if commit is not None and (not self._commits or commit.lsn > self._commits[-1].lsn):
                 self._commits.append(commit)
+            # After a restart the log of a planned micro-batch is received again, perhaps in other pieces.
+            while self._ends and self._ends[-1].position >= end.position:
+                self._ends.pop()
+            self._ends.append(end)
+
+    def last_end(self, position: str) -> LastEnd | None:
+        """Return the end of the last transaction before a position; None if it isn't known."""
+        with self._lock:
+            return self._last_end(position)
+
+    def _last_end(self, position: str) -> LastEnd | None:
+        """Return what is known; that is nothing inside of a piece, where the log has other ends."""
+        at = bisect_right([end.position for end in self._ends], position) - 1
+        if at < 0 or (self._ends[at].position < position and at < len(self._ends) - 1):
+            return None
+        return self._ends[at]
 
     def prove(self, conn: Conn, position: str | None = None) -> ServerLog:
         """Verify that a replication connection leads to the log that is read.
