@@ -15,6 +15,7 @@ from benchmarks.common import LEG_TIMEOUT_S
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.load import load_options
 from floodmark.connectors.registry import connector_module
 from floodmark.spark.stream.readers import make_decoder, output_schema
@@ -55,7 +56,9 @@ def main() -> None:
     events = sum(
         batch.num_rows
         for segment in segments
-        for batch in decoder.decode(store.read(segment.name), segment.after, segment.upto)
+        for batch in decoder.decode(
+            DecodeRequest(store.read(segment.name), segment.after, segment.upto), DecodeProblems()
+        )
     )
     decoded = {"seconds": time.monotonic() - wall, "cpu": time.process_time() - cpu, "events": events}
     source.close()

@@ -23,7 +23,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.capture.thread import Capture
-from floodmark.connectors.contract.decoding import TableFailure
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest, TableFailure
 from floodmark.connectors.executor_side import LogDecoder
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.binlog import event_types as types
@@ -131,7 +131,11 @@ def record(server: MysqlServer, options: dict[str, str]) -> list[Base]:
 def decoded(decoder: LogDecoder, data: SegmentData, after: str, upto: str) -> tuple[Output, list[TableFailure]]:
     """Return the events by their position, and the tables that failed."""
     failed: list[TableFailure] = []
-    rows = [row for batch in decoder.decode(data, after, upto, failed=failed) for row in batch.to_pylist()]
+    rows = [
+        row
+        for batch in decoder.decode(DecodeRequest(data, after, upto), DecodeProblems(failed))
+        for row in batch.to_pylist()
+    ]
     output = {row["position"]: row | {"ts_ms": None, "value": untimed(row["value"])} for row in rows}
     assert len(output) == len(rows)
     return output, failed

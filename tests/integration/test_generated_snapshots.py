@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from floodmark.connectors.postgres.snapshot import chunks, window_reader
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
-from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresWatermarks, PostgresWindow
 from floodmark.connectors.postgres.source.read_points import PlacedPoint, PlacedWindow, PostgresSnapshots
 from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.demo.embedded import EmbeddedPostgres
@@ -44,7 +44,7 @@ HOOKS: dict[type, tuple[str, ...]] = {
     PostgresTables: ("describe", "fingerprints"),
     PostgresKeyRanges: ("last", "bounds"),
     PostgresWindow: ("__init__", "end_view"),
-    PostgresMarks: ("close",),
+    PostgresWatermarks: ("close",),
 }
 CRASHES = ("planned, not kept", "planned", "read, not delivered", "delivered")
 CHUNKS = -1

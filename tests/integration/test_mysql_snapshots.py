@@ -17,7 +17,7 @@ from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.connector import BinlogSource
 from floodmark.connectors.mysql.options import BinlogOptions
-from floodmark.connectors.mysql.snapshot.reader import BinlogWindowReader
+from floodmark.connectors.mysql.snapshot.reader import BinlogRowReader
 from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.notifications.records import IncrementalSnapshotNotifications, InitialSnapshotNotifications, Notification
 from floodmark.snapshots.context import SnapshotContext
@@ -52,7 +52,7 @@ class Reader:
         self.told: list[Notification] = []
         self.store = SegmentStore(loaded.state_dir, "owner", "run")
         self.store.create()
-        self._reader = BinlogWindowReader(loaded, EventVersions(loaded))
+        self._reader = BinlogRowReader(loaded, EventVersions(loaded))
 
     def context(self) -> SnapshotContext:
         return SnapshotContext(self.source, self.told.append, ExcludedTables())

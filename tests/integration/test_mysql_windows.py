@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
-from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlWatermarks
 from floodmark.connectors.mysql.source.read_points import MysqlSnapshots
 from floodmark.errors import SourceStateError
 from floodmark.spark.stream.captured_log import CapturedLog
@@ -165,7 +165,7 @@ def test_rows_of_before_a_truncate_are_left_out(
     def step() -> None:
         shop.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 7, 'new')", database=DATABASE)
 
-    before(monkeypatch, MysqlMarks, "close", step)
+    before(monkeypatch, MysqlWatermarks, "close", step)
     query = query_of(shop, tmp_path, incremental_snapshot_read_points="watermarks", skipped_operations="none")
     rows = query.drain()
     data = json.dumps({"data-collections": [f"{DATABASE}.t"]})

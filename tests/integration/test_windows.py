@@ -18,7 +18,7 @@ import floodmark
 from floodmark.connectors.postgres.checks.server import check_source
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.snapshot import chunks
-from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresWatermarks, PostgresWindow
 from floodmark.connectors.postgres.source.read_points import PlacedWindow
 from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.connectors.postgres.wire import channel
@@ -43,15 +43,15 @@ def windows_of(
 
 def between_the_marks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
     """Do something after the rows of a window have been read, once."""
-    close = PostgresMarks.close
+    close = PostgresWatermarks.close
     todo = list(steps)
 
-    def closing(self: PostgresMarks, *args: Any) -> None:
+    def closing(self: PostgresWatermarks, *args: Any) -> None:
         while todo:
             todo.pop(0)()
         close(self, *args)
 
-    monkeypatch.setattr(PostgresMarks, "close", closing)
+    monkeypatch.setattr(PostgresWatermarks, "close", closing)
 
 
 def before_the_view(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:

@@ -26,6 +26,7 @@ from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import EventVersions, TableVersion
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.postgres.capture import stream as stream_module
 from floodmark.connectors.postgres.capture.replication import Replication
 from floodmark.connectors.postgres.capture.stream import PostgresStream
@@ -169,7 +170,7 @@ def segment(frames: Sequence[bytes], announced: dict[int, int]) -> SegmentData:
 def events_of(decoder: PostgresDecoder, data: SegmentData) -> list[Event]:
     """Return the events without truncates, tombstones and messages."""
     found = []
-    for batch in decoder.decode(data, AFTER, UPTO):
+    for batch in decoder.decode(DecodeRequest(data, AFTER, UPTO), DecodeProblems()):
         for value in batch.column("value").to_pylist():
             if value is not None:
                 event = json.loads(value)
@@ -312,7 +313,7 @@ def test_broken_segment_files(decoder: PostgresDecoder) -> None:
 
         def decode(broken: bytearray = broken) -> int:
             data = SegmentData.from_buffer(memoryview(bytes(broken)), "x.seg")
-            return sum(batch.num_rows for batch in decoder.decode(data, AFTER, UPTO))
+            return sum(batch.num_rows for batch in decoder.decode(DecodeRequest(data, AFTER, UPTO), DecodeProblems()))
 
         got = watch(decode)
         # The header's own values have nothing that they could be compared with.
@@ -389,7 +390,7 @@ def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatc
                 pass
             cut = stream.cut(force=dice.random() < 0.2)
             if cut is not None:
-                list(decoder.decode(cut.data, AFTER, UPTO))
+                list(decoder.decode(DecodeRequest(cut.data, AFTER, UPTO), DecodeProblems()))
             return cut
 
         watch(run)

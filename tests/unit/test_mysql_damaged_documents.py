@@ -14,6 +14,7 @@ import pytest
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.spool import Undecided
 from floodmark.changes.table_version import EventVersions
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.binlog.segments import (
     FileStart,
@@ -196,7 +197,8 @@ def test_segment_headers(number: int, tmp_path: Path) -> None:
     whole = str(Position(0, 0, 4)), str(Position(0, 9, 4))
 
     def decode(other: dict[str, Any]) -> int:
-        return sum(len(batch) for batch in decoder.decode(SegmentData(segment.payload, segment.starts, other), *whole))
+        request = DecodeRequest(SegmentData(segment.payload, segment.starts, other), *whole)
+        return sum(len(batch) for batch in decoder.decode(request, DecodeProblems()))
 
     assert decode(header) > 3
     found = errors(header, decode)

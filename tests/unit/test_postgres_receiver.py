@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from floodmark.capture.log_stream import Cut
 from floodmark.changes.table_version import EventVersions
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.postgres.capture.receive_buffer import SLACK
 from floodmark.connectors.postgres.continuity.bookmark import Commit
 from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
@@ -100,7 +101,7 @@ def events_of(cuts: list[Cut]) -> list[str]:
     return [
         _timeless(value)
         for cut in cuts
-        for batch in decoder.decode(cut.data, AFTER, UPTO)
+        for batch in decoder.decode(DecodeRequest(cut.data, AFTER, UPTO), DecodeProblems())
         for value in batch.column("value").to_pylist()
     ]
 

@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class EventOrders:
+class EventOrder:
     """The positions of a segment's events in their transactions.
 
     An entry is a change, or one table of a change that concerns several.
@@ -44,7 +44,7 @@ class EventOrders:
     @classmethod
     def of(
         cls, transaction: Numbers, table: Numbers, count: Numbers, tables: Sequence[str], before: Mapping[str, int]
-    ) -> EventOrders:
+    ) -> EventOrder:
         """Compute the positions of a segment's events.
 
         Args:

@@ -11,7 +11,7 @@ from floodmark.changes.changes import OPERATIONS, C, Changes, Rows
 from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion, VersionMaker
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DeadLetter, DecodeProblems, TableFailure
 from floodmark.errors import DecodeError, SchemaChangeError, describe
 from floodmark.events.columns import EventGroup
 
@@ -23,8 +23,7 @@ class Isolation:
         relations: the segment's relations.
         excluded: numbers of the tables to exclude.
         only: the tables that are wanted; None: all.
-        failed: receives the tables that can't be decoded; None: raise.
-        dead: receives the records that can't be decoded; None: their tables fail.
+        problems: receives what can't be decoded.
 
     Attributes:
         numbers: the excluded tables.
@@ -36,13 +35,12 @@ class Isolation:
         relations: Sequence[Structure],
         excluded: Collection[int],
         only: Collection[int] | None,
-        failed: list[TableFailure] | None,
-        dead: list[DeadLetter] | None,
+        problems: DecodeProblems,
     ) -> None:
         self._relations = relations
         self._only = only
-        self._failed = failed
-        self._dead = dead
+        self._failed = problems.tables
+        self._dead = problems.records
         unwanted = {relation.number for relation in relations if only is not None and relation.number not in only}
         self.numbers = {*excluded, *unwanted}
         self.excluded = np.array([relation.number in self.numbers for relation in relations], np.bool_)

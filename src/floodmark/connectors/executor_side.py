@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Protocol
 
 import pyarrow as pa
@@ -11,35 +11,19 @@ from floodmark.capture.segment import SegmentData
 from floodmark.changes.table_version import VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.contract.read_points import ChunkOutcome
 
 
 class LogDecoder(Protocol):
     """Turns segments into events, in an executor."""
 
-    def decode(
-        self,
-        data: SegmentData,
-        after: str,
-        upto: str,
-        excluded: Collection[int] = (),
-        only: Collection[int] | None = None,
-        failed: list[TableFailure] | None = None,
-        context: int | None = None,
-        dead: list[DeadLetter] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the records in ``(after, upto]``, in the log's order.
+    def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
+        """Return the events of the records, in the log's order.
 
         Args:
-            data: a segment.
-            after: begin after this position.
-            upto: end with this position.
-            excluded: numbers of the tables to exclude.
-            only: the tables that are wanted; None: all.
-            failed: receives the tables that can't be decoded, which are excluded from there on; None: raise.
-            context: what ``LogSource.decode_context`` returned.
-            dead: receives the records that can't be decoded; only these are left out then. None: their table fails.
+            request: the records.
+            problems: receives what can't be decoded.
         """
 
 
@@ -53,7 +37,7 @@ class ChunkReader(Protocol):
         """Close the connection that the last chunk left, if any."""
 
 
-class WindowReader(Protocol):
+class LocalRowReader(Protocol):
     """Turns rows that the planner's process has read into events, in an executor."""
 
     def read(
@@ -82,7 +66,7 @@ class ExecutorSide(Protocol):
             make_version: makes the table versions of the output.
         """
 
-    def make_window_reader(self, options: CommonOptions, make_version: VersionMaker) -> WindowReader:
+    def make_local_row_reader(self, options: CommonOptions, make_version: VersionMaker) -> LocalRowReader:
         """Return a reader of rows that the planner's process has read."""
 
 

@@ -119,9 +119,9 @@ def no_table_left(failures: Mapping[str, str]) -> NoTableLeftError:
     Args:
         failures: the errors by ``schema.table``.
     """
-    told = "; ".join(f"{name} ({error.rstrip('.')})" for name, error in failures.items())
+    causes = "; ".join(f"{name} ({error.rstrip('.')})" for name, error in failures.items())
     return NoTableLeftError(
-        f"Nothing is left to deliver, since every table of the query fails: {told}.",
+        f"Nothing is left to deliver, since every table of the query fails: {causes}.",
         "Correct the cause and start the query again with the same checkpoint: it goes on where it was. To go on "
         "without what can't be decoded, set event.processing.failure.handling.mode=warn, which keeps it as dead "
         "letters (on MySQL and MariaDB also inconsistent.schema.handling.mode=warn), and read the table again by a "

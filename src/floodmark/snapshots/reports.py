@@ -224,7 +224,7 @@ class LastReports:
         self._batch = ""
         self.reports = TaskReports()
 
-    def look(self, batch: str) -> TaskReports:
+    def read(self, batch: str) -> TaskReports:
         """Return the reports of a micro-batch's tasks, and remove those of earlier ones."""
         if batch != self._batch:
             if not self._batch or self.reports:

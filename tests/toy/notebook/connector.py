@@ -24,6 +24,8 @@ class NotebookSource:
         self.gaps = AcceptedGaps()
         self.snapshots = NotebookSnapshots(options, notebook)
         self.windows = NotebookWindows(self.snapshots)
+        self.announcements = None
+        self.completeness = None
         self.tables = NotebookTables(options, self.snapshots)
         self.log = NotebookLog(options, notebook, self.snapshots)
 

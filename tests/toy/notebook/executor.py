@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import LogDecoder, WindowReader
+from floodmark.connectors.executor_side import LocalRowReader, LogDecoder
 from tests.toy.notebook.decode.decoder import NotebookDecoder
 from tests.toy.notebook.options import NotebookOptions
 
@@ -22,7 +22,7 @@ def make_decoder(options: NotebookOptions, make_version: VersionMaker) -> LogDec
     return NotebookDecoder(options, make_version)
 
 
-def make_window_reader(options: NotebookOptions, make_version: VersionMaker) -> WindowReader:
+def make_local_row_reader(options: NotebookOptions, make_version: VersionMaker) -> LocalRowReader:
     """Return the reader of rows that the planner's process has read."""
     from tests.toy.notebook.snapshot.rows import NotebookRowReader
 

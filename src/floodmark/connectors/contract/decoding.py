@@ -1,8 +1,11 @@
-"""What decoders report about records that can't be decoded."""
+"""What decoders are asked to decode, and what they report about records that can't be decoded."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+
+from floodmark.capture.segment import SegmentData
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,37 @@ class DeadLetter:
     operation: str
     error: str
     record: bytes
+
+
+@dataclass(frozen=True)
+class DecodeRequest:
+    """The records to decode: those of a segment in ``(after, upto]``.
+
+    Attributes:
+        data: the segment.
+        after: begin after this position.
+        upto: end with this position.
+        excluded: numbers of the tables to exclude.
+        only: the tables that are wanted; None: all.
+        context: what ``LogSource.decode_context`` returned.
+    """
+
+    data: SegmentData
+    after: str
+    upto: str
+    excluded: Collection[int] = ()
+    only: Collection[int] | None = None
+    context: int | None = None
+
+
+@dataclass(frozen=True)
+class DecodeProblems:
+    """Collects what a decoder leaves out while its events are read.
+
+    Attributes:
+        tables: receives the tables that can't be decoded, which are excluded from there on; None: raise.
+        records: receives the records that can't be decoded; only these are left out then. None: their table fails.
+    """
+
+    tables: list[TableFailure] | None = None
+    records: list[DeadLetter] | None = None

@@ -138,11 +138,16 @@ class SnapshotSource(Protocol):
         """Open a read point at the source's current position.
 
         Args:
-            begins: whether a snapshot of all tables begins with it, so that ``schema_events`` will be called.
+            begins: whether a snapshot of all tables begins with it, whose structures are then announced
+                (``SchemaAnnouncements``).
         """
 
     def open_unsettled(self) -> ReadPoint:
         """Open a read point at once; the log must reach its ``position`` before it can be settled."""
+
+
+class SchemaAnnouncements(Protocol):
+    """Makes the events with the table structures that a snapshot begins with, for databases that log DDL statements."""
 
     def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
-from floodmark.connectors.contract.read_points import ReadPoint, SnapshotSource, WindowSource
+from floodmark.connectors.contract.read_points import ReadPoint, SchemaAnnouncements, SnapshotSource, WindowSource
 from floodmark.connectors.contract.tables import TableCatalog
 from floodmark.json_data import Json
 
@@ -56,17 +56,6 @@ class LogSource(Protocol):
             position: up to which the log is delivered.
         """
 
-    def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Verify from time to time that the source has left nothing out of the log, which the log itself doesn't show.
-
-        Args:
-            position: up to which the log is delivered.
-            ends: whether the query is about to end, so that this must be verified now.
-
-        Raises:
-            FloodmarkError: the source has left something out.
-        """
-
     def discard_lost(self) -> None:
         """Remove what the source keeps for a log that can't be read any more; ``create`` can then create it again."""
 
@@ -89,6 +78,21 @@ class LogSource(Protocol):
         """Return a new log stream, not yet opened."""
 
 
+class CompletenessCheck(Protocol):
+    """Detects what a source leaves out of its log."""
+
+    def prove_complete(self, position: str, ends: bool = False) -> None:
+        """Verify from time to time that the source has left nothing out of the log, which the log itself doesn't show.
+
+        Args:
+            position: up to which the log is delivered.
+            ends: whether the query is about to end, so that this must be verified now.
+
+        Raises:
+            FloodmarkError: the source has left something out.
+        """
+
+
 class Source(Protocol):
     """A source of changes. Opened lazily; nothing in it is pickled."""
 
@@ -107,6 +111,14 @@ class Source(Protocol):
     @property
     def windows(self) -> WindowSource | None:
         """Opens windows for incremental snapshots; None: they read at read points, as the options ask."""
+
+    @property
+    def announcements(self) -> SchemaAnnouncements | None:
+        """Makes the schema change events that a snapshot begins with; None: its log has no statements to repeat."""
+
+    @property
+    def completeness(self) -> CompletenessCheck | None:
+        """Detects what is left out of the log; None: the log holds every change, or shows what it lacks."""
 
     @property
     def gaps(self) -> AcceptedGaps:

@@ -32,6 +32,9 @@ class BinlogSource:
         self.tables = MysqlTables(options, self._session)
         self.snapshots = MysqlSnapshots(options, self._session, self.tables, schema)
         self.windows = MysqlWindows(self.snapshots)
+        self.announcements = self.snapshots
+        # Each new connection checks what the server leaves out of its binlog.
+        self.completeness = None
         self.log = MysqlLog(options, self._session, self.tables, self.snapshots, schema, self.gaps)
 
     def identity(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import LogDecoder, WindowReader
+from floodmark.connectors.executor_side import LocalRowReader, LogDecoder
 from floodmark.connectors.mysql.decode.decoder import BinlogDecoder
 from floodmark.connectors.mysql.options import BinlogOptions
 
@@ -22,8 +22,8 @@ def make_decoder(options: BinlogOptions, make_version: VersionMaker) -> LogDecod
     return BinlogDecoder(options, make_version)
 
 
-def make_window_reader(options: BinlogOptions, make_version: VersionMaker) -> WindowReader:
+def make_local_row_reader(options: BinlogOptions, make_version: VersionMaker) -> LocalRowReader:
     """Return the reader of windows' rows."""
-    from floodmark.connectors.mysql.snapshot.reader import BinlogWindowReader
+    from floodmark.connectors.mysql.snapshot.reader import BinlogRowReader
 
-    return BinlogWindowReader(options, make_version)
+    return BinlogRowReader(options, make_version)

@@ -317,7 +317,7 @@ class BinlogOptions(CommonOptions):
         return f"{self.topic_prefix}-{self.connector}-{self.replica_id}"
 
     @property
-    def tells_comments(self) -> bool:
+    def includes_comments(self) -> bool:
         """Whether schemas and schema changes include comments; MariaDB's schema changes always do."""
         return self.include_schema_comments or (self.connector == "mariadb" and self.include_schema_changes)
 
@@ -328,7 +328,7 @@ class BinlogOptions(CommonOptions):
         included = not self.schema_include_list or matches(self.schema_include_list, database)
         return included and not matches(self.schema_exclude_list, database)
 
-    def tells_of_database(self, database: str) -> bool:
+    def reports_database(self, database: str) -> bool:
         """Return whether the schema change topic reports a database's tables."""
         if self.history_only_captured_databases:
             return self.captures_database(database)

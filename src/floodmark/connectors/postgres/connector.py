@@ -35,9 +35,13 @@ class PostgresSource:
         commits = CommitLog()
         self.tables = PostgresTables(options, self._session, publication)
         self.snapshots = PostgresSnapshots(options, self._session, self.tables, commits)
-        marks = self.snapshots.marks
-        self.windows = None if marks is None else PostgresWindows(options, self._session, self.snapshots, marks)
+        watermarks = self.snapshots.watermarks
+        self.windows = (
+            None if watermarks is None else PostgresWindows(options, self._session, self.snapshots, watermarks)
+        )
+        self.announcements = None
         self.log = PostgresLog(options, self._session, self.tables, self.snapshots, publication, commits, self.gaps)
+        self.completeness = self.log
 
     def identity(self) -> dict[str, str]:
         """Return the server's system identifier, the database and the slot."""

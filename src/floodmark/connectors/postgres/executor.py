@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import ChunkReader, LogDecoder, WindowReader
+from floodmark.connectors.executor_side import ChunkReader, LocalRowReader, LogDecoder
 from floodmark.connectors.postgres.decode.decoder import PostgresDecoder
 from floodmark.connectors.postgres.options import PostgresOptions
 
@@ -29,7 +29,7 @@ def make_chunk_reader(options: PostgresOptions, make_version: VersionMaker) -> C
     return PostgresChunkReader(options, make_version)
 
 
-def make_window_reader(options: PostgresOptions, make_version: VersionMaker) -> WindowReader:
+def make_local_row_reader(options: PostgresOptions, make_version: VersionMaker) -> LocalRowReader:
     """Return a reader of windows' rows."""
     from floodmark.connectors.postgres.snapshot.window_reader import PostgresWindowReader
 

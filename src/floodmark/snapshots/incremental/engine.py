@@ -160,7 +160,7 @@ class IncrementalEngine:
         for index, report in failed.items():
             self._take_failure(state.runs[index], report)
         try:
-            self._look_again(state)
+            self._check_tables(state)
         except StatementTimeoutError as exc:
             self.put_off(exc)
 
@@ -196,22 +196,22 @@ class IncrementalEngine:
         if limit is not None and limit < self._rows.number:
             self._limits[run.oid] = GROWTH * limit
 
-    def _look_again(self, state: IncrementalState) -> None:
+    def _check_tables(self, state: IncrementalState) -> None:
         """Check which tables were altered, dropped or finished."""
         if any(run.redo for run in state.runs):
             # A table that could not be read may have been renamed to a name that the filters don't match.
             self._captured = None
         # With very many tables, the others are checked when they are about to be read.
-        looked_at = [run for index, run in enumerate(state.runs) if not run.outcome and (run.begun or index < FEW)]
-        files = self._tables.fingerprints(sorted({run.oid for run in looked_at}))
-        for run in looked_at:
+        checked = [run for index, run in enumerate(state.runs) if not run.outcome and (run.begun or index < FEW)]
+        files = self._tables.fingerprints(sorted({run.oid for run in checked}))
+        for run in checked:
             if run.described and files.get(run.oid, run.file) != run.file:
                 self._follow(run, files[run.oid])
         if self._captured is None:
             # Otherwise it only changes with the options, that is when the query is restarted.
             self._captured = {table.oid for table in self.tables()}
             files = {oid: file for oid, file in files.items() if oid in self._captured}
-        for run in looked_at:
+        for run in checked:
             if not run.outcome and run.oid not in files:
                 run.outcome = "SKIPPED"
         self._notify_finished(state)

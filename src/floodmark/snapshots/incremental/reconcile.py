@@ -1,7 +1,7 @@
 """The window rule: which of the rows that were read between two watermarks are still valid at the second.
 
 A row that no change in the window touches had the same values all the time, so it can be delivered at the
-window's end. A touched row is left out, since its changes are delivered; whether it was read before or after them
+window's end. A changed row is left out, since its changes are delivered; whether it was read before or after them
 doesn't matter. There is one exception: if its last change lacks a value (a large one that was not modified), the row
 may hold the only copy, and is delivered after all, with the changes that it doesn't contain applied to it.
 
@@ -76,17 +76,17 @@ def reconcile(keys: pa.StringArray, touches: Touches) -> Reconciled:
     if touches.emptied:
         # A row that is in the table afterwards has been inserted in the window, so the log has it.
         return Reconciled(np.empty(0, np.int64), [])
-    touched = np.asarray(pc.is_in(keys, touches.keys))
-    return Reconciled(np.flatnonzero(~touched), _completed(keys, touched, touches))
+    changed = np.asarray(pc.is_in(keys, touches.keys))
+    return Reconciled(np.flatnonzero(~changed), _completed(keys, changed, touches))
 
 
-def _completed(keys: pa.StringArray, touched: NDArray[np.bool_], touches: Touches) -> list[tuple[int, list[int]]]:
-    """Return the touched rows whose last change lacks a value, each with the changes that it doesn't contain."""
+def _completed(keys: pa.StringArray, changed: NDArray[np.bool_], touches: Touches) -> list[tuple[int, list[int]]]:
+    """Return the changed rows whose last change lacks a value, each with the changes that it doesn't contain."""
     if not touches.lacking.any():
         return []
     # Only keys with a change that lacks a value need a closer look. They are few, so it is done row by row.
     doubtful = pc.unique(touches.keys.filter(pa.array(touches.lacking)))
-    rows = np.flatnonzero(touched & np.asarray(pc.is_in(keys, doubtful)))
+    rows = np.flatnonzero(changed & np.asarray(pc.is_in(keys, doubtful)))
     names = keys.take(pa.array(rows)).to_pylist()
     changes: dict[str, list[int]] = {name: [] for name in names}
     for index in np.flatnonzero(np.asarray(pc.is_in(touches.keys, pa.array(names, pa.string())))).tolist():

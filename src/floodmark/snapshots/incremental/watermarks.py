@@ -29,7 +29,7 @@ class Mark:
     at: str
 
 
-class Marks(ABC, Generic[C]):
+class Watermarks(ABC, Generic[C]):
     """Writes watermarks to the signal table; a connector implements it for its connections ``C``.
 
     Attributes:

@@ -69,7 +69,7 @@ class _Taken:
         before: the tables' state that the plan is made for.
         planned: the state with the window's batch.
         number: how many rows it was planned to have.
-        told: the notifications to send once the batch is planned.
+        notifications: the notifications to send once the batch is planned.
         read: the ranges that were read.
         files: names of the files that hold the rows.
         bytes: size of the rows.
@@ -81,7 +81,7 @@ class _Taken:
     before: list[TableRun]
     planned: IncrementalState
     number: int
-    told: list[Notification] = field(default_factory=list)
+    notifications: list[Notification] = field(default_factory=list)
     read: list[_Read] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     bytes: int = 0
@@ -153,7 +153,7 @@ class WindowEngine(IncrementalEngine):
         self._rows.planned(taken.number, 0.0 if taken.ahead else taken.seconds)
         state.runs, state.batch = taken.planned.runs, taken.planned.batch
         state.position, state.token = taken.window.position, taken.window.token
-        for notification in taken.told:
+        for notification in taken.notifications:
             self._notify(notification)
         return True
 
@@ -260,7 +260,7 @@ class WindowEngine(IncrementalEngine):
             taken = _Taken(window, state.copy().runs, state.copy(), self._rows.number)
             self._reading = taken
             try:
-                taken.told = self._fill(taken.planned, window, isolate)
+                taken.notifications = self._fill(taken.planned, window, isolate)
                 window.close()
             except _TooMuchError:
                 self._drop(taken)

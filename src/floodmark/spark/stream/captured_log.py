@@ -129,7 +129,7 @@ class CapturedLog:
             if time.monotonic() - pinged > PING_S:
                 pinged = time.monotonic()
                 self._capture.ping()
-            end_check.look()
+            end_check.check_if_due()
             # With a steady trickle a segment takes long to fill, so after a while an unfilled one is cut.
             self._capture.wait(self._capture.end(after), IDLE_WAIT_S, urgent=not patient, upto=target)
 
@@ -228,7 +228,7 @@ class CapturedLog:
         end_check = _EndCheck(self._source.log, upto)
         while self._capture.idle_position(after) < upto:
             self._capture.ping()
-            end_check.look()
+            end_check.check_if_due()
             end = self._capture.end(after)
             self._capture.wait(end, PING_S, urgent=end == before)
             before = end
@@ -248,7 +248,7 @@ class _EndCheck:
         self._next = time.monotonic() + END_CHECK_S
         self._short = 0
 
-    def look(self) -> None:
+    def check_if_due(self) -> None:
         """Check the end of the source's log, if that is due.
 
         Raises:

@@ -15,7 +15,7 @@ from floodmark.capture.store import SegmentStore
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DeadLetter, DecodeProblems, DecodeRequest, TableFailure
 from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.executor_side import ChunkReader, ExecutorSide, LogDecoder, ReadingSide
 from floodmark.connectors.registry import connector_module
@@ -134,7 +134,8 @@ def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition)
         _side(options)
         .make_decoder(options, _versions(options, schema, partition.settled))
         .decode(
-            data, partition.after, partition.upto, partition.excluded, partition.only, failed, partition.context, dead
+            DecodeRequest(data, partition.after, partition.upto, partition.excluded, partition.only, partition.context),
+            DecodeProblems(failed, dead),
         )
     )
     # Dead letters and reports are written before the task ends, so no micro-batch is committed without them.
@@ -159,7 +160,7 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
     """
     began = time.time()
     store = SegmentStore(partition.uri, partition.owner, partition.run)
-    reader = _side(options).make_window_reader(options, _versions(options, schema))
+    reader = _side(options).make_local_row_reader(options, _versions(options, schema))
     reports = []
     for chunk in partition.chunks:
         try:

@@ -68,7 +68,7 @@ class MicroBatchTasks:
     ) -> None:
         self._options = options
         self._owner = owner
-        self._snapshots = source.snapshots
+        self._announcer = source.announcements
         self._log = log
         self._engine = engine
         self._catch_up = catch_up
@@ -98,9 +98,11 @@ class MicroBatchTasks:
 
     def _announcements(self, start: Offset, snapshot: SnapshotState) -> list[Task]:
         """Return the announcements that precede the rows, if the snapshot begins with this micro-batch."""
-        if start.snapshot is not None or snapshot.blocking or self._options.format != "events":
+        if self._announcer is None or start.snapshot is not None or snapshot.blocking:
             return []
-        return [*announcement_partitions(self._snapshots.schema_events(snapshot.position, snapshot.token))]
+        if self._options.format != "events":
+            return []
+        return [*announcement_partitions(self._announcer.schema_events(snapshot.position, snapshot.token))]
 
     def _lane_tasks(self, start: Offset, end: Offset) -> list[Task]:
         result: list[Task] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.arrays import text_of
 from floodmark.codecs.raw_column import RawColumn
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.signals.records import MOST_CHARACTERS
 from floodmark.signals.table import FIELDS
@@ -36,26 +36,15 @@ class NotebookDecoder:
         self._make_version = make_version
         self._events = ChangeEvents(options, by_part=False)
 
-    def decode(
-        self,
-        data: SegmentData,
-        after: str,
-        upto: str,
-        excluded: Collection[int] = (),
-        only: Collection[int] | None = None,
-        failed: list[TableFailure] | None = None,
-        context: int | None = None,
-        dead: list[DeadLetter] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
         """Yield the events of the changes in ``(after, upto]``.
 
         Raises:
             DecodeError: a record is not what a notebook writes.
         """
-        del context
-        records = LogRecords(data, after, upto)
+        records = LogRecords(request.data, request.after, request.upto)
         layouts = LayoutGroups(records.relations, self._options)
-        isolation = Isolation(records.relations, excluded, only, failed, dead)
+        isolation = Isolation(records.relations, request.excluded, request.only, problems)
         versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
         for first in range(records.begin, records.end, SLICE_CHANGES):
             changes = records.changes(first, min(first + SLICE_CHANGES, records.end))

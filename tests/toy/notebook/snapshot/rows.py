@@ -20,7 +20,7 @@ from tests.toy.notebook.options import NotebookOptions
 
 
 class NotebookRowReader:
-    """A ``WindowReader``."""
+    """A ``LocalRowReader``."""
 
     def __init__(self, options: NotebookOptions, make_version: VersionMaker) -> None:
         self._options = options

@@ -52,10 +52,6 @@ class NotebookLog:
         del position
         return {IDENTITY: self._continuity.known}
 
-    def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Do nothing: the log holds all changes."""
-        del position, ends
-
     def discard_lost(self) -> None:
         """Do nothing: a lost log leaves nothing behind."""
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -198,11 +198,6 @@ class NotebookSnapshots:
     def open_unsettled(self) -> NotebookView:
         """Open a view of the tables; its position is known."""
         return self.open()
-
-    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
-        """Return no events: a snapshot begins with its rows."""
-        del position, token
-        return []
 
 
 class NotebookWindows:

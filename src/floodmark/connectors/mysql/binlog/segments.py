@@ -140,7 +140,7 @@ class ShownOffset:
 
 
 @dataclass(frozen=True)
-class TouchedTable:
+class SegmentTable:
     """A TABLE_MAP event that takes effect in a segment.
 
     Attributes:
@@ -223,7 +223,7 @@ class SegmentHeader:
     payloads: tuple[PayloadRun, ...] = ()
     gtids: str | None = None
     transaction: OpenTransaction | None = None
-    tables: tuple[TouchedTable, ...] = ()
+    tables: tuple[SegmentTable, ...] = ()
     statements: tuple[StatementRecord, ...] = ()
     shown: tuple[ShownOffset, ...] = ()
 
@@ -266,7 +266,7 @@ class SegmentHeader:
             _payloads(header),
             header.optional_text("gtids"),
             None if transaction is None else OpenTransaction.from_json(transaction),
-            touched_tables(data),
+            segment_tables(data),
             tuple(StatementRecord.from_json(one) for one in header.members("statements")),
             tuple(ShownOffset(*_integers(run, 3)) for run in header.items("shown")),
         )
@@ -285,13 +285,13 @@ def damaged_segment(problem: str) -> DecodeError:
     )
 
 
-def touched_tables(data: Json) -> tuple[TouchedTable, ...]:
+def segment_tables(data: Json) -> tuple[SegmentTable, ...]:
     """Return the tables of a segment's header.
 
     Raises:
         DecodeError: the data is not such a header.
     """
-    return tuple(TouchedTable.from_json(one) for one in _header(data).members("tables"))
+    return tuple(SegmentTable.from_json(one) for one in _header(data).members("tables"))
 
 
 def _header(data: Json) -> JsonObject:
@@ -412,13 +412,13 @@ def offsets_of(buf: NDArray[np.uint8], starts: NDArray[np.int64], at: int) -> ND
     words = le_view(buf, "<u4")
     ends, sizes = words[starts + AT_LOG_POS], words[starts + AT_SIZE]
     begin = (ends - sizes).astype(np.int64)
-    untold = ends == 0
-    if untold.any():
+    unlogged = ends == 0
+    if unlogged.any():
         # Count an offset that isn't logged from the last one that is, or from ``at`` if there is none.
         before = np.cumsum(sizes, dtype=np.int64) - sizes
-        last_told = np.maximum.accumulate(np.where(untold, -1, np.arange(len(starts))))
-        from_start = last_told < 0
-        begin = before + np.where(from_start, at, begin[last_told] - before[last_told])
+        last_logged = np.maximum.accumulate(np.where(unlogged, -1, np.arange(len(starts))))
+        from_start = last_logged < 0
+        begin = before + np.where(from_start, at, begin[last_logged] - before[last_logged])
     # Differences modulo 2**32 restore the upper bits: consecutive events are less than 4 GiB apart.
     steps = np.diff(begin, prepend=at) & WORD_MASK
     offsets: NDArray[np.int64] = at + np.cumsum(steps)

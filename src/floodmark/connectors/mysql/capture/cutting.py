@@ -43,7 +43,7 @@ class Cutter:
         maker: makes the segments.
         branches: takes prepared XA transactions; holds those that are prepared at the position.
         undecided: records which transactions are prepared at each position.
-        told: called with each position and its place; None: not needed.
+        on_position: called with each position and its place; None: not needed.
         segment_bytes: size at which a segment is full.
     """
 
@@ -58,7 +58,7 @@ class Cutter:
         maker: SegmentMaker,
         branches: Branches,
         undecided: UndecidedPlaces,
-        told: Callable[[str, ResumePoint], None] | None,
+        on_position: Callable[[str, ResumePoint], None] | None,
         segment_bytes: int,
     ) -> None:
         self._after = after
@@ -70,7 +70,7 @@ class Cutter:
         self._maker = maker
         self._branches = branches
         self._undecided = undecided
-        self._told = told
+        self._on_position = on_position
         self._segment_bytes = segment_bytes
         self._transaction: OpenTransaction | None = None
         self._delivery: Delivery | None = None
@@ -117,8 +117,8 @@ class Cutter:
             self._executed.learn(receiver.all_records())
             receiver.remember(count)
             idle = self.idle_position
-            if self._told is not None and idle is not None and idle > self._after:
-                self._told(idle, self.place)
+            if self._on_position is not None and idle is not None and idle > self._after:
+                self._on_position(idle, self.place)
         receiver.drop(count)
 
     def cut(self, force: bool) -> Cut | None:
@@ -325,8 +325,8 @@ class Cutter:
         self._after, self._transaction = upto, opened
         undecided = self._branches.spool.save(upto)
         self._undecided.add(upto, undecided, self._executed.text or "", stepped)
-        if self._told is not None:
-            self._told(upto, self.place)
+        if self._on_position is not None:
+            self._on_position(upto, self.place)
 
     def _counted(self, opened: OpenTransaction, records: Records) -> OpenTransaction:
         """Return an open transaction with the number of its events up to the end of some records."""

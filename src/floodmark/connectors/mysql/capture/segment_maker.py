@@ -19,7 +19,7 @@ from floodmark.connectors.mysql.binlog.segments import (
     SegmentHeader,
     ShownOffset,
     payload_runs,
-    touched_tables,
+    segment_tables,
 )
 from floodmark.connectors.mysql.binlog.transactions import parse_gtid
 from floodmark.connectors.mysql.position import Position
@@ -63,7 +63,7 @@ class SegmentMaker:
         count: Callable[[SegmentData], Mapping[str, int]] | None,
     ) -> None:
         self._flavor = flavor
-        self._touched = TableVersions(structures)
+        self._table_versions = TableVersions(structures)
         self._signals = signals
         self._count = count
 
@@ -86,7 +86,7 @@ class SegmentMaker:
             for record, query in records.statements
         ]
         with receiver.errors_named("at or behind", int(records.offsets[0])):
-            tables, told = self._touched.entries(
+            tables, statement_records = self._table_versions.entries(
                 records.buffer,
                 records.starts,
                 records.types,
@@ -109,7 +109,7 @@ class SegmentMaker:
             gtids,
             begun,
             tables,
-            told,
+            statement_records,
             tuple(ShownOffset(*one) for one in records.shown),
         )
         return SegmentData(records.buffer, records.starts.astype(np.uint32), header.to_json())
@@ -128,8 +128,8 @@ class SegmentMaker:
         finder = self._signals
         if finder is None:
             return []
-        touched = any(finder.is_signal_table(one.database, one.table) for one in touched_tables(data.header))
-        return finder.signals(data, after, upto) if touched else []
+        has_signal_table = any(finder.is_signal_table(one.database, one.table) for one in segment_tables(data.header))
+        return finder.signals(data, after, upto) if has_signal_table else []
 
 
 def commit_s(records: Records, begun: OpenTransaction | None) -> float:

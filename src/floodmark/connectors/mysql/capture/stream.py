@@ -67,7 +67,8 @@ class MysqlStream:
         structures: structures of the tables; they follow the log.
         known: returns the place of a position; None: not known, so the position is only valid on its own server.
         signals: finds signals; None: there are none.
-        told: called with the position and place of each cut's end, and of where another server's positions begin.
+        on_position: called with the position and place of each cut's end, and of where another server's positions
+            begin.
         count: counts the events of each table in the transaction that a segment leaves open; None: don't count.
         reads_from: called with the server that the log comes from, and with None when the connection is closed.
         scratch: opens unnamed temporary files, for large compressed transactions.
@@ -83,7 +84,7 @@ class MysqlStream:
         structures: Structures,
         known: Callable[[str], ResumePoint | None],
         signals: Signals | None = None,
-        told: Callable[[str, ResumePoint], None] | None = None,
+        on_position: Callable[[str, ResumePoint], None] | None = None,
         count: Callable[[SegmentData], Mapping[str, int]] | None = None,
         reads_from: Callable[[ServerIdentity | None], None] | None = None,
         scratch: Scratch = tempfile.TemporaryFile,
@@ -96,7 +97,7 @@ class MysqlStream:
         self._structures = structures
         self._maker = SegmentMaker(settings.flavor, structures, signals, count)
         self._known = known
-        self._told = told
+        self._on_position = on_position
         self._reads_from = reads_from
         self._scratch = scratch
         self._branches = Branches(spool or TransactionSpool(), settings.segment_bytes, search)
@@ -158,14 +159,14 @@ class MysqlStream:
             self._maker,
             self._branches,
             self._undecided,
-            self._told,
+            self._on_position,
             settings.segment_bytes,
         )
         if start.gap is not None:
             settings.gaps.add(start.gap)
-        if self._told is not None and not start.continues:
+        if self._on_position is not None and not start.continues:
             # From here on positions refer to this server's files.
-            self._told(str(Position(start.epoch, 0, 0)), self._cutter.place)
+            self._on_position(str(Position(start.epoch, 0, 0)), self._cutter.place)
         if self._reads_from is not None:
             self._reads_from(dump.server)
         self._cutter.sift()

@@ -19,7 +19,7 @@ from floodmark.connectors.mysql.prepared.search import SEE_THEM, UNSEEN, listed_
 from floodmark.connectors.mysql.schema.catalog import read_schema, read_server
 from floodmark.connectors.mysql.server.binlogs import CLIENT_PRIVILEGE, NO_BINLOG, binlogs, log_end
 from floodmark.connectors.mysql.server.connection import Connection, connect, connection, run
-from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlWatermarks
 from floodmark.connectors.mysql.structures.session import Server
 from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import FloodmarkError
@@ -266,7 +266,7 @@ def _signals(conn: Connection, options: BinlogOptions) -> list[Finding]:
     findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
         return findings
-    MysqlMarks(options).check(conn)
+    MysqlWatermarks(options).check(conn)
     return [*findings, Finding(CHECK, "ok", f"marks go to {options.signal_data_collection[0]}")]
 
 

@@ -43,7 +43,7 @@ class DdlEvents:
         options: the source's options.
         make_version: makes the table versions of the output.
         events: the segment's events.
-        tells: whether events of the schema change topic may be made.
+        publishes: whether events of the schema change topic may be made.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class DdlEvents:
         options: BinlogOptions,
         make_version: VersionMaker,
         events: Events,
-        tells: bool,
+        publishes: bool,
     ) -> None:
         self._options = options
-        self._tells = tells and options.include_schema_changes and options.format == "events"
+        self._publishes = publishes and options.include_schema_changes and options.format == "events"
         self._flavor = flavor_of(options)
         self._make_version = make_version
         self._all = events
@@ -81,9 +81,9 @@ class DdlEvents:
             for table in statement.unseen:
                 if isolation.wants(table_number(table.database, table.name)):
                     isolation.fail_table(TableStructure(table, self._flavor), self._unseen(index, table, statement.why))
-            if self._tells:
+            if self._publishes:
                 for sub, change in enumerate(statement.changes):
-                    yield self._told(index, min(sub, SUBS - 1), change)
+                    yield self._event(index, min(sub, SUBS - 1), change)
             if self._options.skips("t"):
                 continue
             for sub, table in enumerate(statement.emptied):
@@ -91,7 +91,7 @@ class DdlEvents:
                 if isolation.wants(structure.number) and self._options.captures(table.database, table.name):
                     yield self._emptied(index, sub, structure, source)
 
-    def _told(self, index: int, sub: int, change: SchemaChange) -> EventGroup:
+    def _event(self, index: int, sub: int, change: SchemaChange) -> EventGroup:
         events, options = self._all, self._options
         micros = int(times_us(events)[index]) // MILLI * MILLI
         gtid = events.transactions.gtid[int(events.transaction[index])].as_py()
@@ -101,7 +101,7 @@ class DdlEvents:
         block = source_block.statement_block(
             self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
         )
-        value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.includes_comments)
         columns = {
             "topic": options.topic_prefix,
             "key": pa.array([carrying_schema(key_text(change), key_schema(self._flavor), options.schemas_enable)]),

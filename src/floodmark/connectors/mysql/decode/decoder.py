@@ -8,7 +8,7 @@ Source: MySQL, ``libs/mysql/binlog/event/rows_event.h``, ``Rows_event``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
-from floodmark.changes.event_order import EventOrders
+from floodmark.changes.event_order import EventOrder
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.decode.ddl_events import DdlEvents
 from floodmark.connectors.mysql.decode.events import Events, segment_events
@@ -107,7 +107,7 @@ class _Segment:
 
     events: Events
     tables: SegmentTables
-    shapes: LayoutGroups
+    layouts: LayoutGroups
     versions: Sequence[TableVersion | None]
     source: StreamedSource
     isolation: Isolation
@@ -117,7 +117,7 @@ class _Segment:
     def captured(self) -> NDArray[np.bool_]:
         """Return which events hold rows of captured tables, shape (events,)."""
         # The appended -1 is what events without a table, whose relation is -1, index.
-        shape = np.append(np.where(self.isolation.excluded, -1, self.shapes.shape), -1)
+        shape = np.append(np.where(self.isolation.excluded, -1, self.layouts.shape), -1)
         captured: NDArray[np.bool_] = self.events.of("rows") & (shape[self.tables.relation] >= 0)
         return captured if self.delivered is None else captured & self.delivered[self.events.transaction]
 
@@ -131,42 +131,32 @@ class BinlogDecoder:
         self._events = ChangeEvents(options, by_part=False)
         self._taken = source_filter(options) if options.gtid_source_filter_dml_events else None
 
-    def decode(
-        self,
-        data: SegmentData,
-        after: str,
-        upto: str,
-        excluded: Collection[int] = (),
-        only: Collection[int] | None = None,
-        failed: list[TableFailure] | None = None,
-        xmin: int | None = None,
-        dead: list[DeadLetter] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Return the events of the changes in ``(after, upto]``; see ``connectors.executor_side.LogDecoder``.
+    def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
+        """Return the events of the records; see ``connectors.executor_side.LogDecoder``.
 
         Raises:
             DecodeError: a record is malformed.
         """
-        del xmin
-        segment = self._segment(data, lambda relations: Isolation(relations, excluded, only, failed, dead))
+        only = request.only
+        segment = self._segment(request.data, lambda relations: Isolation(relations, request.excluded, only, problems))
         events, captured = segment.events, segment.captured()
-        inside = events.within(after, upto)
-        told: TransactionEvents | None = None
+        inside = events.within(request.after, request.upto)
+        transactions: TransactionEvents | None = None
         if self._options.provide_transaction_metadata and self._options.format == "events":
             boundaries = Boundaries(events)
-            order, orders = self._orders(segment)
-            segment.blocks = Blocks(boundaries, order, orders)
-            told = TransactionEvents(self._options, events, boundaries, orders) if only is None else None
-        ddl = DdlEvents(self._options, self._make_version, events, tells=only is None)
+            order, event_order = self._event_order(segment)
+            segment.blocks = Blocks(boundaries, order, event_order)
+            transactions = TransactionEvents(self._options, events, boundaries, event_order) if only is None else None
+        ddl = DdlEvents(self._options, self._make_version, events, publishes=only is None)
         low = 0
         for part in row_events(events, np.flatnonzero(captured & inside)).slices(SLICE_BYTES):
             groups = list(self._groups(part, segment))
             # Each batch takes the other events up to its last row event, so that batches follow the log's order.
             high = int(part.event[-1]) + 1
-            groups += self._others(segment, told, ddl, inside, low, high)
+            groups += self._others(segment, transactions, ddl, inside, low, high)
             low = high
             yield from self._batches(groups)
-        yield from self._batches(list(self._others(segment, told, ddl, inside, low, len(events))))
+        yield from self._batches(list(self._others(segment, transactions, ddl, inside, low, len(events))))
 
     def _delivered(self, events: Events) -> NDArray[np.bool_] | None:
         """Return which transactions' changes are delivered, shape (transactions,); None: all."""
@@ -180,39 +170,39 @@ class BinlogDecoder:
     def _others(
         self,
         segment: _Segment,
-        told: TransactionEvents | None,
+        transactions: TransactionEvents | None,
         ddl: DdlEvents,
         inside: NDArray[np.bool_],
         low: int,
         high: int,
     ) -> Iterator[EventGroup]:
         """Yield the transaction and DDL events from the binlog event ``low`` up to and excluding ``high``."""
-        if told is not None:
-            yield from told.groups(inside, low, high)
+        if transactions is not None:
+            yield from transactions.groups(inside, low, high)
         yield from ddl.groups(inside, low, high, segment.source, segment.isolation)
 
     def open_events(self, data: SegmentData) -> dict[str, int]:
         """Return how many events, by table, the transaction that a segment leaves open makes up to its end."""
-        segment = self._segment(data, lambda relations: Isolation(relations, (), None, [], None))
-        _, orders = self._orders(segment)
-        return orders.of_transaction(len(segment.events.transactions.start) - 1)
+        segment = self._segment(data, lambda relations: Isolation(relations, (), None, DecodeProblems(tables=[])))
+        _, event_order = self._event_order(segment)
+        return event_order.of_transaction(len(segment.events.transactions.start) - 1)
 
     def _segment(self, data: SegmentData, isolate: Callable[[Sequence[TableStructure]], Isolation]) -> _Segment:
         events = segment_events(data)
         tables = SegmentTables(events)
-        shapes = LayoutGroups(tables.relations, self._options)
+        layouts = LayoutGroups(tables.relations, self._options)
         isolation = isolate(tables.relations)
-        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
+        versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
         queries = self._queries(events) if self._options.include_query else None
         source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
-        return _Segment(events, tables, shapes, versions, source, isolation, self._delivered(events))
+        return _Segment(events, tables, layouts, versions, source, isolation, self._delivered(events))
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
         batch = assemble(groups, self._make_version.schema)
         if batch is not None:
             yield batch
 
-    def _orders(self, segment: _Segment) -> tuple[NDArray[np.int64], EventOrders]:
+    def _event_order(self, segment: _Segment) -> tuple[NDArray[np.int64], EventOrder]:
         """Return the order of all changes of a segment, and the ordinals of their events in their transactions."""
         events, tables = segment.events, segment.tables
         parts = [
@@ -231,7 +221,7 @@ class BinlogDecoder:
         listed = list(dict.fromkeys([*before, *names]))
         number = np.array([listed.index(name) for name in names], np.int64)
         transaction = events.transaction[order >> ROW_BITS]
-        return order, EventOrders.of(transaction, number[relation], count, listed, before)
+        return order, EventOrder.of(transaction, number[relation], count, listed, before)
 
     def _counts(self, rows: _Split) -> NDArray[np.int64]:
         """Return how many events each change makes, not counting tombstones, shape (rows,)."""
@@ -255,8 +245,8 @@ class BinlogDecoder:
     def _splits(self, found: RowEvents, segment: _Segment) -> Iterator[_Split]:
         """Yield the rows of events that can be split together."""
         relation = segment.tables.relation[found.event]
-        for chosen in found.alike(relation, segment.shapes.shape):
-            version = segment.versions[int(segment.shapes.shape[relation[chosen[0]]])]
+        for chosen in found.alike(relation, segment.layouts.shape):
+            version = segment.versions[int(segment.layouts.shape[relation[chosen[0]]])]
             if version is not None:
                 yield from self._split(found.select(chosen), version, relation[chosen], segment)
 
@@ -294,7 +284,7 @@ class BinlogDecoder:
             relation[split.event],
             segment.tables.relations,
         )
-        names = segment.shapes.names(changes.relation)
+        names = segment.layouts.names(changes.relation)
         source = segment.source.pieces(names, changes)
         yield _Split(changes, version, names, source, {}, segment.blocks, part.buf, layouts, split.before, split.after)
 

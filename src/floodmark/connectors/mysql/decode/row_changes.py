@@ -131,7 +131,7 @@ class StreamedSource:
         threads = pc.if_else(pa.array(known.thread < 0), "null", text_of(known.thread)).take(transaction)
         numbers = pc.utf8_lpad(text_of(events.file), width=6, padding="0")
         base = dumps(events.base)[1:-1]
-        told = "null" if queries is None else closed(string(queries))
+        query_json = "null" if queries is None else closed(string(queries))
         begin = source_block.head(flavor, prefix)
         self._head = Joiner().add(begin).add(text_of(micros // 1000)).add(',"snapshot":"false","db":').join(rows)
         self._times = Joiner().add(us).add(',"ts_ns":').add(us).add('000,"table":').join(rows)
@@ -147,7 +147,7 @@ class StreamedSource:
             .add(',"row":')
             .join(rows)
         )
-        self._end = Joiner().add(',"thread":').add(threads).add(',"query":').add(told).add("}").join(rows)
+        self._end = Joiner().add(',"thread":').add(threads).add(',"query":').add(query_json).add("}").join(rows)
 
     def pieces(self, names: TableNames, changes: RowChanges) -> Pieces:
         """Return the pieces of the source blocks of some changes."""

@@ -40,7 +40,7 @@ class RowEvents:
         begin: where the rows begin, shape (row events,).
         end: where they end, shape (row events,).
         columns: how many columns the table has, shape (row events,).
-        look: a number that is equal for events with equal bitmaps, shape (row events,).
+        bitmap_id: a number that is equal for events with equal bitmaps, shape (row events,).
     """
 
     buf: NDArray[np.uint8]
@@ -50,7 +50,7 @@ class RowEvents:
     begin: Numbers
     end: Numbers
     columns: Numbers
-    look: Numbers
+    bitmap_id: Numbers
 
     def __len__(self) -> int:
         return len(self.event)
@@ -62,7 +62,7 @@ class RowEvents:
 
     def select(self, index: Numbers | slice) -> RowEvents:
         """Return some of the events."""
-        arrays = ("event", "kind", "head", "begin", "end", "columns", "look")
+        arrays = ("event", "kind", "head", "begin", "end", "columns", "bitmap_id")
         return replace(self, **{name: getattr(self, name)[index] for name in arrays})
 
     def slices(self, size: int) -> Iterator[RowEvents]:
@@ -79,7 +79,7 @@ class RowEvents:
         """Yield the indices of events that can be split together: same layout group, kind and bitmaps."""
         if not len(relation):
             return
-        key = np.stack([shape[relation], self.kind.astype(np.int64), self.look, self.columns])
+        key = np.stack([shape[relation], self.kind.astype(np.int64), self.bitmap_id, self.columns])
         _, owner = np.unique(key, axis=1, return_inverse=True)
         owner = owner.ravel()
         order = np.argsort(owner, kind="stable")
@@ -120,13 +120,13 @@ def row_events(events: Events, index: Numbers) -> RowEvents:
         begin = head + bitmap * images
         if (begin > end).any():
             raise DecodeError("A row event is cut off.")
-        look = _looks(buf, head, begin - head)
+        bitmap_id = _bitmap_ids(buf, head, begin - head)
     except IndexError:
         raise DecodeError("A row event is cut off.") from None
     packed = np.flatnonzero(np.isin(kind, kinds.COMPRESSED_ROWS))
     if len(packed):
         buf, begin, end = _decompressed(buf, begin, end.copy(), packed)
-    return RowEvents(buf, index, kind, head, begin, end, columns, look)
+    return RowEvents(buf, index, kind, head, begin, end, columns, bitmap_id)
 
 
 def _packed_lengths(buf: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
@@ -142,21 +142,21 @@ def _packed_lengths(buf: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbe
     return value, width
 
 
-def _looks(buf: NDArray[np.uint8], at: Numbers, size: Numbers) -> Numbers:
+def _bitmap_ids(buf: NDArray[np.uint8], at: Numbers, size: Numbers) -> Numbers:
     """Number the bitmaps: equal ones get the same number, shape (row events,)."""
-    look = np.empty(len(at), np.int64)
+    bitmap_id = np.empty(len(at), np.int64)
     first = 0
     for width in np.unique(size).tolist():
         chosen = np.flatnonzero(size == width)
         if width == 0:
-            look[chosen] = first
+            bitmap_id[chosen] = first
             first += 1
             continue
         matrix = np.ascontiguousarray(buf[at[chosen][:, None] + np.arange(width)])
         distinct, owner = np.unique(matrix.view(f"V{width}").ravel(), return_inverse=True)
-        look[chosen] = first + owner.ravel()
+        bitmap_id[chosen] = first + owner.ravel()
         first += len(distinct)
-    return look
+    return bitmap_id
 
 
 def _decompressed(

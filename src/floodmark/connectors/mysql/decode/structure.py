@@ -93,7 +93,7 @@ class TableStructure:
     def comment(self, column: int, options: CommonOptions) -> str:
         """Return a column's comment if schemas include comments, else an empty text."""
         assert isinstance(options, BinlogOptions)
-        return (self.columns[column].comment or "") if options.tells_comments else ""
+        return (self.columns[column].comment or "") if options.includes_comments else ""
 
     def source_type(self, column: int) -> SourceType:
         """Return a column's type as JDBC reports it."""

@@ -36,14 +36,14 @@ class SegmentTables:
         self.maps: list[TableMap] = []
         self.relation = np.full(len(events), -1, np.int64)
         self._flavor: Flavor = "mariadb" if events.header.flavor == "mariadb" else "mysql"
-        touched = events.header.tables
+        entries = events.header.tables
         self._known = [
             (one.record, Table.from_json(one.structure, damaged_segment))
-            for one in touched
+            for one in entries
             if one.structure is not None
         ]
         self._carried = [
-            (one.table_id, parse_table_map(one.map, self._flavor)) for one in touched if one.map is not None
+            (one.table_id, parse_table_map(one.map, self._flavor)) for one in entries if one.map is not None
         ]
         self._assign(events)
 

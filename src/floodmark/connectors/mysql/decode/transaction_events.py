@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from floodmark.changes.change_events import SUBS
 from floodmark.changes.changes import Pieces
-from floodmark.changes.event_order import EventOrders
+from floodmark.changes.event_order import EventOrder
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.transactions import MARIADB_FLAGS
@@ -79,27 +79,27 @@ class Blocks:
 
     Args:
         boundaries: the segment's transaction boundaries.
-        order: order of the changes that ``orders`` counts, ascending, shape (changes,).
-        orders: ordinals of the changes' events in their transactions.
+        order: order of the changes that ``event_order`` counts, ascending, shape (changes,).
+        event_order: ordinals of the changes' events in their transactions.
     """
 
-    def __init__(self, boundaries: Boundaries, order: Numbers, orders: EventOrders) -> None:
+    def __init__(self, boundaries: Boundaries, order: Numbers, event_order: EventOrder) -> None:
         self._boundaries = boundaries
         self._order = order
-        self._orders = orders
+        self._event_order = event_order
 
     def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
         """Return the pieces of the transaction blocks of some changes."""
         del table
-        orders = self._orders
+        event_order = self._event_order
         entry = np.searchsorted(self._order, order)
         return [
             '{"id":',
-            self._boundaries.ids.take(pa.array(orders.transaction[entry])),
+            self._boundaries.ids.take(pa.array(event_order.transaction[entry])),
             ',"total_order":',
-            text_of(orders.total[entry] + (1 + later)),
+            text_of(event_order.total[entry] + (1 + later)),
             ',"data_collection_order":',
-            text_of(orders.in_table[entry] + (1 + later)),
+            text_of(event_order.in_table[entry] + (1 + later)),
             "}",
         ]
 
@@ -111,14 +111,14 @@ class TransactionEvents:
         options: the source's options.
         events: a segment's events.
         boundaries: the segment's transaction boundaries.
-        orders: ordinals of the changes' events in their transactions.
+        event_order: ordinals of the changes' events in their transactions.
     """
 
-    def __init__(self, options: BinlogOptions, events: Events, boundaries: Boundaries, orders: EventOrders) -> None:
+    def __init__(self, options: BinlogOptions, events: Events, boundaries: Boundaries, event_order: EventOrder) -> None:
         self._topic = TransactionTopic(options)
         self._events = events
         self._boundaries = boundaries
-        self._orders = orders
+        self._event_order = event_order
         self._times = times_us(events)
 
     def groups(self, chosen: NDArray[np.bool_], low: int, high: int) -> Iterator[EventGroup]:
@@ -129,15 +129,15 @@ class TransactionEvents:
         )
         if len(begin):
             head = Joiner().add('{"status":"BEGIN","id":').add(self._ids(begin))
-            yield self._told(begin, head.add(',"event_count":null,"data_collections":null,"ts_ms":'))
+            yield self._group(begin, head.add(',"event_count":null,"data_collections":null,"ts_ms":'))
         if len(end):
-            counts, collections = self._orders.totals(len(self._events.transactions.start))
+            counts, collections = self._event_order.totals(len(self._events.transactions.start))
             tx = self._events.transaction[end]
             head = Joiner().add('{"status":"END","id":').add(self._ids(end)).add(',"event_count":')
             head.add(text_of(counts[tx])).add(',"data_collections":[').add(collections.take(pa.array(tx)))
-            yield self._told(end, head.add('],"ts_ms":'))
+            yield self._group(end, head.add('],"ts_ms":'))
 
-    def _told(self, index: Numbers, head: Joiner) -> EventGroup:
+    def _group(self, index: Numbers, head: Joiner) -> EventGroup:
         rows = len(index)
         values = head.add(text_of(self._times[index] // 1000)).add("}").join(rows)
         columns = {

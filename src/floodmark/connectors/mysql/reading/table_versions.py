@@ -26,7 +26,7 @@ from floodmark.connectors.mysql.binlog.event_types import (
 )
 from floodmark.connectors.mysql.binlog.queries import Query, parse_query
 from floodmark.connectors.mysql.binlog.records import Records
-from floodmark.connectors.mysql.binlog.segments import OpenTransaction, StatementRecord, TouchedTable, event_at
+from floodmark.connectors.mysql.binlog.segments import OpenTransaction, SegmentTable, StatementRecord, event_at
 from floodmark.connectors.mysql.binlog.table_map import table_ids, table_name
 from floodmark.errors import DecodeError
 from floodmark.json_data import Json
@@ -79,7 +79,7 @@ class TableVersions:
         statements: Sequence[tuple[int, Query, str]],
         breaks: Iterable[int],
         opened: OpenTransaction | None,
-    ) -> tuple[tuple[TouchedTable, ...], tuple[StatementRecord, ...]]:
+    ) -> tuple[tuple[SegmentTable, ...], tuple[StatementRecord, ...]]:
         """Return the header's ``tables`` and ``statements``, and apply the statements to the structures.
 
         Args:
@@ -91,8 +91,8 @@ class TableVersions:
             breaks: records from which on table ids may refer to other tables.
             opened: the transaction that is open at the start.
         """
-        entries: list[TouchedTable] = []
-        told: list[StatementRecord] = []
+        entries: list[SegmentTable] = []
+        records: list[StatementRecord] = []
         current: dict[int, tuple[str, str, ForHeader | None]] = {}
         for event in opened.maps if opened else ():
             table_id, named = self._said(event)
@@ -109,8 +109,8 @@ class TableVersions:
                     entries.append(_entry(begin + record, table_id, named))
             said = self._structures.apply(*changes[end - 1]) if end - 1 in changes else None
             if said is not None:
-                told.append(StatementRecord(end - 1, said.to_json()))
-        return tuple(entries), tuple(told)
+                records.append(StatementRecord(end - 1, said.to_json()))
+        return tuple(entries), tuple(records)
 
     def _said(self, event: bytes) -> tuple[int, tuple[str, str, ForHeader | None]]:
         table_id, database, name = table_name(event)
@@ -119,9 +119,9 @@ class TableVersions:
 
 def _entry(
     record: int, table_id: int, named: tuple[str, str, ForHeader | None], event: bytes | None = None
-) -> TouchedTable:
+) -> SegmentTable:
     database, name, structure = named
-    return TouchedTable(record, table_id, database, name, None if structure is None else structure.to_json(), event)
+    return SegmentTable(record, table_id, database, name, None if structure is None else structure.to_json(), event)
 
 
 def _maps(

@@ -45,7 +45,7 @@ class SchemaFollower:
         self._history = SchemaHistory(_files(options), options.topic_prefix)
         self._position = ""
         self._schema = Schema()
-        self._told: set[TableId] = set()
+        self._warned_of: set[TableId] = set()
 
     def know(self, server: Server, collations: Mapping[int, str]) -> None:
         """Set the properties of the server.
@@ -134,7 +134,7 @@ class SchemaFollower:
             entry = HistoryEntry(position, offset, query.seconds * 1000, text, query.database, found)
             self._history.append(entry, before)
             self._position, self._schema = position, found.schema
-        changes = tuple(change for change in schema_changes(found, text, query.database) if self._is_told(change))
+        changes = tuple(change for change in schema_changes(found, text, query.database) if self._is_reported(change))
         emptied = tuple(
             before.tables[change.id]
             for change in found.changes
@@ -160,8 +160,8 @@ class SchemaFollower:
         named = changed_tables(text, session, self._server)
         if named is not None and not all(self._may_hide_others(name) for name in named):
             others = {name for name in named if name in self._schema.tables and not self._options.captures(*name)}
-            if not others <= self._told:
-                self._told |= others
+            if not others <= self._warned_of:
+                self._warned_of |= others
                 log.warning(
                     "a_statement_changes_rows_of_other_tables",
                     tables=sorted(".".join(name) for name in others),
@@ -172,7 +172,7 @@ class SchemaFollower:
         return {name for name in self._schema.tables if query.databases is None or name[0] in query.databases}
 
     def _may_hide_others(self, name: TableId) -> bool:
-        return name not in self._schema.tables and self._options.tells_of_database(name[0])
+        return name not in self._schema.tables and self._options.reports_database(name[0])
 
     def _moved(self, moved: MovedRows, why: str, text: str, position: str) -> tuple[Table, ...]:
         """Return captured tables that gain or lose rows without events.
@@ -211,10 +211,10 @@ class SchemaFollower:
             log.warning("rows_are_changed_by_a_statement", statement=text, position=position, reason=reason)
         return ()
 
-    def _is_told(self, change: SchemaChange) -> bool:
+    def _is_reported(self, change: SchemaChange) -> bool:
         if change.table is not None and self._options.history_only_captured_tables:
             return self._options.captures(*change.table)
-        return not change.database or self._options.tells_of_database(change.database)
+        return not change.database or self._options.reports_database(change.database)
 
     def table(self, database: str, name: str) -> Table | None:
         """Return the structure of a captured table; None if it isn't known, or not captured."""

@@ -126,7 +126,7 @@ def records(entry: HistoryEntry, server: str, before: Schema, after: str) -> lis
         before: the structures before it.
         after: name of the file before.
     """
-    told = schema_changes(entry.applied, entry.text, entry.database) or [SchemaChange(entry.database, entry.text)]
+    reported = schema_changes(entry.applied, entry.text, entry.database) or [SchemaChange(entry.database, entry.text)]
     previous = {change.id: change.previous for change in entry.applied.changes}
     found: list[dict[str, Json]] = [
         {
@@ -137,7 +137,7 @@ def records(entry: HistoryEntry, server: str, before: Schema, after: str) -> lis
             "ddl": change.ddl,
             "tableChanges": _table_changes(change, previous),
         }
-        for change in told
+        for change in reported
     ]
     found[0][OWN] = _difference(before, entry.applied.schema, entry.applied.changes, after).to_json()
     return found
@@ -168,16 +168,16 @@ def stored_change(record: Json, error: MakeError) -> StoredChange | None:
 
 
 def _difference(before: Schema, after: Schema, changes: Sequence[Change], last: str) -> StoredChange:
-    touched = {table for change in changes for table in (change.id, change.previous) if table is not None}
+    affected = {table for change in changes for table in (change.id, change.previous) if table is not None}
     if before.databases != after.databases:
         # Tables of a dropped database are not among the changes.
-        touched |= before.tables.keys() - after.tables.keys()
+        affected |= before.tables.keys() - after.tables.keys()
     return StoredChange(
         last,
-        tuple(sorted(table for table in touched if table not in after.tables)),
+        tuple(sorted(table for table in affected if table not in after.tables)),
         tuple(
             after.tables[table]
-            for table in sorted(touched)
+            for table in sorted(affected)
             if table in after.tables and after.tables[table] != before.tables.get(table)
         ),
         after.databases if before.databases != after.databases else None,

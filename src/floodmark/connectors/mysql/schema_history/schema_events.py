@@ -89,12 +89,12 @@ def schema_changes(applied: Applied, text: str, database: str) -> list[SchemaCha
         text: the statement.
         database: the session's default database.
     """
-    told = [change for change in applied.changes if not change.quiet and change.kind != TRUNCATE]
-    if not told:
+    reported = [change for change in applied.changes if not change.quiet and change.kind != TRUNCATE]
+    if not reported:
         named = None if applied.made else ""
         return [SchemaChange(applied.database or database, text, named)] if applied.understood else []
     by_database: dict[str, list[Change]] = {}
-    for change in told:
+    for change in reported:
         by_database.setdefault(change.id[0], []).append(change)
     return [
         SchemaChange(name, change.statement or text, _names(changes), change.kind, change.id, change.table)

@@ -45,7 +45,7 @@ def announcements(
             read_point.file,
             read_point.offset,
         )
-        value = value_text(change, block, time.time_ns() // 1_000_000, options.tells_comments)
+        value = value_text(change, block, time.time_ns() // 1_000_000, options.includes_comments)
         rows.append(
             {
                 "topic": options.topic_prefix,

@@ -79,7 +79,7 @@ class Definitions:
             False if a table was refused for the first time: it may be gone, so read the structures again.
         """
         settled = True
-        for at in told_tables(self._options, schema):
+        for at in announced_tables(self._options, schema):
             table = schema.tables[at]
             known = self._known.get(at)
             if known is not None and known[0] == table:
@@ -101,7 +101,7 @@ class Definitions:
             schema: the structures at the read point, as they were passed to ``read``.
         """
         statements = {}
-        for at in told_tables(self._options, schema):
+        for at in announced_tables(self._options, schema):
             known = self._known.get(at)
             if known is not None and known[0] == schema.tables[at]:
                 statements[at] = known[1]
@@ -112,12 +112,12 @@ class Definitions:
         return Announced(Charset(charset, collation), schema, statements)
 
 
-def told_tables(options: BinlogOptions, schema: Schema) -> list[TableId]:
+def announced_tables(options: BinlogOptions, schema: Schema) -> list[TableId]:
     """Return the tables that a snapshot announces, in order."""
     return sorted(
         at
         for at, table in schema.tables.items()
-        if options.tells_of_database(at[0])
+        if options.reports_database(at[0])
         and not table.sequence
         and (not options.history_only_captured_tables or options.captures(*at))
     )

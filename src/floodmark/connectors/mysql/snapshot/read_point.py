@@ -88,14 +88,15 @@ class MysqlReadPoint:
         """What tasks need to know of it: a ``ReadPointToken`` as JSON data."""
         return self._token.to_json()
 
-    def table(self, at: TableId, look: Callable[[TableId], Table | None]) -> Table | None:
+    def table(self, at: TableId, find_table: Callable[[TableId], Table | None]) -> Table | None:
         """Return a table as the views show it.
 
         Args:
             at: its name.
-            look: returns the table as it is now; a view that was opened before doesn't show one that was altered since.
+            find_table: returns the table as it is now; a view that was opened before doesn't show one that was
+                altered since.
         """
-        return look(at) if self._schema is None else self._schema.tables.get(at)
+        return find_table(at) if self._schema is None else self._schema.tables.get(at)
 
     def end_view(self) -> None:
         """Release the view after everything needed has been read from it; it still counts as alive."""

@@ -25,8 +25,8 @@ SLICE_ROWS = 1 << 16
 """Rows that are decoded together: small slices keep the working set in the processor's caches."""
 
 
-class BinlogWindowReader:
-    """A ``WindowReader``."""
+class BinlogRowReader:
+    """A ``LocalRowReader``."""
 
     def __init__(self, options: BinlogOptions, make_version: VersionMaker) -> None:
         self._options = options

@@ -27,7 +27,7 @@ from floodmark.errors import SourceStateError
 
 
 def chunk_rows(
-    point: MysqlReadPoint, chunk: Chunk, size: int, look: Callable[[TableId], Table | None]
+    point: MysqlReadPoint, chunk: Chunk, size: int, find_table: Callable[[TableId], Table | None]
 ) -> Generator[SegmentData, None, ChunkOutcome]:
     """Return the rows of a chunk, as ``connectors.contract.read_points.LocalRows.rows`` describes.
 
@@ -35,12 +35,12 @@ def chunk_rows(
         point: the view.
         chunk: what to read.
         size: bytes of a piece, approximately.
-        look: returns a table as it is now.
+        find_table: returns a table as it is now.
     """
     table: Table = chunk.table.structure
     statement = chunk.table.statement
     if statement is None:
-        seen = point.table((table.database, table.name), look)
+        seen = point.table((table.database, table.name), find_table)
         if seen is None or fingerprint(seen) != chunk.file:
             return "nothing"
     with point.view() as conn:

@@ -129,7 +129,7 @@ class SnapshotTables:
         """
         began = time.monotonic()
         if began > self._known_until:
-            self._known = self._answer(self._look)
+            self._known = self._answer(self._read)
             now = time.monotonic()
             self._known_until = now + max(KNOWN_S, KNOWN_SHARE * (now - began))
         if numbers is None:
@@ -171,7 +171,7 @@ class SnapshotTables:
                     raise
             time.sleep(PAUSE_S)
 
-    def _look(self, conn: Connection) -> dict[int, Found]:
+    def _read(self, conn: Connection) -> dict[int, Found]:
         estimates = {
             (str(database), str(name)): (-1 if rows is None else int(rows), transactions == "YES")
             for database, name, rows, transactions in run(conn, _ESTIMATES, DOING)

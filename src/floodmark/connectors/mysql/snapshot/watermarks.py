@@ -6,10 +6,10 @@ from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.server.connection import Connection, run
 from floodmark.connectors.mysql.structures.table import quote
 from floodmark.errors import SourceStateError
-from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Marks
+from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Watermarks
 
 
-class MysqlMarks(Marks[Connection]):
+class MysqlWatermarks(Watermarks[Connection]):
     """Writes watermarks to the signal table."""
 
     def __init__(self, options: BinlogOptions) -> None:

@@ -141,10 +141,6 @@ class MysqlLog:
             return None
         return {**known, "history": self._schema.newest(position), **undecided_json(self._undecided.at(position))}
 
-    def prove_complete(self, position: str, ends: bool = False) -> None:
-        """Do nothing: each new connection checks what the server leaves out of its binlog."""
-        del position, ends
-
     def discard_lost(self) -> None:
         """Do nothing: a lost binlog leaves nothing behind."""
 

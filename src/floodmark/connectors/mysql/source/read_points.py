@@ -19,7 +19,7 @@ from floodmark.connectors.mysql.snapshot.key_ranges import MysqlKeyRanges
 from floodmark.connectors.mysql.snapshot.read_point import MysqlReadPoint
 from floodmark.connectors.mysql.snapshot.read_points import ReadPoints
 from floodmark.connectors.mysql.snapshot.rows import chunk_rows
-from floodmark.connectors.mysql.snapshot.watermarks import MysqlMarks
+from floodmark.connectors.mysql.snapshot.watermarks import MysqlWatermarks
 from floodmark.connectors.mysql.source.session import MysqlSession
 from floodmark.connectors.mysql.source.tables import MysqlTables
 from floodmark.json_data import Json
@@ -118,7 +118,9 @@ class MysqlSnapshots:
         self._session = session
         self._tables = tables
         self._schema = schema
-        self._marks = MysqlMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        self._watermarks = (
+            MysqlWatermarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        )
 
     def check_watermarks(self) -> None:
         """Verify that watermarks can be written, if the options ask for them.
@@ -126,8 +128,8 @@ class MysqlSnapshots:
         Raises:
             SourceStateError: they can't be written.
         """
-        if self._marks is not None:
-            self._marks.check(self._session.ordinary())
+        if self._watermarks is not None:
+            self._watermarks.check(self._session.ordinary())
 
     def open(self, begins: bool = False) -> PlacedPoint:
         """Open a read point at the end of the log; store its announcements if a snapshot begins with it."""
@@ -143,8 +145,8 @@ class MysqlSnapshots:
         Args:
             begins: whether a snapshot of all tables begins with it, so that their structures are read with it.
         """
-        told = begins and self._options.include_schema_changes and self._options.format == "events"
-        definitions = Definitions(self._options) if told else None
+        announces = begins and self._options.include_schema_changes and self._options.format == "events"
+        definitions = Definitions(self._options) if announces else None
         view = self._points().open(reading_threads(self._options), definitions=definitions)
         self._tables.snapshot.forget()
         assert view is not None
@@ -192,11 +194,11 @@ class MysqlSnapshots:
     def open_window(self) -> PlacedWindow:
         """Open a view of the tables at an exact place of the log if there is one at once, else in a window."""
         self._tables.snapshot.forget()
-        if self._marks is not None:
+        if self._watermarks is not None:
             conn = self._session.ordinary()
             points = self._points()
             low = points.end_of_log(conn)
-            mark = self._marks.open(conn)
+            mark = self._watermarks.open(conn)
             # The log's order is that in which transactions are committed, so all before the watermark is visible.
             view = points.open_view()
             view.low, view.mark = self._session.position_of(low), mark
@@ -206,9 +208,9 @@ class MysqlSnapshots:
     def close_window(self, view: MysqlReadPoint) -> None:
         """Release a window's view; with watermarks, mark its end in the signal table."""
         view.end_view()
-        if self._marks is not None and view.mark is not None:
+        if self._watermarks is not None and view.mark is not None:
             conn = self._session.ordinary()
-            self._marks.close(conn, view.mark)
+            self._watermarks.close(conn, view.mark)
             end = self._points().end_of_log(conn)
             view.close_at(end, self._session.position_of(end))
 

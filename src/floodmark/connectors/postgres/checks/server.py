@@ -25,7 +25,7 @@ from floodmark.connectors.postgres.server.connection import MIN_VERSION, connect
 from floodmark.connectors.postgres.server.slots import Slot
 from floodmark.connectors.postgres.snapshot.locks import make_lock
 from floodmark.connectors.postgres.snapshot.tables import SnapshotTables
-from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresWatermarks
 from floodmark.errors import FloodmarkError
 from floodmark.json_data import Json, stored_object
 from floodmark.signals.table import CHECK, signal_table_finding
@@ -231,7 +231,7 @@ def _signals(conn: Conn, options: PostgresOptions) -> list[Finding]:
     findings = [signal_table_finding(name, _columns(conn, name)) for name in names]
     if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
         return findings
-    table, _ = PostgresMarks(options).check(conn)
+    table, _ = PostgresWatermarks(options).check(conn)
     return [*findings, Finding(CHECK, "ok", f"watermarks can be written to {table}")]
 
 

@@ -6,21 +6,20 @@ put back into the log's order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from floodmark.capture.segment import SegmentData
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import Rows
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import LayoutGroups, TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn, with_old_values
-from floodmark.connectors.contract.decoding import DeadLetter, TableFailure
-from floodmark.connectors.postgres.decode.event_order import event_orders
-from floodmark.connectors.postgres.decode.message_events import message_groups, told_group
+from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
+from floodmark.connectors.postgres.decode.event_order import order_events
+from floodmark.connectors.postgres.decode.message_events import message_groups, topic_group
 from floodmark.connectors.postgres.decode.records import Changes, all_changes, truncated, within
 from floodmark.connectors.postgres.decode.transaction_events import Blocks, TransactionEvents
 from floodmark.connectors.postgres.decode.tuples import NEW_ROW, OLD_KEY_ROW, OLD_ROW, last_tuples, tuple_pairs
@@ -56,49 +55,40 @@ class PostgresDecoder:
         self._events = ChangeEvents(options)
         self._constants = {"database": options.dbname}
 
-    def decode(
-        self,
-        data: SegmentData,
-        after: str,
-        upto: str,
-        excluded: Collection[int] = (),
-        only: Collection[int] | None = None,
-        failed: list[TableFailure] | None = None,
-        xmin: int | None = None,
-        dead: list[DeadLetter] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of the changes in ``(after, upto]``; see ``connectors.executor_side.LogDecoder``.
+    def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
+        """Yield the events of the records; see ``connectors.executor_side.LogDecoder``.
 
         Raises:
             DecodeError: a record violates the protocol.
         """
+        data, after, upto = request.data, request.after, request.upto
         whole = all_changes(data)
         changes = within(whole, after, upto)
-        shapes = LayoutGroups(changes.relations, self._options)
-        isolation = Isolation(changes.relations, excluded, only, failed, dead)
-        versions = [isolation.version(self._make_version, shapes, number) for number in range(len(shapes.first))]
-        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, xmin)
-        blocks, told = None, []
-        with_others = only is None and self._options.format == "events"
+        layouts = LayoutGroups(changes.relations, self._options)
+        isolation = Isolation(changes.relations, request.excluded, request.only, problems)
+        versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
+        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, request.context)
+        blocks, topic_events = None, []
+        with_others = request.only is None and self._options.format == "events"
         if self._options.provide_transaction_metadata and self._options.format == "events":
-            orders = event_orders(data, whole, shapes, versions, self._options)
-            blocks = Blocks(whole, orders)
+            event_order = order_events(data, whole, layouts, versions, self._options)
+            blocks = Blocks(whole, event_order)
             if with_others:
-                topic = TransactionEvents(self._options, data, whole, orders)
-                told = [topic.begins(after, upto), topic.ends(after, upto)]
+                topic = TransactionEvents(self._options, data, whole, event_order)
+                topic_events = [topic.begins(after, upto), topic.ends(after, upto)]
         size = SLICE_CHANGES if len(versions) <= FEW_SHAPES else SLICE_CHANGES_MANY_SHAPES
         low = 0
         for first in range(0, max(len(changes.at), 1), size):
             part = changes.select(slice(first, first + size))
             groups = [
-                *self._row_changes(part, shapes, versions, source, blocks, isolation),
+                *self._row_changes(part, layouts, versions, source, blocks, isolation),
                 *self._truncates(part, source, blocks, isolation),
             ]
             if with_others:
                 last = first + size >= len(changes.at)
                 high = len(data.starts) if last else int(part.record[-1]) + 1
                 groups += message_groups(part, source, blocks, self._options)
-                groups += [told_group(one.select(low, high), changes, self._options) for one in told]
+                groups += [topic_group(one.select(low, high), changes, self._options) for one in topic_events]
                 low = high
             batch = assemble(groups, self._make_version.schema)
             if batch is not None:
@@ -107,14 +97,14 @@ class PostgresDecoder:
     def _row_changes(
         self,
         changes: Changes,
-        shapes: LayoutGroups,
+        layouts: LayoutGroups,
         versions: Sequence[TableVersion | None],
         source: StreamedSource,
         blocks: Blocks | None,
         isolation: Isolation,
     ) -> Iterator[EventGroup]:
         # Truncates have no relation: their index is -1, the appended element.
-        shape = np.append(np.where(isolation.excluded, -1, shapes.shape), -1)[changes.relation]
+        shape = np.append(np.where(isolation.excluded, -1, layouts.shape), -1)[changes.relation]
         order = np.argsort(shape, kind="stable")
         bounds = np.flatnonzero(np.diff(shape[order])) + 1
         for index in np.split(order, bounds):
@@ -132,7 +122,7 @@ class PostgresDecoder:
                 chosen = index[changes.kind[index] == kind]
                 if len(chosen) and not all(map(self._options.skips, operations)):
                     part = changes.select(chosen)
-                    names = shapes.names(part.relation)
+                    names = layouts.names(part.relation)
                     pieces = source.pieces(names.source[0], part.transaction, part.lsn)
                     yield from isolation.run(make, Rows(part, version, names, pieces, self._constants, blocks))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.change_events import ChangeEvents
-from floodmark.changes.event_order import EventOrders
+from floodmark.changes.event_order import EventOrder
 from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.table_version import EventVersions, TableVersion
 from floodmark.codecs.raw_column import with_old_values
@@ -39,7 +39,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RecordOrders:
+class RecordOrder:
     """The order of a segment's events in their transactions.
 
     Attributes:
@@ -48,22 +48,22 @@ class RecordOrders:
     """
 
     first: Numbers
-    entries: EventOrders
+    entries: EventOrder
 
 
-def event_orders(
+def order_events(
     data: SegmentData,
     changes: Changes,
-    shapes: LayoutGroups,
+    layouts: LayoutGroups,
     versions: Sequence[TableVersion | None],
     options: PostgresOptions,
-) -> RecordOrders:
+) -> RecordOrder:
     """Return the order of a segment's events in their transactions.
 
     Args:
         data: the segment.
         changes: all of its changes.
-        shapes: the layout groups of its relations.
+        layouts: the layout groups of its relations.
         versions: the table version of each layout group; None if it is not known.
         options: the source's options.
     """
@@ -72,7 +72,7 @@ def event_orders(
     tables = list(dict.fromkeys([*before, *names, MESSAGES]))
     places = {name: place for place, name in enumerate(tables)}
     number = np.array([places[name] for name in [*names, MESSAGES]], np.int64)
-    counts = _row_events(changes, shapes, versions, options)
+    counts = _row_events(changes, layouts, versions, options)
     said = np.flatnonzero(changes.kind == MESSAGE)
     counts[said] = LogicalMessages.of(changes.select(said)).wanted(options)
 
@@ -93,14 +93,14 @@ def event_orders(
     transaction = np.repeat(changes.transaction, times)
     by_record = np.zeros(len(data.starts), np.int64)
     by_record[changes.record] = first
-    return RecordOrders(by_record, EventOrders.of(transaction, table, count, tables, before))
+    return RecordOrder(by_record, EventOrder.of(transaction, table, count, tables, before))
 
 
 def _row_events(
-    changes: Changes, shapes: LayoutGroups, versions: Sequence[TableVersion | None], options: PostgresOptions
+    changes: Changes, layouts: LayoutGroups, versions: Sequence[TableVersion | None], options: PostgresOptions
 ) -> Numbers:
     """Return how many events each row's change makes, 0 for other changes, shape (changes,)."""
-    captured = np.append(shapes.shape, -1)[changes.relation]
+    captured = np.append(layouts.shape, -1)[changes.relation]
     counts = np.zeros(len(changes.at), np.int64)
     for kind, operation in ((INSERT, "c"), (UPDATE, "u"), (DELETE, "d")):
         if not options.skips(operation):
@@ -135,9 +135,9 @@ def event_counter(options: PostgresOptions) -> Callable[[SegmentData], dict[str,
 
     def count(data: SegmentData) -> dict[str, int]:
         changes = all_changes(data)
-        shapes = LayoutGroups(changes.relations, options)
-        orders = event_orders(data, changes, shapes, [make(relation) for relation in shapes.first], options)
+        layouts = LayoutGroups(changes.relations, options)
+        event_order = order_events(data, changes, layouts, [make(relation) for relation in layouts.first], options)
         last = len(changes.transactions.lsn) - 1
-        return orders.entries.of_transaction(last)
+        return event_order.entries.of_transaction(last)
 
     return count

@@ -41,9 +41,9 @@ def placed(
     return EventGroup.of(order, {**columns, "database": options.dbname, **place})
 
 
-def told_group(told: TopicEvents, changes: Changes, options: PostgresOptions) -> EventGroup:
+def topic_group(found: TopicEvents, changes: Changes, options: PostgresOptions) -> EventGroup:
     """Return the events of the transaction topic."""
-    return placed(told.record * 256, changes, told.transaction, told.ordinal, 0, told.columns, options)
+    return placed(found.record * 256, changes, found.transaction, found.ordinal, 0, found.columns, options)
 
 
 def message_groups(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.changes import Pieces
 from floodmark.codecs.arrays import text_of
-from floodmark.connectors.postgres.decode.event_order import RecordOrders
+from floodmark.connectors.postgres.decode.event_order import RecordOrder
 from floodmark.connectors.postgres.decode.logical_messages import LogicalMessages
 from floodmark.connectors.postgres.decode.records import Changes, in_range
 from floodmark.connectors.postgres.options import PostgresOptions
@@ -53,12 +53,12 @@ class Blocks:
 
     Args:
         changes: all changes of the segment.
-        orders: the order of its events.
+        event_order: the order of its events.
     """
 
-    def __init__(self, changes: Changes, orders: RecordOrders) -> None:
+    def __init__(self, changes: Changes, event_order: RecordOrder) -> None:
         self._changes = changes
-        self._orders = orders
+        self._event_order = event_order
 
     def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
         """Return the pieces of the blocks; ``null`` for a message outside of a transaction.
@@ -68,9 +68,9 @@ class Blocks:
             table: the index among the change's tables.
             later: how many events of the same change come before.
         """
-        changes, orders, tx = self._changes, self._orders.entries, self._changes.transactions
+        changes, event_order, tx = self._changes, self._event_order.entries, self._changes.transactions
         index = np.searchsorted(changes.record, order)
-        entry = self._orders.first[order] + table
+        entry = self._event_order.first[order] + table
         transaction = changes.transaction[index]
         block = (
             Joiner()
@@ -79,9 +79,9 @@ class Blocks:
             .add(":")
             .add(text_of(changes.lsn[index]))
             .add('","total_order":')
-            .add(text_of(orders.total[entry] + (1 + later)))
+            .add(text_of(event_order.total[entry] + (1 + later)))
             .add(',"data_collection_order":')
-            .add(text_of(orders.in_table[entry] + (1 + later)))
+            .add(text_of(event_order.in_table[entry] + (1 + later)))
             .add("}")
             .join(len(entry))
         )
@@ -96,13 +96,13 @@ class TransactionEvents:
         options: the source's options.
         data: the segment.
         changes: all of its changes.
-        orders: the order of its events.
+        event_order: the order of its events.
     """
 
-    def __init__(self, options: PostgresOptions, data: SegmentData, changes: Changes, orders: RecordOrders) -> None:
+    def __init__(self, options: PostgresOptions, data: SegmentData, changes: Changes, event_order: RecordOrder) -> None:
         self._topic = TransactionTopic(options)
         self._changes = changes
-        self._orders = orders
+        self._event_order = event_order
         starts = data.starts.astype(np.int64)
         kinds = data.payload[starts + PAYLOAD]
         lsns = be_view(data.payload, ">i8")
@@ -110,12 +110,12 @@ class TransactionEvents:
         real = np.flatnonzero(tx.xid != NO_XID)
         opened = int(changes.opened is not None)
         count = np.bincount(changes.transaction, minlength=len(tx.lsn)) + tx.first_change
-        told = ~self._only_own(count)
+        announced = ~self._only_own(count)
         begins, commits = np.flatnonzero(kinds == BEGIN), np.flatnonzero(kinds == COMMIT)
         # The first transaction may have begun before the segment, and the last may end after it.
         began, ended = real[opened:], real[: len(commits)]
-        self._begin = (begins[told[began]], began[told[began]])
-        self._end = (commits[told[ended]], ended[told[ended]])
+        self._begin = (begins[announced[began]], began[announced[began]])
+        self._end = (commits[announced[ended]], ended[announced[ended]])
         self._last = count
         self._lsn = lsns[starts + WAL_LSN].astype(np.int64)
 
@@ -134,21 +134,21 @@ class TransactionEvents:
         record, tx = record[inside], tx[inside]
         joiner = Joiner().add('{"status":"BEGIN","id":').add(self._ids(record, tx))
         joiner.add(',"event_count":null,"data_collections":null,"ts_ms":').add(self._times(tx)).add("}")
-        return self._told(record, tx, np.zeros(len(tx), np.int64), joiner.join(len(tx)))
+        return self._topic_events(record, tx, np.zeros(len(tx), np.int64), joiner.join(len(tx)))
 
     def ends(self, after: str, upto: str) -> TopicEvents:
         """Return the ends in ``(after, upto]``: each comes after the transaction's last change."""
         record, tx = self._end
         inside = in_range(self._changes.transactions.lsn[tx], self._last[tx] + 1, after, upto)
         record, tx = record[inside], tx[inside]
-        events, collections = self._orders.entries.totals(len(self._changes.transactions.lsn))
+        events, collections = self._event_order.entries.totals(len(self._changes.transactions.lsn))
         joiner = Joiner().add('{"status":"END","id":').add(self._ids(record, tx))
         joiner.add(',"event_count":').add(text_of(events[tx]))
         joiner.add(',"data_collections":[').add(collections.take(pa.array(tx)))
         joiner.add('],"ts_ms":').add(self._times(tx)).add("}")
-        return self._told(record, tx, self._last[tx] + 1, joiner.join(len(tx)))
+        return self._topic_events(record, tx, self._last[tx] + 1, joiner.join(len(tx)))
 
-    def _told(self, record: Numbers, tx: Numbers, ordinal: Numbers, value: pa.StringArray) -> TopicEvents:
+    def _topic_events(self, record: Numbers, tx: Numbers, ordinal: Numbers, value: pa.StringArray) -> TopicEvents:
         return TopicEvents(record, tx, ordinal, self._topic.columns(self._ids(record, tx), value))
 
     def _ids(self, record: Numbers, tx: Numbers) -> pa.StringArray:

@@ -57,7 +57,7 @@ class AttachedPartitions:
         """
         self._oldest = oldest
 
-    def look(self, conn: Conn, tables: Sequence[Table]) -> None:
+    def check(self, conn: Conn, tables: Sequence[Table]) -> None:
         """Warn of partitions attached since the last call.
 
         Args:
@@ -71,11 +71,11 @@ class AttachedPartitions:
             return
         oldest, following = running_transactions(conn)
         if self._oldest is not None:
-            self._look(conn, {table.oid: table for table in tables}, min(following - self._oldest, MOST_AGE))
+            self._check_recent(conn, {table.oid: table for table in tables}, min(following - self._oldest, MOST_AGE))
         # Only after all partitions have been checked, so that after an error the next call checks the rest.
         self._oldest = oldest
 
-    def _look(self, conn: Conn, tables: dict[int, Table], age: int) -> None:
+    def _check_recent(self, conn: Conn, tables: dict[int, Table], age: int) -> None:
         for leaf, xid, command, schema, name, root in run(conn, _ATTACHED.format(age=age), "new partitions"):
             table = tables.get(root)
             if table is None or (leaf, xid) in self._known:

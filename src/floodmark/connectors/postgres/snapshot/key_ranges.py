@@ -88,7 +88,7 @@ class PostgresKeyRanges:
         """Return the highest key."""
         present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self._key.columns)
         order = ", ".join(f"{place} DESC" for place, _ in enumerate(self._key.columns, 1))
-        rows = self._point.look(
+        rows = self._point.probe(
             f"SELECT {_texts(self._key)} FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
             f"WHERE {present}{self._and} ORDER BY {order} LIMIT 1) AS highest",
             "the highest key of a table",
@@ -101,7 +101,7 @@ class PostgresKeyRanges:
         """Return the upper bounds of the next ranges, each with how many rows it has."""
         order = ", ".join(f"k{number}" for number, _ in enumerate(self._key.columns))
         places = ", ".join(str(place) for place, _ in enumerate(self._key.columns, 1))
-        rows = self._point.look(
+        rows = self._point.probe(
             f"SELECT n, {_texts(self._key)} FROM (SELECT {order}, row_number() OVER (ORDER BY {order}) AS n, "
             f"lead(true) OVER (ORDER BY {order}) AS more FROM (SELECT {_named(self._key)} FROM ONLY {self._table} "
             f"WHERE {range_condition(self._key, after, upto)}{self._and} ORDER BY {places} LIMIT {size * count}) "

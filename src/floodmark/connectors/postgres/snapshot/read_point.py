@@ -127,7 +127,7 @@ class PostgresReadPoint:
         """Run a statement that sees the snapshot; an error doesn't end the snapshot."""
         return self._inside(statement, doing, cure, undo=False)
 
-    def look(self, statement: str, doing: str) -> list[TupleRow]:
+    def probe(self, statement: str, doing: str) -> list[TupleRow]:
         """Run a statement that sees the snapshot, and keep no lock on what it reads; the stream waits for it.
 
         With a lock, a session that alters the table would wait until the snapshot ends, and the tasks that read the

@@ -33,7 +33,7 @@ from floodmark.connectors.postgres.snapshot.chunks import (
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, first_lsn
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Mark, Marks
+from floodmark.snapshots.incremental.watermarks import EXACT, WRITING, Mark, Watermarks
 
 Conn = psycopg.Connection[TupleRow]
 
@@ -49,7 +49,7 @@ _TABLE = """
 """
 
 
-class PostgresMarks(Marks[Conn]):
+class PostgresWatermarks(Watermarks[Conn]):
     """Writes watermarks to the signal table."""
 
     def __init__(self, options: PostgresOptions) -> None:

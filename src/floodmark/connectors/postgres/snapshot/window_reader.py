@@ -187,7 +187,7 @@ def _lacking(part: _Part) -> NDArray[np.bool_]:
 
 
 class PostgresWindowReader:
-    """A ``WindowReader``."""
+    """A ``LocalRowReader``."""
 
     def __init__(self, options: PostgresOptions, make_version: VersionMaker) -> None:
         self._make_version = make_version

@@ -130,7 +130,7 @@ class PostgresLog:
         self._publication.begin(conn, tables, position, seen, known)
         self._attached.begin(seen.oldest if seen is not None else None)
         with contextlib.suppress(StatementTimeoutError):
-            self._attached.look(conn, tables)
+            self._attached.check(conn, tables)
 
     def check_planned(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the log still holds what an earlier process planned up to a position."""
@@ -138,10 +138,10 @@ class PostgresLog:
 
     def bookmark(self, position: str) -> dict[str, Json]:
         """Return what identifies the log before a position; verify that the publication left nothing out of it."""
-        marks = self._session.continuity.bookmark(position)
+        continuity = self._session.continuity.bookmark(position)
         self.prove_complete(position)
         seen = self._publication.seen
-        return {**marks, "publication": seen.to_json() if seen is not None else None}
+        return {**continuity, "publication": seen.to_json() if seen is not None else None}
 
     def prove_complete(self, position: str, ends: bool = False) -> None:
         """Verify that the publication has left nothing out of the log."""
@@ -153,7 +153,7 @@ class PostgresLog:
             if self._publication.outdated(conn, position) or ends:
                 tables = captured_tables(conn, self._options)
                 self._publication.follow(conn, tables)
-                self._attached.look(conn, tables)
+                self._attached.check(conn, tables)
 
     def discard_lost(self) -> None:
         """Drop the slot if the server has invalidated it, or has removed log that it needs."""

@@ -6,7 +6,7 @@ positions follow, and the tables.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from floodmark.connectors.postgres.snapshot.key_ranges import PostgresKeyRanges
 from floodmark.connectors.postgres.snapshot.locks import lock_tables, make_lock
 from floodmark.connectors.postgres.snapshot.read_point import PostgresReadPoint, create_slot, first_lsn, log_end
 from floodmark.connectors.postgres.snapshot.visibility import Visibility
-from floodmark.connectors.postgres.snapshot.watermarks import PostgresMarks, PostgresWindow
+from floodmark.connectors.postgres.snapshot.watermarks import PostgresWatermarks, PostgresWindow
 from floodmark.connectors.postgres.source.session import PostgresSession
 from floodmark.connectors.postgres.source.tables import PostgresTables
 from floodmark.connectors.postgres.wire.messages import OWN_PREFIX
@@ -125,7 +125,9 @@ class PostgresSnapshots:
         self._lock = make_lock(options)
         self._first_xid: int | None = None
         self.half_made: set[int] = set()
-        self.marks = PostgresMarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        self.watermarks = (
+            PostgresWatermarks(options) if options.incremental_snapshot_read_points == "watermarks" else None
+        )
 
     def check_watermarks(self) -> None:
         """Verify that watermarks can be written, if the options ask for them.
@@ -133,8 +135,8 @@ class PostgresSnapshots:
         Raises:
             SourceStateError: they can't be written.
         """
-        if self.marks is not None:
-            self.marks.check(self._session.ordinary())
+        if self.watermarks is not None:
+            self.watermarks.check(self._session.ordinary())
 
     def open(self, begins: bool = False) -> PlacedPoint:
         """Open a read point at the end of the log; waits for all transactions that are writing."""
@@ -161,11 +163,6 @@ class PostgresSnapshots:
         if not view.flushed:
             self.flush_log()
         return PlacedPoint(view, self)
-
-    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
-        """Return no events: PostgreSQL's log doesn't hold the statements that change structures."""
-        del position, token
-        return []
 
     def prove_place(self, view: PostgresReadPoint) -> None:
         """Verify that a view of the tables is one of the server whose log is read."""
@@ -217,23 +214,27 @@ class PostgresWindows:
         options: the source's options.
         session: the connections.
         snapshots: places views in the log.
-        marks: writes the watermarks.
+        watermarks: writes the watermarks.
     """
 
     def __init__(
-        self, options: PostgresOptions, session: PostgresSession, snapshots: PostgresSnapshots, marks: PostgresMarks
+        self,
+        options: PostgresOptions,
+        session: PostgresSession,
+        snapshots: PostgresSnapshots,
+        watermarks: PostgresWatermarks,
     ) -> None:
         self._options = options
         self._session = session
         self._snapshots = snapshots
-        self._marks = marks
+        self._watermarks = watermarks
 
     def open(self, after: str) -> PlacedWindow | None:
         """Write a window's first watermark to the signal table, and take a snapshot after it."""
         conn = self._session.ordinary()
         if not self._snapshots.shows(first_lsn(after)):
             return None
-        mark = self._marks.open(conn)
+        mark = self._watermarks.open(conn)
         window = PostgresWindow(self._options, mark, log_end(conn)[0])
         self._snapshots.prove_place(window)
         return PlacedWindow(window, self._snapshots, self)
@@ -242,7 +243,7 @@ class PostgresWindows:
         """Release a window's view, and write its second watermark."""
         window.end_view()
         conn = self._session.ordinary()
-        self._marks.close(conn, window.mark)
+        self._watermarks.close(conn, window.mark)
         lsn, flushed = log_end(conn)
         window.close(lsn)
         if not flushed:

@@ -24,7 +24,7 @@ LATE_EVERY_S = 1.0
 
 @dataclass(frozen=True)
 class FoundTables:
-    """What a look at the tables found.
+    """The captured tables, and the snapshot of those that are new.
 
     Attributes:
         names: the names of all tables that are captured now.
@@ -36,7 +36,7 @@ class FoundTables:
 
 
 class NewTables:
-    """Looks for new tables from time to time.
+    """Finds new tables from time to time.
 
     Args:
         options: the source's options.
@@ -53,12 +53,12 @@ class NewTables:
         """Return the names of all captured tables, in order."""
         return tuple(sorted(set(self._catalog.names())))
 
-    def look(self, known_names: Sequence[str], decided: bool) -> FoundTables | None:
-        """Return what is captured now, with the snapshot that new tables get; None if it isn't time to look.
+    def find(self, known_names: Sequence[str], decided: bool) -> FoundTables | None:
+        """Return what is captured now, with the snapshot that new tables get; None before the next check is due.
 
         Args:
-            known_names: the names of the tables that were captured when new ones were last looked for.
-            decided: whether the query goes on already. Its first look waits for the source however long that takes.
+            known_names: the names of the tables that were captured at the last check.
+            decided: whether the query goes on already. Its first check waits for the source however long that takes.
         """
         now = time.monotonic()
         pause_s = LATE_EVERY_S if self._late else EVERY_S

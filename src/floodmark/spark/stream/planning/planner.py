@@ -144,9 +144,9 @@ class Planner:
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending.wanted)
         gaps = with_gaps(start, end, self._source.gaps.all())
         if end is start:
-            if not start.ended:
+            if not start.ended and self._source.completeness is not None:
                 # A change that the source left out of its log never arrives, so check for that while nothing does.
-                self._source.log.prove_complete(start.oldest, self._ending.wanted)
+                self._source.completeness.prove_complete(start.oldest, self._ending.wanted)
             if heartbeat is None and all(gap in start.gaps for gap in gaps):
                 return start
             # Keep the receipts, which are acknowledged when the next micro-batch is planned.
@@ -208,7 +208,7 @@ class Planner:
         self._excluded_tables.begin(start.excluded)
         self._opening.open(start)
         self._ending.fix()
-        for failure in self._last.look(start.batch).log_failures:
+        for failure in self._last.read(start.batch).log_failures:
             self._excluded_tables.add(ExcludedTable(failure.table, failure.oid, "log", failure.error))
         remembered = self._signals.acknowledge(start)
         decision = self._opening.decide(start)
@@ -227,7 +227,7 @@ class Planner:
 
     def _with_new_tables(self, start: Offset) -> Offset:
         """Return the offset, with snapshots added for tables that the filters didn't match before."""
-        found = self._new_tables.look(start.known, self._opening.is_decided)
+        found = self._new_tables.find(start.known, self._opening.is_decided)
         if found is None:
             return start
         known = replace(start, known=found.names)
