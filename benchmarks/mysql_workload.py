@@ -145,11 +145,11 @@ class Watch:
         self._session.close()
 
     def streams(self) -> bool:
-        """Tell whether one of them reads the binlog."""
+        """Return whether one of them reads the binlog."""
         return self._any("command LIKE 'Binlog Dump%'")
 
     def reads(self) -> bool:
-        """Tell whether one of them reads the table."""
+        """Return whether one of them reads the table."""
         return self._any("info LIKE 'SELECT `id`%'")
 
     def _any(self, condition: str) -> bool:

@@ -125,14 +125,14 @@ def copy_slot(connection: Connection, source: str, target: str) -> None:
 
 
 def drop_slot(connection: Connection, name: str) -> None:
-    """Drop a slot as soon as nobody holds it; nothing happens if there is none."""
+    """Drop a slot as soon as no consumer holds it; nothing happens if there is none."""
     connection.execute(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", [name]
     )
 
 
 def slot_active(connection: Connection, name: str) -> bool:
-    """Tell whether a consumer is streaming from a slot."""
+    """Return whether a consumer is streaming from a slot."""
     row = connection.execute("SELECT active FROM pg_replication_slots WHERE slot_name = %s", [name]).fetchone()
     return row is not None and bool(row[0])
 

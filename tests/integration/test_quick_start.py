@@ -12,7 +12,7 @@ from tests.support import quick_start
 
 
 def test_an_archive_is_for_the_jars_it_was_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark that is installed anew has files of the same names and sizes, yet a JVM refuses the archive of the old."""
+    """Spark that is installed again has files of the same names and sizes, yet a JVM refuses the archive of the old."""
     jar = tmp_path / "jars" / "spark.jar"
     jar.parent.mkdir()
     jar.write_bytes(b"jar")

@@ -104,7 +104,7 @@ def test_orders_and_counts_after_restarts_in_the_middle(shop: Source) -> None:
         before = query.offset
         end = query.reader.latestOffset(before, query.reader.getDefaultReadLimit())
         batch = query.run(end)
-        # A batch that is delivered again, by a process that begins anew, is the same.
+        # A batch that is delivered again, by a new process, is the same.
         if end["log"].partition("-")[2].strip("0"):
             query.restart()
             again = query.run(end)

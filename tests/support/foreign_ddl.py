@@ -1,4 +1,4 @@
-"""Statements about tables out of others' tests: which of them a server accepts, and what the log tells of them.
+"""Statements about tables out of others' tests: which of them a server accepts, and what follows from the log.
 
 ``python -m tests.support.foreign_ddl mysql|mariadb [FOLDER …]`` runs the statements of all files below the folders on a
 real server, without any the server's own tests, which come from Debian's packages. Each file has a database of its own,

@@ -102,7 +102,7 @@ def test_after_a_restart_the_last_transaction_before_is_known() -> None:
         before.received(None, end)
     assert before.last_end(position(50)) is None
     assert before.last_end(position(200)) == ends[1]
-    # Inside of a piece the log has ends that nobody has kept.
+    # Inside of a piece the log has ends that are not kept.
     assert before.last_end(position(250)) is None
     assert before.last_end(position(400)) == ends[2]
     stored = before.bookmark(position(200))

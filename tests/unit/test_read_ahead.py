@@ -430,7 +430,7 @@ def test_ranges_survive_whatever_happens(tmp_path: Path, happens: list[str], thr
     rows = run.finish()
     assert {name: sorted(set(read)) for name, read in rows.items()} == source.tables_of
     if "lose" not in happens or "again" not in happens:
-        # A micro-batch that is planned anew at another read point finds nothing of what was read before.
+        # A micro-batch that is planned again at another read point finds nothing of what was read before.
         once = {name: len(read) - run.coming_again[name] for name, read in rows.items()}
         assert once == {"a": 50, "b": 20}
     assert [table.keys for table in run.state.tables] == [{}, {}]

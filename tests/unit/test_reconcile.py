@@ -112,8 +112,8 @@ def test_what_is_delivered_is_right_at_the_end_and_nothing_is_lost(
         last_made = max((i for i, (change, _) in enumerate(own) if change.made or change.row is None), default=None)
         since = told if last_made is None else told[last_made:]
         if key in final and all(big is None for big in since):
-            # Only what was read has the large value. It can't be told whether it is this row's if the row was made anew
-            # after it was read, or at a moment that isn't known.
+            # Only what was read has the large value. It may be another row's if the row was inserted again after it was
+            # read, or at a moment that isn't known.
             unclear = any(not seen and (change.made or change.row is None) for change, seen in own)
             assert unclear or found[key] == final[key]
         elif own[-1][0].big is not None or key not in final:

@@ -228,7 +228,7 @@ def test_a_failed_commit_is_tried_again_with_the_next_look(
         ([], OFFSET_STORED),
         (["a", "kafka:shop-signal:0:x", "kafka:other:0:5", "kafka:shop-signal:1:5", "5"], OFFSET_STORED),
         ([receipt(7)], 8),
-        # The topic was made anew after 7.
+        # The topic was created again after 7.
         ([receipt(7), "a", receipt(0), receipt(1)], 2),
     ],
 )

@@ -44,7 +44,7 @@ class Planned:
         return self.plan(state)
 
     def plan(self, state: IncrementalState) -> IncrementalState:
-        """Plan a micro-batch as the planner does: a window that can't be used is read anew."""
+        """Plan a micro-batch as the planner does: a window that can't be used is read again."""
         for _ in range(2):
             self.engine.reach(state, "")
             if self.engine.plan(state, ""):
