@@ -287,7 +287,7 @@ def test_damage_under_load(name: str, tmp_path: Path, request: pytest.FixtureReq
         assert rounds.refused
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 120 * SPARK_ROUNDS)
 def test_damage_under_spark(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with served("mysql", tmp_path, request) as (database, options):
         workload = Workload(database, seed=8, alters=False)
