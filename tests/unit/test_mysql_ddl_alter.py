@@ -216,6 +216,7 @@ def test_a_generated_column_has_no_default() -> None:
             "CHANGE `key` b INT, ADD `key` TEXT, MODIFY `key` TINYINT, MODIFY `key` BIGINT",
             [("a", "int"), ("b", "int"), ("key", "bigint")],
         ),
+        ("ADD b YEAR, ADD c TIME, DROP `key`, CHANGE `key` b BLOB", [("a", "int"), ("c", "time"), ("b", "blob")]),
     ],
 )
 def test_mariadb_may_define_a_column_again_that_it_adds(clauses: str, columns: list[tuple[str, str]]) -> None:

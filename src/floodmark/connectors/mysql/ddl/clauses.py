@@ -177,7 +177,7 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
     """Return the columns of the new table in their order."""
     redefined: dict[str, ColumnDefinition] = {}
     for old, one in clauses.defined:
-        if old is not None:
+        if old is not None and old.lower() not in clauses.dropped:
             redefined.setdefault(old.lower(), one)
     places: list[_Place] = []
     added: list[_Place] = []
@@ -199,7 +199,7 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
             if not (definition.conditional and (name in present or name in earlier)):
                 added.append(_Place(name, definition.name, definition))
                 _insert(places, added[-1], definition.place)
-        elif old.lower() not in present or definition is not redefined[old.lower()]:
+        elif old.lower() not in present or definition is not redefined.get(old.lower()):
             if old.lower() not in present and definition.conditional:
                 continue
             # Servers take it for another definition of a column that the statement adds under its new name.
