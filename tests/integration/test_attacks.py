@@ -112,6 +112,16 @@ def untouched(shop: Source) -> None:
         assert conn.execute("SELECT count(*) FROM secrets").fetchone() == (1,)
 
 
+def nodes(plan: Any) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a plan; texts of the condition in it may say anything."""
+    if isinstance(plan, dict):
+        yield plan
+        plan = list(plan.values())
+    if isinstance(plan, list | tuple):
+        for part in plan:
+            yield from nodes(part)
+
+
 def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Source) -> None:
     random_ = random.Random(3)
     options = load_options({**shop.options, "table.include.list": "public.orders"})
@@ -131,10 +141,10 @@ def test_thousands_of_conditions_in_one_session_do_nothing_but_filter(shop: Sour
                 accepted += 1
                 # By the simple protocol, which would take several statements.
                 cursor = conn.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM ONLY orders WHERE {found}")
-                plan = json.dumps(cursor.fetchall())
+                plans = list(nodes(cursor.fetchall()))
                 assert cursor.nextset() is None
-                assert "secrets" not in plan
-                assert "SubPlan" not in plan
+                assert {plan["Relation Name"] for plan in plans if "Relation Name" in plan} <= {"orders"}
+                assert not any("Subplan Name" in plan for plan in plans)
                 try:
                     cursor = conn.execute(f"SELECT count(*) FROM ONLY orders WHERE {found}")
                     assert len(cursor.fetchall()) == 1
