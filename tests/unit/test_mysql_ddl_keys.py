@@ -272,6 +272,49 @@ def test_how_much_of_a_value_an_index_holds(texts: tuple[str, ...], lengths: tup
     assert index.lengths == lengths
 
 
+MANY = ", ".join(f"'{number}'" for number in range(300))
+
+
+@pytest.mark.parametrize("server", [MYSQL, MARIADB])
+@pytest.mark.parametrize(
+    ("type_", "charset", "length"),
+    [
+        ("VARCHAR(20)", "utf8mb4", 20),
+        ("VARBINARY(20)", "utf8mb4", 20),
+        ("INT", "utf8mb4", 4),
+        ("DECIMAL(20, 5)", "utf8mb4", 10),
+        ("DECIMAL", "utf8mb4", 5),
+        ("BIT(17)", "utf8mb4", 3),
+        ("DATETIME(3)", "utf8mb4", 7),
+        ("YEAR", "utf8mb4", 1),
+        ("ENUM('a')", "utf8mb4", 0),
+        ("ENUM('a')", "latin1", 1),
+        (f"ENUM({MANY})", "latin1", 2),
+        ("SET('a', 'b')", "latin1", 1),
+    ],
+)
+def test_an_index_holds_as_much_of_a_new_column_as_of_the_dropped_one(
+    type_: str, charset: str, length: int, server: Server
+) -> None:
+    made = f"CREATE TABLE t (a {type_}, b INT, UNIQUE u (a, b)) CHARACTER SET {charset}"
+    (index,) = table(made, "ALTER TABLE t DROP a, ADD a VARCHAR(30)", server=server).indexes
+    assert index.lengths == ((length, 0) if length else ())
+    if server is MARIADB:
+        (index,) = table(made, "ALTER TABLE t ADD c YEAR, DROP a, CHANGE a c VARCHAR(30)", server=server).indexes
+        assert (index.columns, index.lengths) == (("c", "b"), (length, 0) if length else ())
+
+
+@pytest.mark.parametrize(
+    ("type_", "on_mysql"),
+    [(f"ENUM({MANY})", 2), ("ENUM('a')", 0), ("ENUM('ab')", 1), ("SET('a')", 0), ("SET('ab')", 1)],
+)
+def test_mysql_knows_a_labelled_column_as_a_text(type_: str, on_mysql: int) -> None:
+    made = f"CREATE TABLE t (a {type_}, UNIQUE u (a)) CHARACTER SET latin1"
+    for server, length in ((MYSQL, on_mysql), (MARIADB, 0)):
+        (index,) = table(made, "ALTER TABLE t MODIFY a VARCHAR(30)", server=server).indexes
+        assert index.lengths == ((length,) if length else ())
+
+
 def test_an_index_of_beginnings_comes_behind_one_of_whole_values() -> None:
     created = "CREATE TABLE t (a CHAR(5) NOT NULL, b CHAR(5) NOT NULL, UNIQUE (a(3)), UNIQUE (b))"
     assert table(created).key == ("b",)

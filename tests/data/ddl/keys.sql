@@ -139,3 +139,11 @@ ALTER TABLE required_later ADD c INT UNIQUE;
 CREATE TABLE same_case (a INT, UNIQUE c (a));
 
 CREATE TABLE SAME_CASE (b INT, d INT, UNIQUE c (b, d));
+
+CREATE TABLE put_in_place (a INT, b ENUM('ab', 'c'), c DATETIME(3), d DECIMAL(20, 5), e VARCHAR(20), UNIQUE a (a), UNIQUE b (b), UNIQUE c (c), UNIQUE d (d), UNIQUE e (e)) CHARACTER SET latin1;
+
+ALTER TABLE put_in_place DROP a, ADD a VARCHAR(30), DROP b, ADD b TEXT, DROP c, ADD c CHAR(30), DROP d, ADD d VARBINARY(30), DROP e, ADD e BLOB;
+
+CREATE TABLE labels_to_text (a ENUM('ab', 'c'), b SET('ab', 'c'), UNIQUE a (a), UNIQUE b (b)) CHARACTER SET latin1;
+
+ALTER TABLE labels_to_text MODIFY a VARCHAR(30), CHANGE b c VARCHAR(30);

@@ -223,3 +223,7 @@ CREATE TABLE unsorted (a VARCHAR(9) NOT NULL, b INT, UNIQUE u (a(5)), UNIQUE v (
 ALTER TABLE unsorted MODIFY b INT NOT NULL;
 
 CREATE TABLE sorted_copy LIKE unsorted;
+
+CREATE TABLE put_by_name (a VARCHAR(20), b UUID, PRIMARY KEY (a), UNIQUE b (b));
+
+ALTER TABLE put_by_name ADD c YEAR, DROP a, CHANGE a c BLOB(300), ADD d YEAR, DROP b, CHANGE b d VARCHAR(90);

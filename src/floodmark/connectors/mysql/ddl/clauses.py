@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.ddl.column_types import AS_BINARY, Charset, ColumnType, sized_like
 from floodmark.connectors.mysql.ddl.create import TableOptions, finished
 from floodmark.connectors.mysql.ddl.cursor import Cursor
 from floodmark.connectors.mysql.ddl.definition import ColumnDefinition, settle_timestamps
+from floodmark.connectors.mysql.ddl.key_lengths import lengths_kept
 from floodmark.connectors.mysql.ddl.keys import KeyDefinition, sorting, without_void
 from floodmark.connectors.mysql.ddl.literals import default_text
 from floodmark.connectors.mysql.ddl.schema import TableId
 from floodmark.connectors.mysql.ddl.tokens import BITS
 from floodmark.connectors.mysql.structures.charsets import DEFAULT, encoded, max_bytes
 from floodmark.connectors.mysql.structures.table import Column, Index, Table
-from floodmark.connectors.mysql.structures.type_names import SIZED
 from floodmark.errors import DdlError
 
 _GROWN = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext"}
@@ -86,8 +86,10 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     for place in places:
         # A new column takes the place that one of the same name had in an index.
         names.setdefault(place.was, place.name)
-    replaced = {} if cursor.server.mariadb else _replaced(table, clauses, places)
-    kept = (_altered_index(index, clauses, names, replaced) for index in table.indexes)
+    # A new column replaces a dropped one of the same name.
+    replaced = (place.was for place in places if place.was in clauses.dropped)
+    lengths = lengths_kept(table.columns, replaced, cursor.server.mariadb)
+    kept = (_altered_index(index, clauses, names, lengths) for index in table.indexes)
     changed = replace(
         table,
         columns=tuple(columns),
@@ -175,12 +177,35 @@ def _edited(column: Column, name: str, clauses: Clauses) -> Column:
 
 def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_Place]:
     """Return the columns of the new table in their order."""
+    present = {column.name.lower() for column in table.columns}
     redefined: dict[str, ColumnDefinition] = {}
-    for old, one in clauses.defined:
+    for old, definition in clauses.defined:
         if old is not None and old.lower() not in clauses.dropped:
-            redefined.setdefault(old.lower(), one)
-    places: list[_Place] = []
+            redefined.setdefault(old.lower(), definition)
+    places = _remaining(table, clauses, redefined, converted)
     added: list[_Place] = []
+    for number, (old, definition) in enumerate(clauses.defined):
+        if old is None:
+            earlier = {one.name.lower() for _, one in clauses.defined[:number]}
+            if not (definition.conditional and definition.name.lower() in present | earlier):
+                added.append(_Place(definition.name.lower(), definition.name, definition))
+                _insert(places, added[-1], definition.place)
+        elif old.lower() in present and definition is redefined.get(old.lower()):
+            _move(places, definition)
+        elif old.lower() in present or not definition.conditional:
+            _define_again(places, added, old, definition)
+    return places
+
+
+def _remaining(
+    table: Table, clauses: Clauses, redefined: Mapping[str, ColumnDefinition], converted: Charset | None
+) -> list[_Place]:
+    """Return the columns that are not dropped, in their old order.
+
+    Args:
+        redefined: the first definition of each by its old name, in lower case.
+    """
+    places = []
     for column in table.columns:
         key = column.name.lower()
         definition = redefined.get(key)
@@ -188,32 +213,28 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
             places.append(_Place(key, definition.name, definition))
         elif key not in clauses.dropped:
             column = _edited(replace(column, name=clauses.renamed.get(key, column.name)), key, clauses)
-            if converted is not None:
-                column = _converted(column, converted)
-            places.append(_Place(key, column.name, column))
-    present = {column.name.lower() for column in table.columns}
-    for number, (old, definition) in enumerate(clauses.defined):
-        if old is None:
-            earlier = (one.name.lower() for _, one in clauses.defined[:number])
-            name = definition.name.lower()
-            if not (definition.conditional and (name in present or name in earlier)):
-                added.append(_Place(name, definition.name, definition))
-                _insert(places, added[-1], definition.place)
-        elif old.lower() not in present or definition is not redefined.get(old.lower()):
-            if old.lower() not in present and definition.conditional:
-                continue
-            # Servers take it for another definition of a column that the statement adds under its new name.
-            for place in [place for place in added if place.name.lower() == definition.name.lower()]:
-                added.remove(place)
-                places.remove(place)
-                added.append(_Place(old.lower(), definition.name, definition))
-                _insert(places, added[-1], definition.place)
-        elif definition.place is not None:
-            # Moved only now: earlier clauses may put columns after its old place.
-            for moved in [place for place in places if place.column is definition]:
-                places.remove(moved)
-                _insert(places, moved, definition.place)
+            places.append(_Place(key, column.name, column if converted is None else _converted(column, converted)))
     return places
+
+
+def _move(places: list[_Place], definition: ColumnDefinition) -> None:
+    """Move a redefined column, which can't be done before: earlier clauses may put columns after its old place."""
+    if definition.place is not None:
+        for moved in [place for place in places if place.column is definition]:
+            places.remove(moved)
+            _insert(places, moved, definition.place)
+
+
+def _define_again(places: list[_Place], added: list[_Place], old: str, definition: ColumnDefinition) -> None:
+    """Apply a redefinition of a column that is dropped or was redefined before.
+
+    MariaDB takes it for another definition of a column that the statement adds under its new name.
+    """
+    for place in [place for place in added if place.name.lower() == definition.name.lower()]:
+        added.remove(place)
+        places.remove(place)
+        added.append(_Place(old.lower(), definition.name, definition))
+        _insert(places, added[-1], definition.place)
 
 
 def _insert(places: list[_Place], new: _Place, after: str | None) -> None:
@@ -233,31 +254,7 @@ def _is_generated_key(column: Column | ColumnDefinition) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _replaced(table: Table, clauses: Clauses, places: Sequence[_Place]) -> dict[str, int]:
-    """Return the lengths that MySQL keeps in indexes that held all of a column which is replaced, by its name.
-
-    A new column replaces a dropped one of the same name. The lengths matter if it is a text.
-    """
-    new = {place.was for place in places if place.was in clauses.dropped}
-    found = {}
-    for column in table.columns:
-        name = column.name.lower()
-        if name in new and column.type in SIZED:
-            found[name] = column.length or 1
-        elif column.type == "set":
-            found[name] = _set_bytes(len(column.values)) // max_bytes(column.charset)
-    return found
-
-
-def _set_bytes(labels: int) -> int:
-    """Return how many bytes a set of so many labels takes."""
-    size = (labels + 7) // 8
-    return size if size <= 4 else 8
-
-
-def _altered_index(
-    index: Index, clauses: Clauses, names: Mapping[str, str], replaced: Mapping[str, int]
-) -> Index | None:
+def _altered_index(index: Index, clauses: Clauses, names: Mapping[str, str], kept: Mapping[str, int]) -> Index | None:
     key = index.name.lower()
     if key in clauses.dropped_keys:
         return None
@@ -266,7 +263,7 @@ def _altered_index(
     if not columns:
         return None
     before = zip(index.columns, found, index.lengths or [0] * len(found), strict=True)
-    lengths = tuple(length or replaced.get(was.lower(), 0) for was, column, length in before if column is not None)
+    lengths = tuple(length or kept.get(was.lower(), 0) for was, column, length in before if column is not None)
     name = clauses.renamed_keys.get(key)
     return replace(index, name=name or index.name, columns=columns, lengths=lengths, made=index.made and name is None)
 
