@@ -476,7 +476,8 @@ def test_what_a_running_query_writes_is_private(source: Source) -> None:
         query.drain()
         source.execute("INSERT INTO t SELECT g, repeat('n', 100) FROM generate_series(1, 3000) g")
         query.restart()
-        # Planned and not committed, so that the segments are still there.
+        # Planned, up to the end of the log, and not committed, so that the segments are still there.
+        query.reader.prepareForTriggerAvailableNow()
         query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
         state = Path(source.options["state.dir"])
         found = {path: stat.S_IMODE(path.lstat().st_mode) for path in (state, *state.rglob("*"))}

@@ -7,8 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from decimal import Decimal
 
 import psutil
@@ -21,22 +19,12 @@ from floodmark.connectors.postgres.batch import table
 from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.errors import ConfigError, SourceStateError
 from tests.conftest import Source
-from tests.support.batch import HELD, batch_options, count, fails, load
-from tests.support.patience import within
-
-WAIT_S = within(60.0)
+from tests.support.batch import HELD, batch_options, count, fails, load, wait_for
 
 
 @pytest.fixture
 def options(source: Source) -> dict[str, str]:
     return batch_options(source)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
 
 
 class Transfers:

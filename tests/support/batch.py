@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -11,9 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from floodmark.errors import FloodmarkError
 from floodmark.spark.failures import floodmark_error
 from tests.conftest import Source
+from tests.support.patience import within
 
 HELD = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'floodmark' AND datname = current_database()"
 """How many connections of Floodmark's a database has."""
+
+WAIT_S = within(60.0)
 
 
 def batch_options(source: Source) -> dict[str, str]:
@@ -44,3 +48,11 @@ def count(source: Source, query: str) -> int:
         row = conn.execute(query).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds; fail if it takes too long."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
