@@ -15,7 +15,7 @@ from pyspark.sql import datasource as sf
 from floodmark.connectors.load import load_batch_options
 from floodmark.connectors.postgres.batch import table
 from floodmark.connectors.postgres.options import PostgresBatchOptions
-from floodmark.errors import ConfigError
+from floodmark.errors import ConfigError, SourceStateError
 from floodmark.spark.batch.filters import condition_of
 from tests.conftest import Source
 from tests.support.batch import HELD, batch_options, count, fails, load, wait_for
@@ -210,6 +210,23 @@ def test_queries_that_are_planned_anew_share_the_snapshot(
     assert frame.filter("id = 1").union(frame.filter("id = 2")).orderBy("id").collect() == [(1,), (2,)]
     # The connections of the readers close a little later than Spark has their rows.
     wait_for(lambda: count(source, HELD) == 1, "more than one snapshot is held")
+
+
+def test_a_table_that_is_truncated_between_two_queries(
+    spark: SparkSession, source: Source, options: dict[str, str], pushing: None
+) -> None:
+    """The snapshot of the first query sees an empty table then, which it wasn't."""
+    source.execute(
+        "CREATE TABLE t (id integer) PARTITION BY LIST (id)",
+        "CREATE TABLE one PARTITION OF t FOR VALUES IN (1)",
+        "CREATE TABLE two PARTITION OF t FOR VALUES IN (2)",
+        "INSERT INTO t VALUES (1), (2)",
+    )
+    frame = load(spark, {**options, "table.include.list": r"public\.t"})
+    assert frame.filter("id > 0").count() == 2
+    source.execute("TRUNCATE one")
+    fails(frame.filter("id > 1").count, SourceStateError, "public.one", "truncated", "Load the DataFrame again")
+    assert load(spark, {**options, "table.include.list": r"public\.t"}).count() == 1
 
 
 def test_two_filters_on_one_pushing_dataframe(

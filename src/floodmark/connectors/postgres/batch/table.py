@@ -35,6 +35,11 @@ _LEAVES = """
     FROM pg_partition_tree({oid}) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE p.isleaf ORDER BY c.oid
 """
+# A snapshot sees the catalogs as they were; the function tells the file that the table has now.
+_REWRITTEN = """
+    SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = ANY(ARRAY[{oids}]::oid[]) AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
+"""
 
 
 def table_schema(options: PostgresBatchOptions) -> pa.Schema:
@@ -99,16 +104,19 @@ def read(options: PostgresBatchOptions, schema: pa.Schema, chunk: Chunk) -> Iter
             )
         announce_reader(conn, stored_object(chunk.token, "The token of a read point").integer("lock"))
         if not chunks.same_file(conn, chunk.table, chunk.file):
-            raise SourceStateError(
-                f"The table {name} was dropped, truncated or rewritten after the snapshot of this batch read.",
-                AGAIN,
-            )
+            raise _rewritten(name)
         conditions = [chunk.condition] if chunk.condition else []
         query = chunks.chunk_query(chunk, conditions)
         for _, columns in chunks.copy_rows(conn, query, len(relation.columns)):
             yield pa.RecordBatch.from_arrays(version.values(columns), schema=schema)
     finally:
         conn.close()
+
+
+def _rewritten(name: str) -> SourceStateError:
+    return SourceStateError(
+        f"The table {name} was dropped, truncated or rewritten after the snapshot of this batch read.", AGAIN
+    )
 
 
 def _table(conn: psycopg.Connection[TupleRow], options: PostgresBatchOptions) -> Table:
@@ -148,6 +156,9 @@ def _chunks(
         conditions = [f"({options.batch_where}\n)", *conditions]
     step = max(options.snapshot_chunk_bytes // chunks.block_size(conn), 1)
     leaves = _leaves(conn, table)
+    # Spark may plan a DataFrame again, long after the snapshot. Such a table seems to be empty.
+    if found := run(conn, _REWRITTEN.format(oids=",".join(map(str, leaves))), "the files of the table"):
+        raise _rewritten(found[0][0])
     sizes = chunks.table_pages(conn, list(leaves))
     files = chunks.fingerprints(conn, list(leaves))
     return [
