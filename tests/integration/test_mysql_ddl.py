@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pymysql
 import pytest
 
 from floodmark.connectors.mysql.schema import catalog
@@ -77,3 +78,24 @@ def test_a_default_whose_expression_is_not_shown_is_not_null(binlog_server: Mysq
         schema = catalog.read_schema(session, catalog.read_server(session), [("hidden", "t")])
     assert schema.tables["hidden", "t"].columns[1].default_kind == "expression"
     binlog_server.execute("DROP DATABASE hidden")
+
+
+@pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
+def test_a_table_that_could_not_be_replaced_is_gone(binlog_server: MysqlServer) -> None:
+    follower = Follower(binlog_server)
+    follower.execute("CREATE DATABASE replaced")
+    follower.execute("USE replaced")
+    follower.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    assert follower.compared() == []
+    with pytest.raises(pymysql.OperationalError, match="prefix key"):
+        follower.execute("CREATE OR REPLACE TABLE t (b TIMESTAMP, UNIQUE (b(3)))")
+    assert follower.compared() == []
+    assert ("replaced", "t") not in follower.schema.tables
+    # Of several tables, those that exist are dropped; the server logs the statement with an error too.
+    follower.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    with pytest.raises(pymysql.OperationalError, match="Unknown table"):
+        follower.execute("DROP TABLE missing, t")
+    assert follower.compared() == []
+    assert ("replaced", "t") not in follower.schema.tables
+    follower.execute("DROP DATABASE replaced")
+    follower.close()

@@ -118,6 +118,8 @@ class Follower:
             text = statement_text(query, self.collations)
             texts.append(text)
             session = session_of(query, self.collations, self.info)
+            if query.failed:
+                text = ddl.done_by_failed(text, session, self.info)
             self.schema = ddl.apply(self.schema, text, session, self.info).schema
         return texts
 

@@ -280,3 +280,20 @@ def test_the_session_says_which_character_set_utf8_is() -> None:
         found = statements.apply(Schema(), text, session, MYSQL).schema.tables["db", "t"]
         assert [found.charset, *(column.charset for column in found.columns)] == [expected] * 3 + ["utf8mb3"]
         assert found.columns[1].collation == f"{expected}_bin"
+
+
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        ("CREATE OR REPLACE TABLE t (a INT, UNIQUE (a(3)))", "DROP TABLE IF EXISTS `db`.`t`"),
+        ("/*M! */ create or replace table `x``y`.`t` SELECT 1", "DROP TABLE IF EXISTS `x``y`.`t`"),
+        ("SET STATEMENT max_statement_time=1 FOR CREATE OR REPLACE TABLE u (a INT)", "DROP TABLE IF EXISTS `db`.`u`"),
+        ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", None),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", None),
+        ("CREATE TABLE t (a INT)", None),
+        ("DROP TABLE missing, t", None),
+        ("RENAME TABLE a TO b", None),
+    ],
+)
+def test_what_a_failed_statement_has_done(text: str, done: str | None) -> None:
+    assert statements.done_by_failed(text, SESSION, MARIADB) == (done or text)

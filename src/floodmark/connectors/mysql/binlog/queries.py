@@ -76,6 +76,7 @@ class Query:
         utf8mb4_collation: number of ``default_collation_for_utf8mb4`` (MySQL).
         explicit_timestamps: ``explicit_defaults_for_timestamp`` (MySQL, where it is logged).
         flags: the session's ``flags2``; None if they aren't logged.
+        failed: whether the server ended it with an error. It is in the log because of what it had done by then.
         tentative: whether it only reports that an ALTER TABLE begins, or failed (MariaDB).
         databases: databases with tables that it may change; None if they aren't logged (MariaDB, or too many).
         time_zone: the session's, as ``SET time_zone`` takes it; None if the statement doesn't depend on it.
@@ -92,6 +93,7 @@ class Query:
     utf8mb4_collation: int | None = None
     explicit_timestamps: bool | None = None
     flags: int | None = None
+    failed: bool = False
     tentative: bool = False
     databases: frozenset[str] | None = None
     time_zone: str | None = None
@@ -145,7 +147,7 @@ def parse_query(event: bytes) -> Query:
         DecodeError: the event is malformed.
     """
     try:
-        thread, _, database_size, _, variables_size = _POST_HEADER.unpack_from(event, HEADER_BYTES)
+        thread, _, database_size, error, variables_size = _POST_HEADER.unpack_from(event, HEADER_BYTES)
         at = HEADER_BYTES + POST_HEADER_BYTES + LOAD_HEADER_BYTES * (event[TYPE] == EXECUTE_LOAD_QUERY)
         variables = _variables(event[at : at + variables_size])
         at += variables_size
@@ -168,6 +170,7 @@ def parse_query(event: bytes) -> Query:
         variables.number(_UTF8MB4),
         None if explicit is None else bool(explicit),
         variables.number(_FLAGS2),
+        error != 0,
         bool((variables.number(_ALTER_PHASE, 0, 1) or 0) & (_ALTER_STARTS | _ALTER_FAILS)),
         _updated_databases(variables.values.get(_UPDATED_DBS)),
         variables.text(_TIME_ZONE),

@@ -52,6 +52,27 @@ def apply(schema: Schema, text: str, session: Session, server: Server) -> Applie
     return draft.applied()
 
 
+def done_by_failed(text: str, session: Session, server: Server) -> str:
+    """Return the statement for what a failed statement of the log has done.
+
+    MariaDB first drops the table that ``CREATE OR REPLACE TABLE`` replaces. If it then can't make the new one, it logs
+    the statement as it is, with an error.
+
+    Args:
+        text: the statement, as the log holds it.
+        session: the state of the session that ran it.
+
+    Raises:
+        DdlError: it is not understood.
+    """
+    if first_word(text, session, server) not in _MATTERING:
+        return text
+    cursor = Cursor(text, session, server)
+    cursor.skip_settings()
+    replaces = cursor.take().value == "CREATE" and cursor.accept("OR", "REPLACE") and cursor.accept("TABLE")
+    return f"DROP TABLE IF EXISTS {_quoted(cursor.table_name())}" if replaces else text
+
+
 def _stated(change: Change, cursor: Cursor) -> Change:
     return change if change.statement is not None else replace(change, statement=cursor.statement())
 

@@ -8,7 +8,7 @@ from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.config.kafka_clients import client_is_missing
 from floodmark.connectors.mysql.binlog.queries import Query
 from floodmark.connectors.mysql.ddl.schema import Schema, TableId
-from floodmark.connectors.mysql.ddl.statements import apply
+from floodmark.connectors.mysql.ddl.statements import apply, done_by_failed
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.logged_statement import LoggedStatement
@@ -119,6 +119,8 @@ class SchemaFollower:
             return LoggedStatement(unseen=unseen, why=LOGGED_AS_TEXT) if unseen else None
         before = self._schema
         try:
+            if query.failed:
+                text = done_by_failed(text, session, self._server)
             found = apply(before, text, session, self._server)
         except DdlError as exc:
             if not self._options.history_skip_unparseable:
