@@ -12,6 +12,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from tests.support.available_now import ENDING, start_to_end
+
 
 def main() -> None:
     """Run the query."""
@@ -27,12 +29,16 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    stream = spark.readStream.format("floodmark").options(**spec["options"]).load()
-    writer = stream.writeStream.format("parquet").option("checkpointLocation", spec["checkpoint"])
-    writer = (
-        writer.trigger(availableNow=True) if spec["available_now"] else writer.trigger(processingTime=spec["every"])
+    stream = (
+        spark.readStream.format("floodmark")
+        .options(**spec["options"], **(ENDING if spec["available_now"] else {}))
+        .load()
     )
-    query = writer.option("path", spec["out"]).start()
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", spec["checkpoint"])
+    if spec["available_now"]:
+        query = start_to_end(writer, spec["out"])
+    else:
+        query = writer.trigger(processingTime=spec["every"]).start(spec["out"])
     print("STARTED", flush=True)
     query.awaitTermination()
     print("ENDED", flush=True)

@@ -22,7 +22,6 @@ import floodmark
 from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError, LogGoneError, SchemaHistoryError, StateDirError
-from floodmark.spark.stream.reader import FloodmarkStreamReader
 from floodmark.spark.stream.readers import output_schema
 from tests.conftest import drop_slots, make_source
 from tests.support.applying import Event, Rows, apply, event
@@ -31,6 +30,7 @@ from tests.support.databases import Database, Mysql
 from tests.support.driver import Driver
 from tests.support.mysql import Flavor, MysqlServer
 from tests.support.patience import within
+from tests.support.stream_reader import StreamReader, make_reader
 from tests.support.verify import verify
 from tests.support.workload import Workload, source_rows, toasted_rows
 
@@ -79,11 +79,11 @@ class Query:
         self.offset: dict[str, Any] | None = None
         self.target = Target()
         self._planned: dict[str, Any] | None = None
-        self._reader: FloodmarkStreamReader | None = None
+        self._reader: StreamReader | None = None
 
     def open(self, options: dict[str, str]) -> None:
         self.stop()
-        self._reader = FloodmarkStreamReader(options, output_schema(load_options(options)))
+        self._reader = make_reader(options, output_schema(load_options(options)))
 
     def stop(self) -> None:
         reader, self._reader = self._reader, None

@@ -8,16 +8,20 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal
+from functools import partial
 
 import psutil
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.version import __version__ as spark_version
 
 from floodmark.connectors.load import load_batch_options
 from floodmark.connectors.postgres.batch import table
 from floodmark.connectors.postgres.options import PostgresBatchOptions
 from floodmark.errors import ConfigError, SourceStateError
+from floodmark.spark.versions import minor_version
 from tests.conftest import Source
 from tests.support.batch import HELD, batch_options, count, fails, load, wait_for
 
@@ -166,6 +170,14 @@ def test_the_given_schema_chooses_columns(spark: SparkSession, source: Source, o
     fails(load(spark, options, "id string").collect, ConfigError, "'id' as string", "int32")
 
 
+def has_rows(frame: DataFrame, rows: int) -> bool:
+    """Return whether a DataFrame has so many rows; not while the process that held its snapshot is still ending."""
+    try:
+        return frame.count() == rows
+    except AnalysisException:
+        return False
+
+
 def test_nothing_is_left_at_the_server(spark: SparkSession, source: Source, options: dict[str, str]) -> None:
     source.execute(
         "CREATE TABLE t (id integer, v text)",
@@ -180,7 +192,11 @@ def test_nothing_is_left_at_the_server(spark: SparkSession, source: Source, opti
     assert count(source, "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
     assert count(source, "SELECT count(*) FROM pg_publication") == 0
     wait_for(lambda: count(source, HELD) == 0, "the snapshot is held for ever")
-    fails(frame.count, SourceStateError, "snapshot of public.t", "batch.snapshot.idle.ms", "Load the DataFrame again")
+    if minor_version(spark_version) >= (4, 1):
+        lost = ("snapshot of public.t", "batch.snapshot.idle.ms", "Load the DataFrame again")
+        fails(frame.count, SourceStateError, *lost)
+    else:
+        wait_for(partial(has_rows, frame, 50_000), "Spark 4.0, which plans each query anew, takes no new snapshot")
 
 
 DRIVER = """

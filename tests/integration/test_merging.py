@@ -46,7 +46,7 @@ def test_reduced_rows_make_the_same_target(
         f"ALTER TABLE t REPLICA IDENTITY {identity}",
     )
     query = rows_of(source, skipped_operations="none")
-    schema = query.reader._schema
+    schema = query.schema
     target: Target = {}
     expected: Target = {}
     with source.database.session() as session:

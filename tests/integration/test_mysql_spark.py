@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.available_now import ENDING, start_to_end
 from tests.support.mysql import MysqlServer
 
 ROWS = 500
@@ -27,15 +28,9 @@ def shop(binlog_server: MysqlServer) -> Iterator[MysqlServer]:
 
 
 def run(spark: SparkSession, options: dict[str, str], place: Path) -> None:
-    frame = spark.readStream.format("floodmark").options(**options).load()
-    query = (
-        frame.writeStream.format("parquet")
-        .option("path", str(place / "events"))
-        .option("checkpointLocation", str(place / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    frame = spark.readStream.format("floodmark").options(**options, **ENDING).load()
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
+    start_to_end(writer, str(place / "events")).awaitTermination()
 
 
 def options(server: MysqlServer, place: Path, **more: str) -> dict[str, str]:

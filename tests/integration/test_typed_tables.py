@@ -17,6 +17,7 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, NoTableLeftError, SchemaChangeError
 from floodmark.spark.merging import changed_tables, merged_rows, table_rows
 from tests.conftest import drop_slots, make_source
+from tests.support.available_now import ENDING, start_to_end
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge
 from tests.support.mysql import MysqlServer
@@ -265,9 +266,9 @@ def test_tables_are_merged_by_one_query(spark: SparkSession, public: Place, tmp_
     options = {**public.options, "format": "tables", "skipped.operations": "none"}
 
     def run() -> None:
-        stream = spark.readStream.format("floodmark").options(**options).load()
-        writer = stream.writeStream.foreachBatch(merge_tables).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+        stream = spark.readStream.format("floodmark").options(**options, **ENDING).load()
+        writer = stream.writeStream.foreachBatch(merge_tables)
+        start_to_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint"))).awaitTermination()
 
     run()
     public.execute(*CHANGES)

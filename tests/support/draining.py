@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from floodmark.connectors.load import load_options
-from floodmark.spark.stream.reader import FloodmarkStreamReader
 from floodmark.spark.stream.readers import output_schema
+from tests.support.stream_reader import make_reader
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def drain_elsewhere(options: dict[str, str], offset: dict[str, Any], timeout_s: 
 
 def drain(options: dict[str, str], offset: dict[str, Any]) -> Drained:
     """Drain a source, one micro-batch after the other, keeping no rows."""
-    reader = FloodmarkStreamReader(options, output_schema(load_options(options)))
+    reader = make_reader(options, output_schema(load_options(options)))
     reader.prepareForTriggerAvailableNow()
     rows = batches = 0
     first = last = ""

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from floodmark.connectors.load import load_options
-from floodmark.spark.stream.reader import FloodmarkStreamReader
 from floodmark.spark.stream.readers import output_schema
+from floodmark.spark.versions import GIVES_START
+from tests.support.stream_reader import StreamReader, make_reader
 
 
 class InProcess:
-    """A stream reader that is driven as Spark drives it, with ``availableNow``."""
+    """A stream reader that is driven as Spark drives it, with ``availableNow``.
 
-    def __init__(self, options: dict[str, str], offset: dict[str, Any] | None = None) -> None:
+    Args:
+        options: the source's options.
+        offset: where to go on; None: at the beginning.
+        older: whether as Spark 4.0 and 4.1 drive it.
+    """
+
+    def __init__(
+        self, options: dict[str, str], offset: dict[str, Any] | None = None, older: bool = not GIVES_START
+    ) -> None:
         self._options = options
+        self._older = older
         self._reader = self._new_reader()
         self.offset: dict[str, Any] = dict(self._reader.initialOffset() if offset is None else offset)
         self.batches = 0
 
-    def _new_reader(self) -> FloodmarkStreamReader:
-        return FloodmarkStreamReader(self._options, output_schema(load_options(self._options)))
+    def _new_reader(self) -> StreamReader:
+        return make_reader(self._options, self.schema, self._older)
 
     def restart(self) -> None:
         """Go on as another query, without the end that ``drain`` has set."""
@@ -56,9 +68,14 @@ class InProcess:
         return rows
 
     @property
-    def reader(self) -> FloodmarkStreamReader:
+    def reader(self) -> StreamReader:
         """The reader itself."""
         return self._reader
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return output_schema(load_options(self._options))
 
     def stop(self) -> None:
         """Stop as Spark does at the end of a query."""

@@ -360,7 +360,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
     (
         "What load finds missing",
         [
-            Mistake("Spark 4.1", lambda: require_spark("4.1.1")),
+            Mistake("Spark 3.5", lambda: require_spark("3.5.6")),
             Mistake("`pip install floodmark`, `connector=postgres`", _no_driver),
             loaded("state.dir=pipeline.yaml", words=", a file"),
             loaded("state.dir=ftp://host/state"),

@@ -18,7 +18,7 @@ from floodmark.connectors.load import as_texts
 from floodmark.errors import ConfigError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import HIDE_TRACEBACK, floodmark_error, plainly
 from floodmark.spark.source import FloodmarkDataSource
-from floodmark.spark.versions import SUPPORTED, require_spark
+from floodmark.spark.versions import SUPPORTED, require_push_down, require_spark
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 
@@ -128,26 +128,32 @@ def test_an_error_without_a_traceback_is_found(tmp_path: Path) -> None:
     assert str(found) == "Unknown option 'a'. Did you mean: 'b'?"
 
 
-@pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.3.1.dev0"])
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4", "4.2.0", "4.2.1", "4.3.0", "4.3.1.dev0"])
 def test_versions_of_spark(version: str) -> None:
     require_spark(version)
 
 
-@pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "4.1.1", "4.4.0", "5.2.0"])
+@pytest.mark.parametrize("version", ["3.5.6", "4.4.0", "5.2.0"])
 def test_other_versions_of_spark_are_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=rf"This is Spark {version}; Floodmark works with 4.2 and 4.3\. .*pyspark==4"):
+    with pytest.raises(ConfigError, match=rf"This is Spark {version}; Floodmark works with 4.0 to 4.3\. .*pyspark==4"):
         require_spark(version)
     monkeypatch.setattr("floodmark.cli.environment.version", lambda _: version)
     found = check_pyspark()
-    assert (found.status, found.finding) == ("error", f"This is Spark {version}; Floodmark works with 4.2 and 4.3.")
+    assert (found.status, found.finding) == ("error", f"This is Spark {version}; Floodmark works with 4.0 to 4.3.")
+
+
+def test_filters_are_not_pushed_down_before_4_1() -> None:
+    require_push_down("4.1.4")
+    with pytest.raises(ConfigError, match=r"'batch\.filter\.pushdown' is on, but Spark 4\.0\.5 doesn't .*Spark 4\.1"):
+        require_push_down("4.0.5")
 
 
 def test_load_looks_at_the_version_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floodmark.spark.source.require_spark", lambda: require_spark("4.1.0"))
-    assert "This is Spark 4.1.0" in str(refused({}))
+    monkeypatch.setattr("floodmark.spark.source.require_spark", lambda: require_spark("3.5.6"))
+    assert "This is Spark 3.5.6" in str(refused({}))
 
 
 def test_the_package_asks_for_these_versions() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     (first, last), end = (SUPPORTED[0], SUPPORTED[-1]), SUPPORTED[-1][1] + 1
-    assert f"pyspark>={first[0]}.{first[1]},<{last[0]}.{end}" in project["project"]["dependencies"]
+    assert f"pyspark>={first[0]}.{first[1]}.5,<{last[0]}.{end}" in project["project"]["dependencies"]

@@ -55,6 +55,13 @@ class StreamOptions(SnapshotOptions):
     topic_heartbeat_name: str | None = option(
         "topic.heartbeat.name", None, "Whole name of the heartbeats' topic.", pattern=TOPIC_NAME
     )
+    trigger_available_now: bool = option(
+        "trigger.available.now",
+        False,
+        "Whether the stream ends where the log ends when the query starts: for Spark 4.0 and 4.1, whose `availableNow` "
+        "runs one micro-batch only. Start the query without a trigger, then call `processAllAvailable()` and `stop()`.",
+        debezium=OWN,
+    )
     event_processing_failure_handling_mode: Literal["fail", "warn", "skip", "ignore"] = option(
         "event.processing.failure.handling.mode",
         "fail",

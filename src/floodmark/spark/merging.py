@@ -7,17 +7,17 @@ target.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from floodmark.changes.typed_rows import FIXED
+from floodmark.spark.versions import HAS_ARROW_FUNCTIONS
 
 POSITION, DELETED = "_position", "_deleted"
 _HELD = "_held"
@@ -146,7 +146,16 @@ def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> 
     def follow(batches: pa.Array) -> pa.Array:
         return _follow(tuple(key), tuple(columns), batches)
 
+    def follow_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_struct_array(follow(batch.column("events")).flatten())
+
     every = events.agg(F.collect_list(F.struct(*events.columns)).alias("events"))
+    if not HAS_ARROW_FUNCTIONS:
+        return every.mapInArrow(follow_batches, schema)
+    # This needs no pandas.
+    from pyspark.sql.pandas.functions import arrow_udf
+
     # The stubs want the function's type, which is found by its hints.
     followed = arrow_udf(follow, ArrayType(schema))  # type: ignore[call-overload]
     return every.select(F.inline(followed("events")))

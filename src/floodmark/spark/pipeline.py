@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -14,10 +18,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.config.columns import in_small_letters
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
+from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        f"org.apache.spark.sql.execution.streaming.{CHECKPOINT_PACKAGE}FileSystemBasedCheckpointFileManager"
     )
 }
 """Without Hadoop's native library, Spark's default runs about twenty shell commands per micro-batch."""
@@ -57,10 +62,28 @@ def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
 
     Within a micro-batch, all events of a key are written by one task in the order of their positions.
     """
-    events = spark.readStream.format("floodmark").options(**in_small_letters(pipeline.source)).load()
+    source, ends = in_small_letters(pipeline.source), pipeline.trigger.available_now and not GIVES_START
+    if ends:
+        source = {**source, "trigger.available.now": "true"}
+    events = spark.readStream.format("floodmark").options(**source).load()
     writer = _sink_writer(spark, pipeline, events)
     writer = writer.queryName(pipeline.title).option("checkpointLocation", pipeline.checkpoint)
-    return triggered(writer, pipeline.trigger).start()
+    if not ends:
+        return triggered(writer, pipeline.trigger).start()
+    return stopping_at_end(writer.start())
+
+
+def stopping_at_end(query: StreamingQuery) -> StreamingQuery:
+    """Stop a query that has ``trigger.available.now`` when it has delivered everything, and return it at once."""
+
+    def stop() -> None:
+        # Whoever waits for the query learns why it failed.
+        with contextlib.suppress(PySparkException, Py4JError):
+            query.processAllAvailable()
+            query.stop()
+
+    threading.Thread(target=stop, daemon=True).start()
+    return query
 
 
 def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:

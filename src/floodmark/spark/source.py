@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource
 
 from floodmark.connectors.registry import require_driver
 from floodmark.spark.failures import plainly
-from floodmark.spark.versions import require_spark
+from floodmark.spark.versions import GIVES_START, arrow_schema, require_push_down, require_spark, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
@@ -37,8 +37,6 @@ class FloodmarkDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns that the options select; invalid options are reported here, before any work."""
         require_spark()
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         from floodmark.connectors.load import is_batch, load_batch_options, load_options
 
         if is_batch(self.options):
@@ -46,32 +44,35 @@ class FloodmarkDataSource(DataSource):
             require_driver(batch.connector)
             from floodmark.spark.batch.reader import table_schema
 
-            return from_arrow_schema(table_schema(batch))
+            return spark_schema(table_schema(batch))
         options = load_options(dict(self.options))
         from floodmark.spark.preflight import preflight
 
         preflight(options)
         from floodmark.spark.stream.readers import output_schema
 
-        return from_arrow_schema(output_schema(options))
+        return spark_schema(output_schema(options))
 
     @plainly()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         from floodmark.connectors.load import load_batch_options
         from floodmark.spark.batch.reader import FloodmarkBatchReader, PushingBatchReader
 
         options = load_batch_options(self.options)
+        if options.batch_filter_pushdown:
+            require_push_down()
         reader = PushingBatchReader if options.batch_filter_pushdown else FloodmarkBatchReader
-        return reader(options, self._loaded, to_arrow_schema(schema, timezone="UTC"))
+        return reader(options, self._loaded, arrow_schema(schema))
 
     @plainly()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query."""
-        from pyspark.sql.pandas.types import to_arrow_schema
+        columns = arrow_schema(schema)
+        if GIVES_START:
+            from floodmark.spark.stream.reader import FloodmarkStreamReader
 
-        from floodmark.spark.stream.reader import FloodmarkStreamReader
+            return FloodmarkStreamReader(self.options, columns)
+        from floodmark.spark.stream.older_reader import OlderStreamReader
 
-        return FloodmarkStreamReader(self.options, to_arrow_schema(schema, timezone="UTC"))
+        return OlderStreamReader(self.options, columns)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from floodmark.connectors.contract.batch import BatchOptions, BatchSource
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError
-from floodmark.spark.batch.filters import condition_of
 from floodmark.spark.worker_memory import keep_modules
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 
 def _source(options: BatchOptions) -> BatchSource:
@@ -81,6 +83,9 @@ class PushingBatchReader(FloodmarkBatchReader):
         Raises:
             ConfigError: the DataFrame has been used with other filters.
         """
+        # Spark 4.0 has no filters to import.
+        from floodmark.spark.batch.filters import condition_of
+
         found = _source(self._options).sql_conditions(self._options, [condition_of(given) for given in filters])
         self._conditions = [one.sql for one in found if one is not None]
         if _pushed.setdefault(self._load, set(self._conditions)) != set(self._conditions):

@@ -43,6 +43,7 @@ class Offset:
         context: what decoders of that micro-batch need besides the log (``LogSource.decode_context``).
         bookmark: what the connector needs besides the position to go on from ``oldest``; None: nothing.
         gaps: accepted gaps that have been announced and that the log has not passed yet.
+        after: the name of the micro-batch before; None: an earlier version of Floodmark has written the offset.
     """
 
     source: dict[str, str]
@@ -62,6 +63,7 @@ class Offset:
     context: int | None = None
     bookmark: dict[str, Json] | None = None
     gaps: tuple[Gap, ...] = ()
+    after: str | None = None
 
     @property
     def oldest(self) -> str:
@@ -83,6 +85,7 @@ class Offset:
 
     def to_json(self) -> dict[str, Json]:
         """Return the offset as JSON data."""
+        after = {} if self.after is None else {"after": self.after}
         return {
             "v": VERSION,
             "source": self.source,
@@ -102,6 +105,7 @@ class Offset:
             "xmin": self.context,
             "bookmark": self.bookmark,
             "gaps": [gap.to_json() for gap in self.gaps],
+            **after,
         }
 
     @classmethod
@@ -139,6 +143,7 @@ class Offset:
             _optional_integer(stored, "xmin"),
             None if bookmark is None else bookmark.content(),
             tuple(map(Gap.from_json, stored.items("gaps"))) if "gaps" in stored else (),
+            stored.text("after") if "after" in stored else None,
         )
 
 

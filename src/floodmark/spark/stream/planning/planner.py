@@ -16,6 +16,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.source import Source
 from floodmark.errors import (
+    CheckpointError,
     FloodmarkError,
     LockTimeoutError,
     StatementTimeoutError,
@@ -125,6 +126,10 @@ class Planner:
         """End the query where the log ends when the next micro-batch is planned, as ``availableNow`` requires."""
         self._ending.ask()
 
+    def withdraw_target(self) -> None:
+        """Let the query go on beyond the end that :meth:`fix_target` asked for."""
+        self._ending.withdraw()
+
     def latest_offset(self, start: Offset, rows: int | None) -> Offset:
         """Return where the next micro-batch ends.
 
@@ -148,6 +153,7 @@ class Planner:
                 # A change that the source left out of its log never arrives, so check for that while nothing does.
                 self._source.completeness.prove_complete(start.oldest, self._ending.wanted)
             if heartbeat is None and all(gap in start.gaps for gap in gaps):
+                self._ending.reached()
                 return start
             # Keep the receipts, which are acknowledged when the next micro-batch is planned.
             end = following(start, taken=start.taken)
@@ -159,6 +165,7 @@ class Planner:
         return replace(
             end,
             batch=uuid.uuid4().hex,
+            after=start.batch,
             notifications=events,
             excluded=self._excluded_tables.tables,
             heartbeat=heartbeat,
@@ -278,7 +285,18 @@ class Planner:
         return replace(start, snapshot=None)
 
     def partitions(self, start: Offset, end: Offset) -> list[Task]:
-        """Return the tasks of a micro-batch, even if an earlier process planned it."""
+        """Return the tasks of a micro-batch, even if an earlier process planned it.
+
+        Raises:
+            CheckpointError: it was planned to begin elsewhere.
+        """
+        if end.after is not None and end.after != start.batch:
+            raise CheckpointError(
+                "Spark runs a micro-batch that does not begin where it was planned to begin, so changes could be "
+                "missing. Nothing was released at the source.",
+                "Start the query again. If the error comes again, the checkpoint holds offsets of different queries: "
+                "use a new checkpoint location.",
+            )
         self._planned = end
         self._incremental.wait()
         planned_before = not self._opening.is_open
