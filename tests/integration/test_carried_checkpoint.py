@@ -1,0 +1,53 @@
+"""A checkpoint that goes from one version of Spark to another, back and forth, while its queries are killed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from tests.conftest import drop_slots, make_source
+from tests.support.driver import Driver
+from tests.support.patience import within
+from tests.support.verify import verify
+from tests.support.workload import UNHURRIED, Workload
+
+OLDER = ("4.0.5", "4.1.4", "4.2.1")
+HERE = pyspark.__version__
+ROUTE = (*OLDER, HERE, *reversed(OLDER), HERE)
+
+
+def installed(version: str) -> Path | None:
+    """Return the directory that the Makefile installs a version of PySpark in; None for the one that runs here."""
+    if version == HERE:
+        return None
+    path = Path(sys.prefix) / f"spark-{version}"
+    assert (path / "pyspark").is_dir(), f"PySpark {version} is missing; install it with: make test-spark-{version}"
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_checkpoint_is_carried_through_all_versions(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    route = [(version, installed(version)) for version in ROUTE]
+    source = make_source(pg18, tmp_path / "state")
+    workload = Workload(source.database, 1, pauses_s=UNHURRIED)
+    workload.create(6000)
+    options = {**source.options, "snapshot.chunk.bytes": "65536", "max.batch.rows": "2000"}
+    workload.start()
+    try:
+        for version, spark in route:
+            driver = Driver(options, tmp_path, spark=spark)
+            # The last one that another version had planned, delivered or not, and then some of its own.
+            assert driver.wait_for_batches(driver.batches() + 3, within(120)), driver.log()[-4000:]
+            driver.kill()
+            assert driver.log().rsplit("STARTED on Spark ", 1)[1].startswith(version), driver.log()[-4000:]
+    finally:
+        workload.stop()
+    last = Driver(source.options, tmp_path, available_now=True)
+    assert last.wait(within(120)) == 0, last.log()[-4000:]
+    verify(source.database, tmp_path)
+    drop_slots(source)
