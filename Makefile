@@ -5,6 +5,7 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 REFERENCE := $(VENV)/.reference
 OLDER_SPARK := 4.0.5 4.1.4 4.2.1
+OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
 # What else a version needs: merging calls Spark 4.0 in a way that takes pandas.
 BESIDE_4.0.5 := pandas==3.1.1 python-dateutil==4.0.0 tzdata==2026.6
 SPARK_TESTS := batch_filters batch_read merging mysql_spark older_spark run spark typed_tables
@@ -44,7 +45,7 @@ $(REFERENCE): $(STAMP)
 	touch $@
 
 # An older Spark comes before the lock file's on the path.
-$(OLDER_SPARK:%=$(VENV)/spark-%/.installed): $(VENV)/spark-%/.installed: $(STAMP)
+$(OLDER_INSTALLED): $(VENV)/spark-%/.installed: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$* $(BESIDE_$*)
 	touch $@
 
@@ -58,7 +59,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports --no-logo
 
 # Two processes: much of the time goes into waiting for servers and for Spark to start.
-test: check $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
+test: check $(OLDER_INSTALLED)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	$(MAKE) test-spark
 
@@ -78,7 +79,7 @@ $(OLDER_SPARK:%=matrix-%): matrix-%: $(VENV)/spark-%/.installed
 		tests/chaos/test_kills.py tests/chaos/test_mysql_kills.py
 
 # Limits on time are for hangs; here everything takes longer. Those of single tests are multiplied (tests/support/patience.py).
-overloaded: $(STAMP)
+overloaded: $(STAMP) $(OLDER_INSTALLED)
 	$(BIN)/python -m tests.support.overload 3 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --timeout 1800
 
 unit: $(STAMP)
