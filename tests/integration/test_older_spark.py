@@ -46,6 +46,12 @@ class Calls:
     def next(self) -> dict[str, Any]:
         return self.reader.latestOffset()
 
+    def first(self) -> dict[str, Any]:
+        """Plan and deliver the first micro-batch; return where it ends."""
+        end = self.next()
+        self.deliver(self.reader.initialOffset(), end)
+        return end
+
     def deliver(self, start: dict[str, Any], end: dict[str, Any]) -> None:
         for partition in self.reader.partitions(start, end):
             for batch in self.reader.read(partition):
@@ -54,9 +60,7 @@ class Calls:
 
 def test_a_first_start_and_what_follows(source: Source) -> None:
     calls = Calls(source)
-    one = calls.next()
-    before = calls.reader.initialOffset()
-    calls.deliver(before, one)
+    one = calls.first()
     two = calls.next()
     calls.reader.commit(one)
     calls.deliver(one, two)
@@ -73,8 +77,7 @@ def test_a_first_start_and_what_follows(source: Source) -> None:
 
 def test_a_restart_goes_on_where_the_last_plan_ended(source: Source) -> None:
     calls = Calls(source)
-    one = calls.next()
-    calls.deliver(calls.reader.initialOffset(), one)
+    one = calls.first()
     calls.reader.stop()
     source.execute("INSERT INTO t VALUES (1000, 1)")
     calls.start()
@@ -90,8 +93,7 @@ def test_a_restart_goes_on_where_the_last_plan_ended(source: Source) -> None:
 @pytest.mark.parametrize("state_is_lost", [False, True])
 def test_a_micro_batch_that_was_planned_and_not_delivered(source: Source, tmp_path: Path, state_is_lost: bool) -> None:
     calls = Calls(source)
-    one = calls.next()
-    calls.deliver(calls.reader.initialOffset(), one)
+    one = calls.first()
     source.execute("INSERT INTO t VALUES (1000, 1)")
     places = [one]
     while places[-1]["snapshot"] is not None or len(calls.ops) == ROWS:
@@ -111,8 +113,7 @@ def test_a_micro_batch_that_was_planned_and_not_delivered(source: Source, tmp_pa
 
 def test_a_micro_batch_that_begins_elsewhere_is_refused(source: Source) -> None:
     calls = Calls(source)
-    one = calls.next()
-    calls.deliver(calls.reader.initialOffset(), one)
+    calls.first()
     source.execute("INSERT INTO t VALUES (1000, 1)")
     two = calls.next()
     with pytest.raises(CheckpointError, match=r"does not begin where it was planned to begin.*Start the query again"):
@@ -123,8 +124,7 @@ def test_a_micro_batch_that_begins_elsewhere_is_refused(source: Source) -> None:
 def test_a_restart_that_is_not_told_of_is_refused(source: Source) -> None:
     # An engine that left out the first call would plan another snapshot as the next micro-batch.
     calls = Calls(source)
-    one = calls.next()
-    calls.deliver(calls.reader.initialOffset(), one)
+    one = calls.first()
     calls.reader.stop()
     source.execute(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
