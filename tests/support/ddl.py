@@ -80,7 +80,16 @@ def _comparable_column(column: Column, server: Server) -> Column:
         # It is printed with fewer digits than it has.
         default = f"{float(column.default or 0):.5e}"
     scale = None if column.type in _TEMPORAL and column.scale == 0 else column.scale
-    return replace(column, length=length, scale=scale, default=default, default_kind=kind, declared=None, written=None)
+    return replace(
+        column,
+        length=length,
+        scale=scale,
+        default=default,
+        default_kind=kind,
+        declared=None,
+        written=None,
+        updated_apart=False,
+    )
 
 
 class Follower:

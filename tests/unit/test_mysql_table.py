@@ -10,7 +10,11 @@ KIND = Column("kind", "enum", charset="utf8mb4", collation="utf8mb4_bin", values
 
 
 def test_a_table_survives_json() -> None:
-    indexes = (Index("PRIMARY", ("id",), True), Index("k", ("kind", "")), Index("p", ("kind", "id"), lengths=(3, 0)))
+    indexes = (
+        Index("PRIMARY", ("id",), True),
+        Index("k", ("kind", ""), descending=(0, 1)),
+        Index("p", ("kind", "id"), lengths=(3, 0), made=True, descending=(1,)),
+    )
     table = Table("db", "t", (ID, KIND), ("id",), "utf8mb4", "utf8mb4_bin", "note", indexes)
     text = json.dumps(table.to_json())
     assert Table.from_json(json.loads(text)) == table

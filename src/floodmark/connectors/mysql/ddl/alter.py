@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from floodmark.connectors.mysql.ddl.clauses import Clauses, altered
@@ -18,7 +19,7 @@ from floodmark.connectors.mysql.ddl.create import (
 )
 from floodmark.connectors.mysql.ddl.cursor import Cursor, words
 from floodmark.connectors.mysql.ddl.defaults import parse_default
-from floodmark.connectors.mysql.ddl.definition import ColumnDefinition, now
+from floodmark.connectors.mysql.ddl.definition import ColumnDefinition
 from floodmark.connectors.mysql.ddl.keys import is_hashed, parse_key, sees_key
 from floodmark.connectors.mysql.ddl.literals import default_text
 from floodmark.connectors.mysql.ddl.schema import Draft
@@ -30,6 +31,10 @@ _OF_PARTITIONS = words(
     "SECONDARY_LOAD SECONDARY_UNLOAD UPGRADE"
 )
 _WORDS = words("FORCE WITH WITHOUT ENABLE DISABLE")
+_NOT_SORTING = words(
+    "ADD DROP RENAME ALGORITHM LOCK WITH WITHOUT ENABLE DISABLE ANALYZE CHECK REPAIR TRUNCATE EXCHANGE DISCARD IMPORT"
+)
+_NOW = re.compile(r"CURRENT_TIMESTAMP(\(\d\))?")
 
 
 def alter_table(cursor: Cursor, draft: Draft) -> None:
@@ -40,6 +45,8 @@ def alter_table(cursor: Cursor, draft: Draft) -> None:
     table = draft.find(name)
     clauses = Clauses()
     while not cursor.at_end():
+        clauses.rewrites |= not cursor.sees_any(_NOT_SORTING)
+        clauses.beside |= cursor.sees("ENABLE") or cursor.sees("DISABLE")
         if not _parse_clause(cursor, clauses, table, draft):
             break
         cursor.accept(",")
@@ -106,6 +113,7 @@ def _define(clauses: Clauses, old: str | None, definition: ColumnDefinition, cur
 
 def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
     if cursor.sees("PARTITION"):
+        clauses.rewrites = True
         return False
     if cursor.accept("SYSTEM", "VERSIONING"):
         return True
@@ -116,7 +124,9 @@ def _parse_add(cursor: Cursor, clauses: Clauses) -> bool:
         key = parse_key(cursor)
         if key is not None:
             clauses.keys.append(key)
+        clauses.rewrites |= key is None or key.foreign
         return True
+    clauses.rewrites = True
     cursor.accept("COLUMN")
     only_new = cursor.accept("IF", "NOT", "EXISTS")
     if cursor.sees("("):
@@ -138,6 +148,7 @@ def _sees_order(cursor: Cursor) -> bool:
 
 def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
     if cursor.sees("PARTITION") and cursor.ahead(1).value not in (",", ""):
+        clauses.rewrites = True
         return False
     if cursor.accept("SYSTEM", "VERSIONING"):
         return True
@@ -150,6 +161,7 @@ def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
         cursor.accept("IF", "EXISTS")
         clauses.dropped_keys.add(cursor.name().lower())
     elif cursor.accept("FOREIGN", "KEY") or cursor.accept("CHECK"):
+        clauses.rewrites = True
         cursor.accept("IF", "EXISTS")
         cursor.name()
     elif cursor.accept("CONSTRAINT"):
@@ -159,7 +171,10 @@ def _parse_drop(cursor: Cursor, clauses: Clauses, table: Table | None) -> bool:
         # MariaDB doesn't find unique indexes that it hashes.
         if table is not None and any(index.unique and not is_hashed(index, table.columns) for index in named):
             clauses.dropped_keys.add(name)
+        else:
+            clauses.rewrites = True
     else:
+        clauses.rewrites = True
         cursor.accept("COLUMN")
         cursor.accept("IF", "EXISTS")
         clauses.dropped.add(cursor.column_name().lower())
@@ -173,14 +188,17 @@ def _parse_rename(cursor: Cursor, clauses: Clauses) -> None:
         old = cursor.name()
         cursor.expect("TO")
         clauses.renamed[old.lower()] = cursor.name()
+        clauses.rewrites = True
     elif cursor.accept_any("INDEX", "KEY"):
         cursor.accept("IF", "EXISTS")
         old = cursor.name()
         cursor.expect("TO")
         clauses.renamed_keys[old.lower()] = cursor.name()
+        clauses.rewrites = True
     else:
         cursor.accept_any("TO", "AS", "=")
         clauses.renamed_to = cursor.table_name()
+        clauses.beside = True
 
 
 def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
@@ -192,6 +210,7 @@ def _parse_alter(cursor: Cursor, clauses: Clauses) -> None:
     name = cursor.column_name().lower()
     mariadb, clock = cursor.server.mariadb, cursor.clock
     if cursor.accept("DROP", "DEFAULT"):
+        clauses.without_default.add(name)
         clauses.edited.append((name, lambda column: _without_default(column, mariadb)))
     elif cursor.accept("SET", "DEFAULT"):
         definition = ColumnDefinition(name, ColumnType("int", "INT"))
@@ -264,9 +283,14 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, c
         kept = default_text(type_, definition.literal_kind, text, clock)
         text, written = kept, written if written != kept else None
     updated = _still_updated(column, mariadb)
-    return replace(column, default=text, default_kind=kind, written=written, on_update=updated)
+    apart = mariadb and updated and _is_now(text)
+    return replace(column, default=text, default_kind=kind, written=written, on_update=updated, updated_apart=apart)
 
 
 def _still_updated(column: Column, mariadb: bool) -> bool:
     """Return whether a column keeps ON UPDATE when it gets another default."""
-    return column.on_update and not (mariadb and column.default == now(column.scale))
+    return column.on_update and not (mariadb and _is_now(column.default) and not column.updated_apart)
+
+
+def _is_now(default: str | None) -> bool:
+    return _NOW.fullmatch(default or "") is not None

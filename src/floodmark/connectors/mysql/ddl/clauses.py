@@ -33,14 +33,18 @@ class Clauses:
         dropped, dropped_keys: names in lower case.
         renamed, renamed_keys: new names by old ones in lower case.
         edited: changes of single columns by their old names in lower case.
+        without_default: columns whose default is dropped, in lower case.
         conversion: the character set that all columns get; None if they keep theirs.
         renamed_to: the table's new name.
+        beside: whether there are clauses that don't concern the table's definition: a new name, or keys switched on.
+        rewrites: whether there are clauses of its definition other than those of indexes.
     """
 
     defined: list[tuple[str | None, ColumnDefinition]] = field(default_factory=list)
     dropped: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
     edited: list[tuple[str, Edit]] = field(default_factory=list)
+    without_default: set[str] = field(default_factory=set)
     keys: list[KeyDefinition] = field(default_factory=list)
     dropped_keys: set[str] = field(default_factory=set)
     renamed_keys: dict[str, str] = field(default_factory=dict)
@@ -48,6 +52,13 @@ class Clauses:
     options: TableOptions = field(default_factory=TableOptions)
     conversion: TableOptions | None = None
     renamed_to: TableId | None = None
+    beside: bool = False
+    rewrites: bool = False
+
+    @property
+    def sorts(self) -> bool:
+        """Whether MySQL sorts the table's indexes even if neither they nor the columns change."""
+        return self.rewrites or (self.beside and bool(self.keys or self.dropped_keys))
 
 
 @dataclass
@@ -77,7 +88,7 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     charset = clauses.options.chosen(converted if converted and not unconverted else old, cursor, of_database)
     options = clauses.options
     places = _places(table, clauses, converted)
-    if clauses != Clauses(renamed_to=clauses.renamed_to):
+    if clauses != Clauses(renamed_to=clauses.renamed_to, beside=clauses.beside, rewrites=clauses.rewrites):
         for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
             place.column = column
     before = {column.name.lower(): column for column in table.columns}
@@ -103,8 +114,10 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
         for place, column in zip(places, columns, strict=True)
     )
-    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
-    return as_it_was(result, table, cursor)
+    redefined = {definition.name.lower() for _, definition in clauses.defined}
+    without_default = clauses.without_default & redefined
+    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods, without_default)
+    return result if clauses.sorts and not cursor.server.mariadb else as_it_was(result, table, cursor)
 
 
 def _only_null(before: Column, after: Column) -> bool:
@@ -264,8 +277,11 @@ def _altered_index(index: Index, clauses: Clauses, names: Mapping[str, str], kep
         return None
     before = zip(index.columns, found, index.lengths or [0] * len(found), strict=True)
     lengths = tuple(length or kept.get(was.lower(), 0) for was, column, length in before if column is not None)
+    left = [number for number, column in enumerate(found) if column is not None]
+    descending = tuple(left.index(number) for number in index.descending if number in left)
     name = clauses.renamed_keys.get(key)
-    return replace(index, name=name or index.name, columns=columns, lengths=lengths, made=index.made and name is None)
+    made = index.made and name is None
+    return replace(index, name=name or index.name, columns=columns, lengths=lengths, made=made, descending=descending)
 
 
 def _converted(column: Column, charset: Charset) -> Column:

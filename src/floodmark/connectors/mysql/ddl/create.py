@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.ddl.column_types import Charset, choose_charset
@@ -227,13 +227,18 @@ def _with_row_end(key: KeyDefinition, end: str) -> KeyDefinition:
 
 
 def finished(
-    table: Table, keys: list[KeyDefinition], how: Sorting, periods: Mapping[str, tuple[str, str]] | None = None
+    table: Table,
+    keys: list[KeyDefinition],
+    how: Sorting,
+    periods: Mapping[str, tuple[str, str]] | None = None,
+    without_default: Set[str] = frozenset(),
 ) -> Table:
     """Return a table with new keys added, and its indexes in the server's order.
 
     Args:
         keys: those to add to the ones that it has.
         periods: MariaDB's periods; their columns can't be NULL, and the name of one in a key means both of its columns.
+        without_default: columns that MariaDB gives no default even if they can't be NULL, in lower case.
     """
     periods = periods or {}
     forbidden = {column for period in periods.values() for column in period}
@@ -242,7 +247,12 @@ def finished(
         forbidden |= {column.lower() for column in columns}
     kept = table.columns
     if forbidden:
-        kept = tuple(_required(column, how) if column.name.lower() in forbidden else column for column in kept)
+        kept = tuple(
+            _required(column, how, column.name.lower() not in without_default)
+            if column.name.lower() in forbidden
+            else column
+            for column in kept
+        )
     indexes = arranged(kept, table.indexes, keys, {column.name for column in table.columns if column.optional}, how)
     return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
 
@@ -255,9 +265,9 @@ def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, 
     return tuple(expanded)
 
 
-def _required(column: Column, how: Sorting) -> Column:
+def _required(column: Column, how: Sorting, defaults: bool) -> Column:
     kind = "none" if column.default_kind == "null" else column.default_kind
-    if column.optional and kind == "none" and column.on_update and how is not Sorting.MYSQL:
+    if defaults and column.optional and kind == "none" and column.on_update and how is not Sorting.MYSQL:
         return replace(column, optional=False, default=zero_time(column.scale), default_kind="literal")
     return replace(column, optional=False, default_kind=kind)
 

@@ -46,6 +46,7 @@ class KeyDefinition:
         foreign: whether it is only an index that a foreign key needs.
         hashed: whether it is declared ``USING HASH``; MariaDB sorts such unique indexes after the others.
         if_not_exists: whether MariaDB leaves it out if there is an index of this name (:func:`without_void`).
+        descending: as that of an :class:`Index`.
     """
 
     name: str | None
@@ -55,6 +56,7 @@ class KeyDefinition:
     foreign: bool = False
     hashed: bool = False
     if_not_exists: bool = False
+    descending: tuple[int, ...] = ()
 
     def alike(self, other: KeyDefinition) -> bool:
         """Return whether both are primary keys, both unique or both neither."""
@@ -85,25 +87,25 @@ def parse_key(cursor: Cursor) -> KeyDefinition | None:
     if cursor.accept("PRIMARY"):
         cursor.accept("KEY")
         _, void = _parse_index_name(cursor)
-        columns, lengths = parse_parts(cursor)
+        columns, lengths, descending = parse_parts(cursor)
         skip_index_options(cursor)
-        return KeyDefinition(PRIMARY, columns, True, lengths, if_not_exists=void)
+        return KeyDefinition(PRIMARY, columns, True, lengths, if_not_exists=void, descending=descending)
     unique = cursor.accept("UNIQUE")
     if not unique and not cursor.accept_any(*_OTHER_KINDS) and not (cursor.sees("INDEX") or cursor.sees("KEY")):
         cursor.fail("a key")
     cursor.accept_any("INDEX", "KEY")
     begin = cursor.at
     name, void = _parse_index_name(cursor)
-    columns, lengths = parse_parts(cursor)
+    columns, lengths, descending = parse_parts(cursor)
     skip_index_options(cursor)
     hashed = says_hash(cursor, begin)
-    return KeyDefinition(name or symbol, columns, unique, lengths, hashed=hashed, if_not_exists=void)
+    return KeyDefinition(name or symbol, columns, unique, lengths, False, hashed, void, descending)
 
 
 def _parse_foreign(cursor: Cursor, symbol: str | None) -> KeyDefinition:
     cursor.expect("KEY")
     name, void = _parse_index_name(cursor)
-    columns, _ = parse_parts(cursor)
+    columns, _, _ = parse_parts(cursor)
     parse_references(cursor)
     return KeyDefinition(symbol or name, columns, foreign=True, if_not_exists=void)
 
@@ -118,10 +120,12 @@ def _parse_index_name(cursor: Cursor) -> tuple[str | None, bool]:
     return name, void
 
 
-def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Parse the columns of a key; return them and their lengths, as those of an :class:`Index`."""
+def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
+    """Parse the parts of a key; return columns, lengths and which are descending, as those of an :class:`Index`."""
     cursor.expect("(")
-    columns, lengths = [], []
+    columns: list[str] = []
+    lengths: list[int] = []
+    descending: list[int] = []
     while True:
         if cursor.sees("("):
             cursor.in_parentheses()
@@ -131,11 +135,13 @@ def parse_parts(cursor: Cursor) -> tuple[tuple[str, ...], tuple[int, ...]]:
             columns.append(cursor.name())
             lengths.append(_parse_length(cursor))
         cursor.accept("WITHOUT", "OVERLAPS")
-        cursor.accept_any("ASC", "DESC")
+        # MariaDB takes DESC for some indexes only, and treats them as it does others.
+        if cursor.accept_any("ASC", "DESC") == "DESC" and not cursor.server.mariadb:
+            descending.append(len(columns) - 1)
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return tuple(columns), tuple(lengths)
+    return tuple(columns), tuple(lengths), tuple(descending)
 
 
 def _parse_length(cursor: Cursor) -> int:
@@ -232,7 +238,7 @@ def arranged(
     hashed: set[str] = set()
     for key in _with_functional_names([key for key in keys if not key.foreign], indexes):
         name = key.name or _free_name(key.columns[0], indexes)
-        indexes.append(Index(name, key.columns, key.unique, key.lengths))
+        indexes.append(Index(name, key.columns, key.unique, key.lengths, descending=key.descending))
         if key.hashed:
             hashed.add(name)
         if name == PRIMARY:

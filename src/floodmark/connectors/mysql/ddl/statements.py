@@ -26,7 +26,7 @@ from floodmark.connectors.mysql.structures.table import Column, Index, Table
 from floodmark.errors import DdlError
 
 _SHOWN = 200
-_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
+_MATTERING = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "SET"})
 
 
 def apply(schema: Schema, text: str, session: Session, server: Server) -> Applied:
@@ -101,6 +101,8 @@ def _dispatch(cursor: Cursor, draft: Draft) -> None:
         cursor.accept("TABLE")
         name = cursor.table_name()
         draft.changed("TRUNCATE", name)
+    elif first == "OPTIMIZE" and not cursor.server.mariadb:
+        _optimize(cursor, draft)
 
 
 def _create(cursor: Cursor, draft: Draft) -> None:
@@ -134,10 +136,11 @@ def _create_index(cursor: Cursor, draft: Draft, unique: bool, replacing: bool) -
     cursor.expect("ON")
     table = draft.find(cursor.table_name())
     skip_wait(cursor)
-    columns, lengths = parse_parts(cursor)
+    columns, lengths, descending = parse_parts(cursor)
     skip_index_options(cursor)
     if table is not None:
-        key = KeyDefinition(name, columns, unique, lengths, hashed=says_hash(cursor, begin), if_not_exists=only_new)
+        hashed = says_hash(cursor, begin)
+        key = KeyDefinition(name, columns, unique, lengths, False, hashed, only_new, descending)
         keys = without_void([key], table.indexes)
         kept = _without_index(table, name) if replacing else table.indexes
         changed = finished(_settled(replace(table, indexes=kept), cursor), keys, sorting(cursor, keys))
@@ -193,6 +196,22 @@ def _drop_index(cursor: Cursor, draft: Draft) -> None:
         table = replace(table, indexes=_without_index(table, name))
         draft.put(finished(_settled(table, cursor), [], sorting(cursor, [])))
         draft.changed("ALTER", (table.database, table.name), quiet=True)
+
+
+def _optimize(cursor: Cursor, draft: Draft) -> None:
+    """Sort the indexes of tables that MySQL makes anew."""
+    cursor.accept_any("LOCAL", "NO_WRITE_TO_BINLOG")
+    if not cursor.accept_any("TABLE", "TABLES"):
+        return
+    while True:
+        table = draft.find(cursor.table_name())
+        if table is not None:
+            made = finished(table, [], sorting(cursor, []))
+            if made != table:
+                draft.put(made)
+                draft.changed("ALTER", (table.database, table.name), quiet=True)
+        if not cursor.accept(","):
+            return
 
 
 def _settled(table: Table, cursor: Cursor) -> Table:

@@ -29,7 +29,7 @@ _COLUMNS = """
     FROM information_schema.COLUMNS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """
 _INDEXES = """
-    SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART
+    SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, {direction}
     FROM information_schema.STATISTICS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX
 """
 
@@ -73,7 +73,8 @@ def read_schema(connection: Connection, server: Server, tables: Sequence[TableId
     srid = "NULL" if server.mariadb else "SRS_ID"
     for database, name, *rest in _rows(connection, _COLUMNS.format(where=where, srid=srid)):
         columns[database, name].append(_column(server, *rest))
-    indexes = _indexes(_rows(connection, _INDEXES.format(where=where)))
+    direction = "NULL" if server.mariadb else "COLLATION"
+    indexes = _indexes(_rows(connection, _INDEXES.format(where=where, direction=direction)))
     found = {}
     for database, name, kind, collation, comment in _rows(connection, _TABLES.format(where=where)):
         at = (database, name)
@@ -189,9 +190,11 @@ def _indexes(rows: Iterable[Row]) -> dict[TableId, tuple[Index, ...]]:
         parts[database, table, name].append(tuple(part))
     found: dict[TableId, list[Index]] = defaultdict(list)
     for (database, table, name), members in parts.items():
-        columns = tuple(column or "" for _, column, _ in members)
-        lengths = tuple(int(length or 0) for _, _, length in members)
-        found[database, table].append(Index(name, columns, not int(members[0][0]), lengths if any(lengths) else ()))
+        columns = tuple(column or "" for _, column, _, _ in members)
+        lengths = tuple(int(length or 0) for _, _, length, _ in members)
+        descending = tuple(number for number, member in enumerate(members) if member[3] == "D")
+        index = Index(name, columns, not int(members[0][0]), lengths if any(lengths) else (), descending=descending)
+        found[database, table].append(index)
     return {table: tuple(indexes) for table, indexes in found.items()}
 
 

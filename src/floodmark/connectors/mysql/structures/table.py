@@ -33,6 +33,8 @@ class Column:
         default_kind: ``none``, ``null``, ``literal`` or ``expression``.
         generated: ``stored``, ``virtual`` or None.
         on_update: whether an update sets it to the current time.
+        updated_apart: whether MariaDB got the default CURRENT_TIMESTAMP after ON UPDATE, which then outlives the
+            default. Known only of columns whose statements were read.
         values: labels of enum and set.
         declared: the type's name as it was written in a statement, upper case, if that is not :attr:`type`
             (``INTEGER``, ``DOUBLE PRECISION``).
@@ -57,6 +59,7 @@ class Column:
     values: tuple[str, ...] = ()
     srid: int | None = None
     on_update: bool = False
+    updated_apart: bool = False
     declared: str | None = None
     written: str | None = None
 
@@ -92,6 +95,7 @@ class Index:
             :data:`SOME`: not known. Empty if it holds all of each column.
         made: whether the server created it for a foreign key, and drops it when another index can serve that. Known
             only of indexes whose statement was read.
+        descending: the numbers of its columns, from 0, that it holds in descending order. Known of MySQL only.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Index:
     unique: bool = False
     lengths: tuple[int, ...] = ()
     made: bool = False
+    descending: tuple[int, ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -143,10 +148,7 @@ class Table:
         data["columns"] = [column.to_json() for column in self.columns]
         if self.indexes:
             data["indexes"] = [
-                [
-                    *(index.name, index.unique + 2 * index.partial + 4 * index.made, *index.columns),
-                    *([list(index.lengths)] if index.partial else []),
-                ]
+                [index.name, _flags(index), *index.columns, *([list(index.lengths)] if index.partial else [])]
                 for index in self.indexes
             ]
         return data
@@ -174,6 +176,11 @@ _COLUMN = stored_kinds(Column), required_members(Column)
 _TABLE = stored_kinds(Table), required_members(Table)
 
 
+def _flags(index: Index) -> int:
+    """Return what an index is as bits; from the fourth on, one for each column that it holds in descending order."""
+    return index.unique + 2 * index.partial + 4 * index.made + sum(8 << number for number in index.descending)
+
+
 def _index(data: Json, error: MakeError) -> Index:
     """Create an index from its name, its flags, its columns, and the lengths of these if it holds beginnings."""
     if not isinstance(data, list) or len(data) < 2:
@@ -189,7 +196,8 @@ def _index(data: Json, error: MakeError) -> Index:
         lengths = [SOME] * len(parts)
     if not all(type(length) is int for length in lengths):
         raise error("the lengths of an index's columns are not numbers")
-    return Index(name, tuple(parts), bool(flags & 1), tuple(lengths), bool(flags & 4))
+    descending = tuple(number for number in range(len(parts)) if flags & (8 << number))
+    return Index(name, tuple(parts), bool(flags & 1), tuple(lengths), bool(flags & 4), descending)
 
 
 def _are_texts(items: Sequence[Json]) -> bool:
