@@ -92,7 +92,12 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         for place, column in zip(places, settle_timestamps([place.column for place in places], cursor), strict=True):
             place.column = column
     before = {column.name.lower(): column for column in table.columns}
-    columns = [_column(place, before.get(place.was), clauses, charset, converted, cursor) for place in places]
+    # A new column may have the name of one that is dropped.
+    kept_names = before.keys() - clauses.dropped
+    columns = [
+        _column(place, before[place.was] if place.was in kept_names else None, clauses, charset, converted, cursor)
+        for place in places
+    ]
     names: dict[str, str] = {}
     for place in places:
         # A new column takes the place that one of the same name had in an index.
