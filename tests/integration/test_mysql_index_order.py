@@ -223,3 +223,19 @@ def test_the_default_of_a_time_in_the_primary_key(follower: Follower, clauses: s
         "CREATE TABLE v (c BOOL DEFAULT 1 PRIMARY KEY, t TIMESTAMP NULL ON UPDATE NOW())",
         f"ALTER TABLE v {clauses}",
     )
+
+
+@pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("kind", ["TIMESTAMP NULL", "DATETIME"])
+@pytest.mark.parametrize("clauses", ["ADD PRIMARY KEY (c)", "ADD x CHAR FIRST, ADD PRIMARY KEY (c)"])
+@pytest.mark.parametrize("between", ["FORCE", "ADD y INT", "ALTER c SET DEFAULT NULL", "MODIFY k INT FIRST"])
+def test_a_time_that_had_no_default_before_it_was_in_the_primary_key(
+    follower: Follower, kind: str, between: str, clauses: str
+) -> None:
+    follows(
+        follower,
+        f"CREATE TABLE v (k INT, c {kind} ON UPDATE NOW())",
+        f"ALTER TABLE v MODIFY c {kind} ON UPDATE NOW() FIRST, ALTER c DROP DEFAULT",
+        f"ALTER TABLE v {between}",
+        f"ALTER TABLE v {clauses}",
+    )

@@ -89,6 +89,7 @@ def _comparable_column(column: Column, server: Server) -> Column:
         declared=None,
         written=None,
         updated_apart=False,
+        no_default=False,
     )
 
 

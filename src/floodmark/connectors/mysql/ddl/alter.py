@@ -284,7 +284,15 @@ def _with_default(column: Column, definition: ColumnDefinition, mariadb: bool, c
         text, written = kept, written if written != kept else None
     updated = _still_updated(column, mariadb)
     apart = mariadb and updated and _is_now(text)
-    return replace(column, default=text, default_kind=kind, written=written, on_update=updated, updated_apart=apart)
+    return replace(
+        column,
+        default=text,
+        default_kind=kind,
+        written=written,
+        on_update=updated,
+        updated_apart=apart,
+        no_default=False,
+    )
 
 
 def _still_updated(column: Column, mariadb: bool) -> bool:

@@ -119,9 +119,7 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
         for place, column in zip(places, columns, strict=True)
     )
-    redefined = {definition.name.lower() for _, definition in clauses.defined}
-    without_default = clauses.without_default & redefined
-    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods, without_default)
+    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
     return result if clauses.sorts and not cursor.server.mariadb else as_it_was(result, table, cursor)
 
 
@@ -152,6 +150,8 @@ def _column(
             type_.name = sized_like(type_, before, charset)
     made = place.column.column(charset, cursor)
     edited = _edited(made, place.name, clauses)
+    if cursor.server.mariadb and place.name.lower() in clauses.without_default:
+        edited = replace(edited, no_default=True)
     if cursor.server.mariadb and made.default_kind == "expression" and (made.default or "").startswith(NOW):
         # MariaDB looks for the column's other clauses, but a default of theirs doesn't replace the current time.
         return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.ddl.column_types import Charset, choose_charset
@@ -231,14 +231,12 @@ def finished(
     keys: list[KeyDefinition],
     how: Sorting,
     periods: Mapping[str, tuple[str, str]] | None = None,
-    without_default: Set[str] = frozenset(),
 ) -> Table:
     """Return a table with new keys added, and its indexes in the server's order.
 
     Args:
         keys: those to add to the ones that it has.
         periods: MariaDB's periods; their columns can't be NULL, and the name of one in a key means both of its columns.
-        without_default: columns that MariaDB gives no default even if they can't be NULL, in lower case.
     """
     periods = periods or {}
     forbidden = {column for period in periods.values() for column in period}
@@ -247,12 +245,7 @@ def finished(
         forbidden |= {column.lower() for column in columns}
     kept = table.columns
     if forbidden:
-        kept = tuple(
-            _required(column, how, column.name.lower() not in without_default)
-            if column.name.lower() in forbidden
-            else column
-            for column in kept
-        )
+        kept = tuple(_required(column, how) if column.name.lower() in forbidden else column for column in kept)
     indexes = arranged(kept, table.indexes, keys, {column.name for column in table.columns if column.optional}, how)
     return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
 
@@ -265,9 +258,10 @@ def _without_periods(columns: tuple[str, ...], periods: Mapping[str, tuple[str, 
     return tuple(expanded)
 
 
-def _required(column: Column, how: Sorting, defaults: bool) -> Column:
+def _required(column: Column, how: Sorting) -> Column:
     kind = "none" if column.default_kind == "null" else column.default_kind
-    if defaults and column.optional and kind == "none" and column.on_update and how is not Sorting.MYSQL:
+    updated = column.optional and kind == "none" and column.on_update and how is not Sorting.MYSQL
+    if updated and not column.no_default:
         return replace(column, optional=False, default=zero_time(column.scale), default_kind="literal")
     return replace(column, optional=False, default_kind=kind)
 

@@ -35,6 +35,8 @@ class Column:
         on_update: whether an update sets it to the current time.
         updated_apart: whether MariaDB got the default CURRENT_TIMESTAMP after ON UPDATE, which then outlives the
             default. Known only of columns whose statements were read.
+        no_default: whether MariaDB gives it none even if it can't be NULL later, since its default was dropped in the
+            statement that defined it. Known only of columns whose statements were read.
         values: labels of enum and set.
         declared: the type's name as it was written in a statement, upper case, if that is not :attr:`type`
             (``INTEGER``, ``DOUBLE PRECISION``).
@@ -60,6 +62,7 @@ class Column:
     srid: int | None = None
     on_update: bool = False
     updated_apart: bool = False
+    no_default: bool = False
     declared: str | None = None
     written: str | None = None
 
