@@ -239,3 +239,14 @@ def test_a_time_that_had_no_default_before_it_was_in_the_primary_key(
         f"ALTER TABLE v {between}",
         f"ALTER TABLE v {clauses}",
     )
+
+
+@pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("kind", ["DECIMAL(10,0)", "INT", "CHAR(7)", "DATETIME(3)"])
+@pytest.mark.parametrize("place", ["AFTER a", "AFTER d"])
+def test_a_column_that_is_redefined_twice(follower: Follower, kind: str, place: str) -> None:
+    follows(
+        follower,
+        f"CREATE TABLE v (a INT NOT NULL, c {kind} NOT NULL, d INT, UNIQUE y (c), UNIQUE z (d, c))",
+        f"ALTER TABLE v MODIFY c MEDIUMBLOB NOT NULL AFTER d, ADD COLUMN b TIME, CHANGE c b TEXT {place}",
+    )

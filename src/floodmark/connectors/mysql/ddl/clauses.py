@@ -67,11 +67,13 @@ class _Place:
 
     Attributes:
         was: the name by which the old table's indexes know it, in lower case.
+        again: whether it is a second definition of an old column, which the server takes for a new column.
     """
 
     was: str
     name: str
     column: Column | ColumnDefinition
+    again: bool = False
 
 
 def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor) -> Table:
@@ -102,8 +104,9 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     for place in places:
         # A new column takes the place that one of the same name had in an index.
         names.setdefault(place.was, place.name)
-    # A new column replaces a dropped one of the same name.
-    replaced = (place.was for place in places if place.was in clauses.dropped)
+    # A new column replaces a dropped one of the same name, or one that is redefined too and has a later place.
+    first = {place.was: place for place in reversed(places)}
+    replaced = (was for was, place in first.items() if was in clauses.dropped or place.again)
     lengths = lengths_kept(table.columns, replaced, cursor.server.mariadb)
     kept = (_altered_index(index, clauses, names, lengths) for index in table.indexes)
     changed = replace(
@@ -251,7 +254,7 @@ def _define_again(places: list[_Place], added: list[_Place], old: str, definitio
     for place in [place for place in added if place.name.lower() == definition.name.lower()]:
         added.remove(place)
         places.remove(place)
-        added.append(_Place(old.lower(), definition.name, definition))
+        added.append(_Place(old.lower(), definition.name, definition, again=True))
         _insert(places, added[-1], definition.place)
 
 
