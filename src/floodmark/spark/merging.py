@@ -8,14 +8,13 @@ target.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
+from floodmark.changes.moved_keys import LastState, last_states
 from floodmark.changes.typed_rows import FIXED
 from floodmark.spark.versions import HAS_ARROW_FUNCTIONS
 
@@ -161,31 +160,6 @@ def _followed(events: DataFrame, key: Sequence[str], columns: Sequence[str]) -> 
     return every.select(F.inline(followed("events")))
 
 
-_Values = dict[str, object]
-"""A row's values by the columns' names, as Arrow gives them to Python; they are only passed on."""
-_Key = tuple[object, ...]
-
-
-class _Event(TypedDict):
-    """An event, as ``_events`` selects it."""
-
-    op: str
-    position: str
-    unavailable: list[str]
-    before: _Values | None
-    after: _Values
-    _at: _Values
-
-
-@dataclass
-class _State:
-    """A row: its known values, and the key under which the target holds the unknown ones."""
-
-    values: _Values
-    unknown: set[str]
-    held: _Key | None
-
-
 def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -> pa.Array:
     """Return, for each list of events, the last states of its keys."""
     event = batches.type.value_type
@@ -200,48 +174,17 @@ def _follow(key: tuple[str, ...], columns: tuple[str, ...], batches: pa.Array) -
             ("position", pa.string()),
         ]
     )
-    return pa.array([_states(key, columns, events) for events in batches.to_pylist()], pa.list_(state))
+    ends = [[_as_row(key, one) for one in last_states(key, columns, events)] for events in batches.to_pylist()]
+    return pa.array(ends, pa.list_(state))
 
 
-def _states(key: tuple[str, ...], columns: tuple[str, ...], events: list[_Event]) -> list[dict[str, object]]:
-    rows: dict[_Key, _State | None] = {}
-    gone: dict[_Key, _State] = {}
-    ends: dict[_Key, str] = {}
-    for event in sorted(events, key=lambda one: one["position"]):
-        at = tuple(event["_at"][name] for name in key)
-        ends[at] = event["position"]
-        if event["op"] == "d":
-            gone[at] = rows.get(at) or _State({}, set(columns), at)
-            rows[at] = None
-            continue
-        source = _source(event, rows.get(at), gone, key, columns)
-        lacking = set(event["unavailable"])
-        values = {name: source.values.get(name) if name in lacking else event["after"][name] for name in columns}
-        rows[at] = _State(values, source.unknown & lacking, source.held)
-    return [
-        {
-            "_at": dict(zip(key, at, strict=True)),
-            DELETED: state is None,
-            "after": None if state is None else state.values,
-            "unavailable": [] if state is None else sorted(state.unknown),
-            _HELD: None if state is None or state.held is None else dict(zip(key, state.held, strict=True)),
-            "position": ends[at],
-        }
-        for at, state in rows.items()
-    ]
-
-
-def _source(
-    event: _Event,
-    known: _State | None,
-    gone: dict[_Key, _State],
-    key: tuple[str, ...],
-    columns: tuple[str, ...],
-) -> _State:
-    """Return the state of an event's row before the event."""
-    if event["op"] != "c":
-        return known or _State({}, set(columns), tuple(event["_at"][name] for name in key))
-    if event["before"] is None:
-        return _State({}, set(columns), None)
-    old = tuple(event["before"][name] for name in key)
-    return gone.get(old) or _State({}, set(columns), old)
+def _as_row(key: tuple[str, ...], last: LastState) -> dict[str, object]:
+    state = last.state
+    return {
+        "_at": dict(zip(key, last.key, strict=True)),
+        DELETED: state is None,
+        "after": None if state is None else state.values,
+        "unavailable": [] if state is None else sorted(state.unknown),
+        _HELD: None if state is None or state.held is None else dict(zip(key, state.held, strict=True)),
+        "position": last.position,
+    }
