@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from floodmark.capture.gaps import AcceptedGaps
@@ -39,6 +40,7 @@ from floodmark.connectors.postgres.server.catalog import Conn
 from floodmark.connectors.postgres.server.structure import CurrentStructure
 from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.errors import DecodeError, FloodmarkError
+from floodmark.events.columns import EventGroup
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.support.pgoutput import (
@@ -138,7 +140,6 @@ class Memo:
 
     def __init__(self, options: PostgresOptions) -> None:
         self._make = EventVersions(options)
-        self.schema = self._make.schema
         self._made: dict[str, TableVersion] = {}
 
     def __call__(self, structure: Structure) -> TableVersion:
@@ -146,6 +147,9 @@ class Memo:
         if look not in self._made:
             self._made[look] = self._make(structure)
         return self._made[look]
+
+    def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
+        return self._make.assemble(groups)
 
 
 @pytest.fixture(scope="module")

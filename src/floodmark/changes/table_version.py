@@ -18,7 +18,7 @@ from floodmark.codecs.codec import Codec, one_json
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.errors import DecodeError, describe
-from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.columns import EventGroup, assemble
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
@@ -257,14 +257,13 @@ def _differ(before: pa.Array, after: pa.Array) -> NDArray[np.bool_]:
 
 
 class VersionMaker(Protocol):
-    """Makes table versions for one kind of output; its ``schema`` is that output's."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The output's schema."""
+    """Makes table versions for one kind of output, and the batches of that output."""
 
     def __call__(self, structure: Structure) -> TableVersion:
         """Return the version for a structure."""
+
+    def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
+        """Return the events of groups as one batch of the output; None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -272,8 +271,11 @@ class EventVersions:
     """Makes the table versions of ``format=events``."""
 
     options: CommonOptions
-    schema: pa.Schema = EVENT_SCHEMA
 
     def __call__(self, structure: Structure) -> TableVersion:
         """Return the version for a structure."""
         return TableVersion(structure, self.options)
+
+    def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
+        """Return the events of groups in their order."""
+        return assemble(groups)

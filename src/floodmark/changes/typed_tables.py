@@ -18,6 +18,7 @@ from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
 from floodmark.changes.typed_rows import FIXED, NAMES, TABLE, RowVersion, rows_schema
 from floodmark.config.common import CommonOptions
+from floodmark.events.columns import EventGroup, assemble
 
 PLACE = [("database", pa.string()), ("schema", pa.string()), ("table", pa.string())]
 _NEW = ("it is none of the tables that the query was made with",)
@@ -123,6 +124,10 @@ class RowVersions:
         if index < 0:
             return UnknownTableVersion(structure, self.options, self.settled)
         return TableRowVersion(structure, self.options, _row(self.schema.field(index)), self.settled)
+
+    def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
+        """Return the rows of groups in their order."""
+        return assemble(groups, self.schema)
 
 
 def prove_same(options: CommonOptions, made: pa.Schema, now: pa.Schema) -> None:

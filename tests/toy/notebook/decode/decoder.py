@@ -16,7 +16,7 @@ from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.arrays import text_of
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 from floodmark.signals.records import MOST_CHARACTERS
 from floodmark.signals.table import FIELDS
 from tests.toy.notebook.decode.records import LogRecords, NotebookChanges, row_columns
@@ -48,7 +48,7 @@ class NotebookDecoder:
         versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
         for first in range(records.begin, records.end, SLICE_CHANGES):
             changes = records.changes(first, min(first + SLICE_CHANGES, records.end))
-            batch = assemble(list(self._groups(changes, layouts, versions, isolation)), self._make_version.schema)
+            batch = self._make_version.assemble(list(self._groups(changes, layouts, versions, isolation)))
             if batch is not None:
                 yield batch
 

@@ -11,7 +11,7 @@ from floodmark.capture.segment import SegmentData
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import VersionMaker
 from floodmark.connectors.contract.chunk import Chunk
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 from floodmark.json_data import stored_object
 from tests.toy.notebook.decode.records import parse_records, row_columns
 from tests.toy.notebook.decode.source_block import block
@@ -56,6 +56,6 @@ class NotebookRowReader:
                 "position": f"{chunk.position}-00",
                 "source_ts": times,
             }
-            batch = assemble([EventGroup.of(np.zeros(len(found), np.int64), every)], self._make_version.schema)
+            batch = self._make_version.assemble([EventGroup.of(np.zeros(len(found), np.int64), every)])
             if batch is not None:
                 yield batch

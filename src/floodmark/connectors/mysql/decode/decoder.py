@@ -38,7 +38,7 @@ from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.connectors.mysql.values.layouts import Layout
 from floodmark.connectors.mysql.values.row_images import Pieces, image_of, split_events
 from floodmark.errors import DecodeError, describe
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -198,7 +198,7 @@ class BinlogDecoder:
         return _Segment(events, tables, layouts, versions, source, isolation, self._delivered(events))
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:
-        batch = assemble(groups, self._make_version.schema)
+        batch = self._make_version.assemble(groups)
         if batch is not None:
             yield batch
 

@@ -19,7 +19,7 @@ from floodmark.connectors.mysql.snapshot.text_rows import split_text_rows
 from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.snapshot.window_changes import WindowChanges
 from floodmark.connectors.mysql.source_block import snapshot_block, table_pieces
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 
 SLICE_ROWS = 1 << 16
 """Rows that are decoded together: small slices keep the working set in the processor's caches."""
@@ -80,17 +80,14 @@ class BinlogRowReader:
             token.offset,
         )
         names = TableNames.of(structure, self._options).columns()
-        constants = {
+        columns_of = {
+            **version.columns("r", rows, None, version.encode(columns), [source]),
+            "txid": pa.nulls(rows, pa.string()),
+            "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
             "topic": names["topic"],
             "table": names["table"],
             "op": "r",
             "database": structure.schema,
             "position": f"{chunk.position}-00",
         }
-        columns_of = {
-            **version.columns("r", rows, None, version.encode(columns), [source]),
-            "txid": pa.nulls(rows, pa.string()),
-            "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
-        }
-        group = EventGroup(order=np.zeros(rows, np.int64), columns=columns_of, constants=constants)
-        return assemble([group], self._make_version.schema)
+        return self._make_version.assemble([EventGroup.of(np.zeros(rows, np.int64), columns_of)])

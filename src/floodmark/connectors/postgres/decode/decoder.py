@@ -34,7 +34,7 @@ from floodmark.connectors.postgres.wire.messages import (
     UPDATE,
 )
 from floodmark.errors import DecodeError
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 
 # Small slices keep the working set in the allocator's and the processor's caches; with many layout groups a slice must
 # still hold enough rows of each to be worth a vectorised pass.
@@ -90,7 +90,7 @@ class PostgresDecoder:
                 groups += message_groups(part, source, blocks, self._options)
                 groups += [topic_group(one.select(low, high), changes, self._options) for one in topic_events]
                 low = high
-            batch = assemble(groups, self._make_version.schema)
+            batch = self._make_version.assemble(groups)
             if batch is not None:
                 yield batch
 

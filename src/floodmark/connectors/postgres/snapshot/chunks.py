@@ -34,7 +34,7 @@ from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_blo
 from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import HEADER_BYTES, find_frames
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EventGroup
 
 READ_BYTES = 8 << 20
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -175,22 +175,16 @@ class PostgresChunkReader:
             token.micros,
             marker,
         )
-        constants = {
+        columns_of = {
+            **version.columns("r", rows, None, after, [source]),
+            "txid": pa.repeat(None if marker == INCREMENTAL else str(token.xid), rows).cast(pa.string()),
+            "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
             **TableNames.of(relation, self._options).columns(),
             "op": "r",
             "database": self._options.dbname,
             "position": f"{chunk.position}-00",
         }
-        group = EventGroup(
-            order=np.zeros(rows, np.int64),
-            columns={
-                **version.columns("r", rows, None, after, [source]),
-                "txid": pa.repeat(None if marker == INCREMENTAL else str(token.xid), rows).cast(pa.string()),
-                "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
-            },
-            constants=constants,
-        )
-        return assemble([group], self._make_version.schema)
+        return self._make_version.assemble([EventGroup.of(np.zeros(rows, np.int64), columns_of)])
 
 
 def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: Chunk, held: bool) -> str | None:
