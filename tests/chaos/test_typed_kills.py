@@ -8,24 +8,22 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import drop_slots, make_source
-from tests.support.databases import Database, Mysql
+from tests.support.databases import Database
 from tests.support.driver import Driver
 from tests.support.merging import Target, key_of, merge
 from tests.support.patience import within
 from tests.support.sink import read_batches
-from tests.support.workload import KEYS, Workload
+from tests.support.workload import Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_CHAOS_TYPED_KILLS", "3"))
 SNAPSHOT_ROWS = 3000
-NAME = "typed_kills"
 COMPARED = {"plain": ("v", "extra"), "Mixed Case": ("v", "amount"), "toasted": ("v", "big"), "full_identity": ("v",)}
 
 
@@ -45,26 +43,6 @@ TYPES = {
 ALTERED = "SchemaChangeError"
 LOADS = 10
 """More than a query has to be loaded between two alterations."""
-
-
-@pytest.fixture(params=["pg18", "mysql", "mariadb"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Database, dict[str, str]]]:
-    """Return a database and the options of a source that reads it."""
-    server = request.getfixturevalue(request.param)
-    if request.param == "pg18":
-        source = make_source(server, tmp_path / "state")
-        yield source.database, source.options
-        drop_slots(source)
-        return
-    server.execute(f"CREATE DATABASE {NAME}")
-    options = {
-        **server.options(),
-        "topic.prefix": NAME,
-        "state.dir": str(tmp_path / "state"),
-        "database.include.list": NAME,
-    }
-    yield Mysql(server, NAME, image="MINIMAL"), options
-    server.execute(f"DROP DATABASE {NAME}")
 
 
 @pytest.mark.timeout(max(600, 24 * KILLS))
@@ -137,13 +115,4 @@ def verify(database: Database, batches: Sequence[list[dict[str, Any]]]) -> None:
         assert seen, f"{table}: nothing was delivered"
         assert not [row for row, count in seen.items() if count > 1], table
         found = {key: tuple(row.get(name) for name in columns) for key, row in target.items()}
-        assert found == held(database, table, columns), table
-
-
-def held(database: Database, table: str, columns: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Return what the source holds of some columns, by key."""
-    name = next(name for name in KEYS if name.strip('"') == table)
-    keys = KEYS[name]
-    with database.session() as session:
-        rows = session.execute(f"SELECT {', '.join((*keys, *columns))} FROM {name}")
-        return {tuple(row[: len(keys)]): tuple(row[len(keys) :]) for row in rows}
+        assert found == held_rows(database, table, columns), table

@@ -6,6 +6,7 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from tests.support.databases import Database, Session
 from tests.support.patience import within
@@ -165,3 +166,12 @@ def toasted_rows(database: Database) -> dict[str, str]:
     """Return the large values by key."""
     with database.session() as session:
         return {f'{{"id":{key}}}': big for key, big in session.execute("SELECT id, big FROM toasted")}
+
+
+def held_rows(database: Database, table: str, columns: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return what the source holds of some columns, by key."""
+    name = next(name for name in KEYS if name.strip('"') == table)
+    keys = KEYS[name]
+    with database.session() as session:
+        rows = session.execute(f"SELECT {', '.join((*keys, *columns))} FROM {name}")
+        return {tuple(row[: len(keys)]): tuple(row[len(keys) :]) for row in rows}

@@ -77,23 +77,25 @@ class RowVersion(TableVersion):
     Args:
         structure: the table.
         options: the source's options.
-        row: the schema's type of rows.
+        row: the schema's type of rows; None: the table's own columns.
         settled: up to this position in the log the table may differ from the schema.
     """
 
     holds_unknown = True
 
-    def __init__(self, structure: Structure, options: CommonOptions, row: pa.StructType, settled: str = "") -> None:
+    def __init__(
+        self, structure: Structure, options: CommonOptions, row: pa.StructType | None, settled: str = ""
+    ) -> None:
         super().__init__(structure, options)
         self._options = options
         self._settled = settled
-        self._type = row
         self._shown = {
             self.names[field.column]: (field.column, codec) for field, codec in zip(self._row, self.codecs, strict=True)
         }
         kinds = {name: codec.arrow_type for name, (_, codec) in self._shown.items()}
-        self._differences = differences(kinds, row)
-        self._absent = {f.name for f in row if f.name not in kinds or not holds(f.type, kinds[f.name])}
+        self._type = pa.struct(list(kinds.items())) if row is None else row
+        self._differences = differences(kinds, self._type)
+        self._absent = {f.name for f in self._type if f.name not in kinds or not holds(f.type, kinds[f.name])}
         self._key_names = pa.scalar([self.names[index] for index in self._key_columns], NAMES)
 
     @property

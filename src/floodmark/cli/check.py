@@ -65,7 +65,7 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
     except FloodmarkError as exc:
         return [Finding("connector", "error", exc.what, exc.cure)]
     answers = all(item.status != "error" for item in found if item.check in _SERVER)
-    return [*found, *_typed_rows(options)] if options.format != "events" and answers else found
+    return [*found, *_typed_rows(options)] if options.fixed_tables and answers else found
 
 
 def _typed_rows(options: CommonOptions) -> list[Finding]:

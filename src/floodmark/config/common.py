@@ -38,11 +38,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     connector: str = option(
         "connector", ..., "Which database to capture. May be left out if `connector.class` is given.", "connector.class"
     )
-    format: Literal["events", "rows", "tables"] = option(
+    format: Literal["events", "rows", "tables", "arrow"] = option(
         "format",
         "events",
         "`events`: Debezium's events as JSON text. `rows`: typed columns of one table. `tables`: the same of all "
-        "captured tables, each in a column of its own.",
+        "captured tables, each in a column of its own. `arrow`: the same as Arrow data, of any columns and any tables.",
         OWN,
     )
     schema_changes: Literal["fail", "ignore_with_warning"] = option(
@@ -327,6 +327,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     @abstractmethod
     def owner(self) -> str:
         """The name of the source's directory below ``state.dir``; no other source may have the same."""
+
+    @property
+    def fixed_tables(self) -> bool:
+        """Whether the output's columns are those that the tables had when the query was made."""
+        return self.format in ("rows", "tables")
 
     @property
     def topic_has_schema(self) -> bool:

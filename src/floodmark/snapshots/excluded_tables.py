@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
@@ -66,17 +66,17 @@ class ExcludedTables:
         """Start with the excluded tables of an offset."""
         self._tables = {table.oid: table for table in tables}
 
-    def prove_any_left(self, tables: Collection[str]) -> None:
+    def prove_any_left(self, tables: Callable[[], Collection[str]]) -> None:
         """Raise an error if the changes or the initial snapshots of all of the query's tables are left out.
 
         Args:
-            tables: the names of the tables; without any the query has one table, whatever its name.
+            tables: returns the names of the tables; without any the query has one table, whatever its name.
 
         Raises:
             NoTableLeftError: they are.
         """
         failures = {table.name: table.error for table in self._tables.values() if table.what in ("log", "initial")}
-        if failures and failures.keys() >= set(tables):
+        if failures and failures.keys() >= set(tables()):
             raise no_table_left(failures)
 
     def failed(self, table: ExcludedTable, tries: int) -> bool:

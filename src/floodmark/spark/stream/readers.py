@@ -12,6 +12,7 @@ import pyarrow as pa
 from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
+from floodmark.changes.arrow_tables import ARROW_SCHEMA, ArrowVersions, gap_rows, row_count
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
@@ -60,13 +61,17 @@ def _side(options: CommonOptions) -> ExecutorSide:
 
 
 def output_schema(options: CommonOptions) -> pa.Schema:
-    """Return the columns that the options select; for typed rows this queries the source."""
+    """Return the columns that the options select; for typed rows in columns this queries the source."""
+    if options.format == "arrow":
+        return ARROW_SCHEMA
     return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
 def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
         return EventVersions(options)
+    if options.format == "arrow":
+        return ArrowVersions(options)
     from floodmark.changes.typed_tables import RowVersions
 
     return RowVersions(options, schema, settled)
@@ -104,7 +109,8 @@ def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputP
     if isinstance(partition, AnnouncementPartition):
         return iter([pa.RecordBatch.from_pylist(partition.rows, schema=schema)])
     if isinstance(partition, GapPartition):
-        return iter([gap_batch(partition.gaps, options, schema)])
+        gaps = gap_rows(partition.gaps) if options.format == "arrow" else gap_batch(partition.gaps, options, schema)
+        return iter([gaps])
     if options.format != "events":
         return iter(())
     if isinstance(partition, NotificationPartition):
@@ -216,7 +222,7 @@ def read_chunks(options: CommonOptions, schema: pa.Schema, partition: ChunkParti
             try:
                 reading = _Reading(read_chunk(reader, policy, chunk))
                 for batch in reading:
-                    rows += batch.num_rows
+                    rows += row_count(batch)
                     yield batch
                 reports.append(Report(partition.part, chunk.number, reading.outcome, rows))
             except (ConnectError, SchemaChangeError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
@@ -145,7 +146,7 @@ class Planner:
         action = partial(self._first_offset, rows is None) if start.new else partial(self._next_in_time, start, rows)
         end = self._retry.run(action, "planning a micro-batch", partial(self._opening.is_final, start.new))
         if self._options.format != "events" and not end.reads_tables:
-            self._excluded_tables.prove_any_left(self._row_schema.tables)
+            self._excluded_tables.prove_any_left(self._tables_shown)
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending.wanted)
         gaps = with_gaps(start, end, self._source.gaps.all())
         if end is start:
@@ -315,9 +316,12 @@ class Planner:
             self._incremental.read_ahead(end.incremental, end.log)
         return tasks
 
+    def _tables_shown(self) -> Collection[str]:
+        return self._row_schema.tables if self._options.fixed_tables else self._source.tables.names()
+
     def _tasks_of(self, start: Offset, end: Offset) -> list[Task]:
         tasks = self._tasks.of(start, end)
-        if self._options.format == "events":
+        if not self._options.fixed_tables:
             return tasks
         settled = self._row_schema.settled()
         only = self._options.format == "rows" and end.snapshot is not None and not end.snapshot.blocking

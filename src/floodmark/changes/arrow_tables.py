@@ -1,0 +1,117 @@
+"""Typed rows of any tables as Arrow data: ``format=arrow``.
+
+A row of the output holds many rows of one table, as an Arrow IPC stream with a schema of its own. So Spark neither
+converts them nor has to know their columns, and a table may be new, or altered, while the query runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from floodmark.capture.gaps import Gap
+from floodmark.changes.structure import Structure
+from floodmark.changes.table_version import TableVersion
+from floodmark.changes.typed_rows import FIXED, RowVersion, rows_schema
+from floodmark.config.common import CommonOptions
+from floodmark.errors import TargetError
+from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.gaps import GAP
+
+ARROW_SCHEMA = pa.schema([("table", pa.string()), ("count", pa.int64()), ("rows", pa.binary())])
+_NAME = "_name"
+"""The column of an event group that holds the table's name, ``schema.table``."""
+
+
+def unpacked(rows: bytes | pa.Buffer) -> pa.Table:
+    """Return the rows of a table that one row of ``format=arrow`` holds, as ``format=rows`` has them.
+
+    Args:
+        rows: the column ``rows``.
+    """
+    return pa.ipc.open_stream(rows).read_all()
+
+
+def joined(rows: Sequence[pa.Table]) -> pa.Table:
+    """Return rows of one table together; those of an earlier version have null in later columns.
+
+    Raises:
+        TargetError: a column has types that no type holds.
+    """
+    if all(one.schema.equals(rows[0].schema) for one in rows):
+        return pa.concat_tables(rows)
+    try:
+        return pa.concat_tables(rows, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise TargetError(
+            f"A column changed its type, and no type holds the values of both: {error}.",
+            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+        ) from error
+
+
+def row_count(batch: pa.RecordBatch) -> int:
+    """Return how many rows of tables, or else events, a batch of the output holds."""
+    return int(pc.sum(batch["count"]).as_py() or 0) if batch.schema == ARROW_SCHEMA else batch.num_rows
+
+
+def gap_rows(gaps: Sequence[Gap]) -> pa.RecordBatch:
+    """Return gaps as rows of the output; they belong to no table."""
+    rows = pa.RecordBatch.from_pylist([{"op": GAP, "position": gap.upto} for gap in gaps], schema=pa.schema(FIXED))
+    return _packed([("", rows)])
+
+
+class ArrowRowVersion(RowVersion):
+    """A table version whose rows have its own columns."""
+
+    def __init__(self, structure: Structure, options: CommonOptions) -> None:
+        super().__init__(structure, options, None)
+
+    def _sides(self, before: pa.StructArray, after: pa.StructArray) -> dict[str, pa.Array]:
+        name = pa.scalar(f"{self.structure.schema}.{self.structure.table}")
+        return {**super()._sides(before, after), _NAME: pa.repeat(name, len(after))}
+
+
+@dataclass(frozen=True)
+class ArrowVersions:
+    """Makes the table versions of ``format=arrow``."""
+
+    options: CommonOptions
+
+    def __call__(self, structure: Structure) -> TableVersion:
+        """Return the version for a structure."""
+        return ArrowRowVersion(structure, self.options)
+
+    def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
+        """Return the rows of groups, one row of the output for each version of a table; None if there are none."""
+        versions: dict[tuple[str, pa.DataType], list[EventGroup]] = {}
+        for group in groups:
+            if len(group.order):
+                name = group.columns[_NAME][0].as_py()
+                versions.setdefault((name, group.columns["after"].type), []).append(group)
+        rows = [(name, _rows_of(name, kind, own)) for (name, kind), own in versions.items()]
+        found = [(name, batch) for name, batch in rows if batch is not None]
+        return _packed(found) if found else None
+
+
+def _rows_of(name: str, row: pa.StructType, groups: list[EventGroup]) -> pa.RecordBatch | None:
+    return assemble(groups, rows_schema(name, row))
+
+
+def _packed(rows: Sequence[tuple[str, pa.RecordBatch]]) -> pa.RecordBatch:
+    names = [name or None for name, _ in rows]
+    counts = [batch.num_rows for _, batch in rows]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(names, pa.string()), pa.array(counts, pa.int64()), pa.array(list(_streams(rows)), pa.binary())],
+        schema=ARROW_SCHEMA,
+    )
+
+
+def _streams(rows: Sequence[tuple[str, pa.RecordBatch]]) -> Iterator[bytes]:
+    for _, batch in rows:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield sink.getvalue().to_pybytes()
