@@ -25,7 +25,10 @@
     ├── DdlError               a statement of the log that changes tables cannot be understood
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
     ├── SignalError            a signal is not what its type needs
-    └── CaptureError           capture gave up after its retries
+    ├── CaptureError           capture gave up after its retries
+    └── TargetError            a target table cannot be written
+        ├── TargetChangedError   others changed it in a way that the query can't go on from
+        └── TargetDamagedError   its files are not what they should be
 """
 
 from __future__ import annotations
@@ -141,6 +144,18 @@ class SignalError(FloodmarkError):
 
 class CaptureError(FloodmarkError):
     """Capture could not continue and used up its retries."""
+
+
+class TargetError(FloodmarkError):
+    """A target table can't be written as it is."""
+
+
+class TargetChangedError(TargetError):
+    """A target table was changed by others in a way that the query can't go on from."""
+
+
+class TargetDamagedError(TargetError):
+    """A target table's files are not what they should be."""
 
 
 def describe(error: BaseException) -> str:

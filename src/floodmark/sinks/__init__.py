@@ -1,0 +1,1 @@
+"""Targets that Floodmark writes itself, without a writer of Spark."""

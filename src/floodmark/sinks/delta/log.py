@@ -1,0 +1,260 @@
+"""The transaction log of a Delta table: the table's state at a version, and commits.
+
+Format: the Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Actions"
+(https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import obstore
+import pyarrow.parquet as pq
+from obstore.exceptions import AlreadyExistsError
+from obstore.store import ObjectStore
+
+from floodmark.errors import TargetChangedError
+from floodmark.json_data import Json, JsonObject
+from floodmark.sinks.delta.vectors import Descriptor, damaged
+
+FOLDER = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
+_STORED = ("protocol", "metaData", "add", "txn", "sidecar")
+"""Columns of a checkpoint that matter for a writer."""
+
+_MAPS = frozenset({"partitionValues", "tags", "configuration", "options"})
+
+Action = Mapping[str, Json]
+"""An action as it is in the log, with its kind as the only member."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file of a table's state.
+
+    Attributes:
+        path: its path as the log has it.
+        add: the content of its ``add`` action.
+        vector: which of its rows are deleted; None: none are.
+    """
+
+    path: str
+    add: Mapping[str, Json]
+    vector: Descriptor | None = None
+
+    @classmethod
+    def from_json(cls, add: Json) -> DataFile:
+        """Create a file from the content of an ``add`` or ``remove`` action."""
+        given = JsonObject(add, "A file of the Delta log", damaged)
+        vector = given.value("deletionVector")
+        return cls(given.text("path"), given.content(), None if vector is None else Descriptor.from_json(vector))
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What the log adds and removes: a path with its deletion vector."""
+        return self.path, "" if self.vector is None else self.vector.identity
+
+    def added(self, vector: Descriptor | None, at_ms: int, rows: int) -> list[Action]:
+        """Return the actions that replace the file's deletion vector.
+
+        Args:
+            at_ms: the time, in milliseconds since the epoch.
+            rows: how many rows the file has, deleted ones included; a file with a vector must tell it.
+        """
+        add = {name: value for name, value in self.add.items() if name != "deletionVector" and value is not None}
+        if vector is not None:
+            add["deletionVector"] = vector.to_json()
+            add["stats"] = json.dumps({**_object(self.add.get("stats")), "numRecords": rows}, separators=(",", ":"))
+        return [self.removed(at_ms), {"add": {**add, "dataChange": True}}]
+
+    def removed(self, at_ms: int, changes_data: bool = True) -> Action:
+        """Return the action that removes the file."""
+        kept = ("path", "partitionValues", "size", "tags", "baseRowId", "defaultRowCommitVersion")
+        file = {name: self.add[name] for name in kept if self.add.get(name) is not None}
+        vector = {} if self.vector is None else {"deletionVector": self.vector.to_json()}
+        changed = {"deletionTimestamp": at_ms, "dataChange": changes_data, "extendedFileMetadata": True}
+        return {"remove": {**file, **changed, **vector}}
+
+
+@dataclass(frozen=True)
+class State:
+    """A table at a version.
+
+    Attributes:
+        version: number of its last commit; -1: there is no table.
+        protocol, metadata: the contents of these actions.
+        files: by their identities.
+        transactions: the last version that each application has committed.
+    """
+
+    version: int
+    protocol: Mapping[str, Json]
+    metadata: Mapping[str, Json]
+    files: Mapping[tuple[str, str], DataFile]
+    transactions: Mapping[str, int]
+
+
+NO_TABLE = State(-1, {}, {}, {}, {})
+
+
+class DeltaLog:
+    """Reads and writes the log of a table.
+
+    Args:
+        store: the table's folder.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def state(self, known: State = NO_TABLE) -> State:
+        """Return the table's newest state.
+
+        Args:
+            known: an earlier state, of which only later commits are read.
+
+        Raises:
+            TargetChangedError: commits between the known state and the newest one are gone.
+            TargetDamagedError: the log lacks a commit, or holds something else.
+        """
+        names = self._names(known.version)
+        commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+        if known.version < 0:
+            known = self._checkpoint(names)
+        later = [version for version in commits if version > known.version]
+        if later and later[0] != known.version + 1:
+            raise TargetChangedError(
+                f"The Delta log goes on with version {later[0]}, but this query knows version {known.version}.",
+                "The table was removed, or its log was cleaned up meanwhile. Start the query again.",
+            )
+        if later != list(range(known.version + 1, known.version + 1 + len(later))):
+            raise damaged(f"The Delta log lacks a version between {later[0]} and {later[-1]}")
+        for version in later:
+            known = replace(_applied(known, self._actions(version)), version=version)
+        return known
+
+    def commit(self, version: int, actions: Iterable[Action]) -> bool:
+        """Write a commit unless there is one; return whether it was written."""
+        text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+        try:
+            obstore.put(self._store, commit_path(version), text.encode(), mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _names(self, after: int) -> list[str]:
+        """Return the names of the log's files, from the one of a version on, or from the last checkpoint on."""
+        start = after if after >= 0 else self._hinted()
+        offset = None if start < 0 else f"{FOLDER}/{start:020d}"
+        found = obstore.list(self._store, FOLDER, offset=offset).collect()
+        return [str(one["path"]).rpartition("/")[2] for one in found]
+
+    def _hinted(self) -> int:
+        """Return the version of the last checkpoint that the log names; -1 without one."""
+        try:
+            data = bytes(obstore.get(self._store, f"{FOLDER}/_last_checkpoint").bytes())
+            return JsonObject(json.loads(data), "The Delta log's _last_checkpoint", damaged).integer("version")
+        except (FileNotFoundError, ValueError):
+            # It is only a hint.
+            return -1
+
+    def _checkpoint(self, names: Sequence[str]) -> State:
+        """Return the state that the newest whole checkpoint has."""
+        parts: dict[tuple[int, int], list[str]] = {}
+        for name in sorted(names):
+            found = _CHECKPOINT.fullmatch(name)
+            if found:
+                parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(name)
+        whole = [at for at, files in parts.items() if len(files) >= at[1]]
+        if not whole:
+            return NO_TABLE
+        version, count = max(whole)
+        actions: list[Action] = []
+        for name in parts[version, count][:count]:
+            actions += self._stored(f"{FOLDER}/{name}")
+        return replace(_applied(NO_TABLE, actions), version=version)
+
+    def _stored(self, path: str) -> list[Action]:
+        data = bytes(obstore.get(self._store, path).bytes())
+        actions = _parsed(data, path) if path.endswith(".json") else _rows(data)
+        sidecars = [action["sidecar"] for action in actions if action.get("sidecar") is not None]
+        for sidecar in sidecars:
+            name = JsonObject(sidecar, "A sidecar of a checkpoint", damaged).text("path")
+            actions += self._stored(name if "/" in name else f"{FOLDER}/_sidecars/{name}")
+        return actions
+
+    def _actions(self, version: int) -> list[Action]:
+        path = commit_path(version)
+        return _parsed(bytes(obstore.get(self._store, path).bytes()), path)
+
+
+def commit_path(version: int) -> str:
+    """Return the path of a commit in the table's folder."""
+    return f"{FOLDER}/{version:020d}.json"
+
+
+def _object(text: Json) -> dict[str, Json]:
+    """Return the JSON object of a text; an empty one if it is missing, or something else."""
+    try:
+        found = json.loads(str(text))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _parsed(data: bytes, path: str) -> list[Action]:
+    try:
+        actions = [json.loads(line) for line in data.splitlines() if line.strip()]
+    except ValueError as error:
+        raise damaged(f"'{path}' holds a line that is no JSON") from error
+    if not all(isinstance(action, dict) for action in actions):
+        raise damaged(f"'{path}' holds a line that is no action")
+    return actions
+
+
+def _rows(data: bytes) -> list[Action]:
+    """Return the actions of a checkpoint."""
+    file = pq.ParquetFile(io.BytesIO(data))
+    columns = [name for name in _STORED if name in file.schema_arrow.names]
+    found: list[dict[str, Any]] = file.read(columns=columns).to_pylist()
+    return [{kind: _plain(value) for kind, value in row.items() if value is not None} for row in found]
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    """Return a value of a checkpoint as JSON has it, without what is missing."""
+    if name in _MAPS and isinstance(value, list):
+        return dict(value)
+    if isinstance(value, dict):
+        return {key: _plain(item, key) for key, item in value.items() if item is not None}
+    return value
+
+
+def _applied(state: State, actions: Iterable[Action]) -> State:
+    protocol, metadata = state.protocol, state.metadata
+    files, transactions = dict(state.files), dict(state.transactions)
+    for kind, content in _contents(actions):
+        if kind == "remove":
+            files.pop(DataFile.from_json(content).identity, None)
+        elif kind == "protocol":
+            protocol = JsonObject(content, "The protocol of a Delta table", damaged).content()
+        elif kind == "metaData":
+            metadata = JsonObject(content, "The metadata of a Delta table", damaged).content()
+        elif kind == "txn":
+            given = JsonObject(content, "A transaction of the Delta log", damaged)
+            transactions[given.text("appId")] = given.integer("version")
+        elif kind == "add":
+            file = DataFile.from_json(content)
+            files[file.identity] = file
+    return State(state.version, protocol, metadata, files, transactions)
+
+
+def _contents(actions: Iterable[Action]) -> Iterator[tuple[str, Json]]:
+    """Yield the kinds and contents of a commit's actions, those that remove files first, as their order is free."""
+    flat = [(kind, content) for action in actions for kind, content in action.items()]
+    yield from sorted(flat, key=lambda one: one[0] != "remove")
