@@ -1,0 +1,137 @@
+"""Data files of a Delta table: writing them with their statistics, and which of them may hold a key."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
+
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from obstore.store import ObjectStore
+
+from floodmark.json_data import Json
+from floodmark.sinks.delta.log import DataFile
+
+POSITION = "_position"
+"""The column with the position of each row's last change."""
+
+
+def write_file(store: ObjectStore, rows: pa.Table, key: Sequence[str]) -> dict[str, Json]:
+    """Write rows as a data file and return the content of the action that adds it.
+
+    Args:
+        rows: sorted by key, so that a reader can skip parts of the file.
+        key: the columns whose bounds the log gets, besides the positions.
+    """
+    content = io.BytesIO()
+    pq.write_table(rows, content, compression="snappy", use_dictionary=_repetitive(rows.schema))
+    path = f"part-{uuid4()}.parquet"
+    obstore.put(store, path, content.getvalue())
+    return {
+        "path": path,
+        "partitionValues": {},
+        "size": content.getbuffer().nbytes,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": json.dumps(statistics(rows, [*key, POSITION]), separators=(",", ":")),
+    }
+
+
+class _File(io.RawIOBase):
+    """A file of a store, as PyArrow takes it: it closes others after the first read."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._reader = obstore.open_reader(store, path)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return bytes(self._reader.read(None if size < 0 else size))
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())
+
+
+def open_parquet(store: ObjectStore, file: DataFile) -> pq.ParquetFile:
+    """Open a data file."""
+    return pq.ParquetFile(_File(store, unquote(file.path)))
+
+
+def read_columns(parquet: pq.ParquetFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
+    """Read columns of a data file.
+
+    Args:
+        kinds: their types; other writers may have kept another Arrow type, such as ``string_view``, in the file.
+    """
+    present = [name for name in names if name in parquet.schema_arrow.names]
+    table = parquet.read(columns=present)
+    for name in names:
+        if name not in present:
+            # The file is from before the column.
+            table = table.append_column(name, pa.nulls(parquet.metadata.num_rows, kinds.field(name).type))
+    return table.select(list(names)).cast(pa.schema([kinds.field(name) for name in names]))
+
+
+def statistics(rows: pa.Table, names: Sequence[str]) -> dict[str, Json]:
+    """Return the statistics of a file as the log has them ("Per-file Statistics" in the Delta protocol).
+
+    Args:
+        names: the columns to describe. Those whose values have no order in JSON are left out.
+    """
+    low: dict[str, Json] = {}
+    high: dict[str, Json] = {}
+    nulls: dict[str, Json] = {}
+    for name in names:
+        column = rows[name]
+        nulls[name] = column.null_count
+        if _has_order(column.type) and column.null_count < len(column):
+            found = pc.min_max(column).as_py()
+            low[name], high[name] = found["min"], found["max"]
+    return {"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def bounds(file: DataFile, name: str) -> tuple[Any, Any] | None:
+    """Return the least and the greatest value of a column as JSON has them; None if they aren't known."""
+    try:
+        stats: Mapping[str, Any] = json.loads(str(file.add.get("stats")))
+        return stats["minValues"][name], stats["maxValues"][name]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def may_hold(file: DataFile, keys: pa.Table) -> bool:
+    """Return whether a file may have rows with any of the keys.
+
+    Args:
+        keys: at least one key.
+    """
+    name = keys.column_names[0]
+    known, column = bounds(file, name), keys[name]
+    if known is None or not (pa.types.is_integer(column.type) and all(type(one) is int for one in known)):
+        return True
+    inside = pc.and_(pc.greater_equal(column, known[0]), pc.less_equal(column, known[1]))
+    return bool(pc.any(inside).as_py())
+
+
+def _repetitive(schema: pa.Schema) -> list[str]:
+    """Return the columns for which a dictionary may pay: those of texts, but not positions."""
+    return [field.name for field in schema if pa.types.is_string(field.type) and field.name != POSITION]
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    """Return whether JSON holds values of a type exactly, so that bounds skip no file that has the value."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))

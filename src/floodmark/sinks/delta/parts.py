@@ -1,0 +1,254 @@
+"""What a task makes of the rows that it has of a table: a data file, and which keys are changed.
+
+Tasks write in parallel and see only their own rows. The commit (:mod:`.writer`) decides which of them are the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.store import ObjectStore
+
+from floodmark.errors import FloodmarkError, TargetError
+from floodmark.json_data import Json
+from floodmark.sinks.delta.data_files import POSITION, open_parquet, write_file
+from floodmark.sinks.delta.log import DataFile
+from floodmark.sinks.last_changes import LastChanges, last_changes
+
+OPERATION = "_op"
+"""The column of a table without a key that says what each change does."""
+MESSAGE = pa.schema(
+    [
+        ("table", pa.string()),
+        ("key", pa.list_(pa.field("element", pa.string()))),
+        ("columns", pa.binary()),
+        ("changes", pa.binary()),
+        ("truncated", pa.string()),
+        ("add", pa.string()),
+        ("open", pa.binary()),
+        ("unrepresentable", pa.list_(pa.field("element", pa.string()))),
+        ("error", pa.string()),
+    ]
+)
+"""The columns in which tasks send parts to the driver; ``error`` is what a part could not be made for."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a task has made of its rows of a table.
+
+    Attributes:
+        key: the columns of the table's key; empty if it has none.
+        columns: the table's columns, as the source has them.
+        changes: keys and positions (``_position``) of its last changes: those of the data file's rows in their order,
+            then those of rows that are deleted. Without columns for a table without a key.
+        truncated: the position of its last truncate; empty without one.
+        add: the content of the action that adds the data file; None: no rows are left to be written.
+        open: its rows as they came, because some need values that only the target or another task has. Nothing of
+            them is written.
+        unrepresentable: columns with values that Spark's types don't hold, and which are null therefore.
+    """
+
+    key: Sequence[str]
+    columns: pa.Schema
+    changes: pa.Table
+    truncated: str = ""
+    add: Mapping[str, Json] | None = None
+    open: pa.Table | None = None
+    unrepresentable: Sequence[str] = field(default=())
+
+    @property
+    def last(self) -> str:
+        """The position of its last change."""
+        if self.key:
+            return max(self.truncated, pc.max(self.changes[POSITION]).as_py() or "")
+        return "" if self.add is None else str(json.loads(str(self.add["stats"]))["maxValues"][POSITION])
+
+    @property
+    def rows(self) -> int:
+        """How many rows the data file has."""
+        return 0 if self.add is None else int(json.loads(str(self.add["stats"]))["numRecords"])
+
+    def to_message(self, table: str) -> dict[str, Any]:
+        """Return it as a row of ``MESSAGE``."""
+        return {
+            "table": table,
+            "key": list(self.key),
+            "columns": self.columns.serialize().to_pybytes(),
+            "changes": _packed(self.changes),
+            "truncated": self.truncated,
+            "add": None if self.add is None else json.dumps(self.add),
+            "open": None if self.open is None else _packed(self.open),
+            "unrepresentable": list(self.unrepresentable),
+        }
+
+    @classmethod
+    def from_message(cls, row: Mapping[str, Any]) -> Part:
+        """Return the part of a row of ``MESSAGE``.
+
+        Raises:
+            TargetError: the task could not make it.
+        """
+        if row["error"] is not None:
+            raise TargetError(*json.loads(row["error"]))
+        return cls(
+            row["key"],
+            pa.ipc.read_schema(pa.py_buffer(row["columns"])),
+            pa.ipc.open_stream(row["changes"]).read_all(),
+            row["truncated"],
+            None if row["add"] is None else json.loads(row["add"]),
+            None if row["open"] is None else pa.ipc.open_stream(row["open"]).read_all(),
+            row["unrepresentable"],
+        )
+
+
+def failed(table: str, error: FloodmarkError) -> dict[str, Any]:
+    """Return a row of ``MESSAGE`` for a table whose part can't be made."""
+    return {**dict.fromkeys(MESSAGE.names), "table": table, "error": json.dumps([error.what, error.cure])}
+
+
+def make_part(store: ObjectStore, table: str, events: pa.Table) -> Part:
+    """Write the last changes of a task's rows of a table.
+
+    Args:
+        store: the target table's folder.
+        table: the source's table, for errors.
+        events: as ``format=rows`` has them, in any order.
+
+    Raises:
+        TargetError: the key changed within the rows, or a column can't be in a target.
+    """
+    key, columns = _key(table, events), pa.schema(list(events.schema.field("after").type))
+    _prove_names(table, columns)
+    lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
+    if not key:
+        return _appended(store, events, columns, lost)
+    changes = last_changes(events, key)
+    truncated = _last_truncate(events) if changes.truncated else ""
+    if changes.unavailable:
+        return Part(key, columns, _changes(changes, key), truncated, open=events, unrepresentable=lost)
+    return written(store, changes, key, columns, truncated, lost)
+
+
+def written(
+    store: ObjectStore,
+    changes: LastChanges,
+    key: Sequence[str],
+    columns: pa.Schema,
+    truncated: str = "",
+    unrepresentable: Sequence[str] = (),
+) -> Part:
+    """Write last changes that have all values."""
+    order = np.argsort(changes.deleted, kind="stable")
+    kept = len(order) - int(changes.deleted.sum())
+    sort = [(name, "ascending") for name in key]
+    rows = changes.rows.append_column(POSITION, changes.positions).take(pa.array(order))
+    # The file is sorted by key, so that readers can skip parts of it.
+    live = rows.slice(0, kept)
+    live = live.take(pc.sort_indices(live, sort_keys=sort))
+    every = pa.concat_tables([live.select([*key, POSITION]), rows.slice(kept).select([*key, POSITION])])
+    add = write_file(store, live, key) if kept else None
+    return Part(key, columns, every.combine_chunks(), truncated, add, None, unrepresentable)
+
+
+def events_of(store: ObjectStore, part: Part) -> pa.Table:
+    """Return the rows that a part stands for, so that they can be reduced together with others.
+
+    The rows of its data file come back as rows that were read, which hold all values.
+    """
+    if part.open is not None:
+        return part.open
+    rows, names = part.rows, part.columns.names
+    deleted = part.changes.slice(rows)
+    parts = []
+    if part.add is not None:
+        live = open_parquet(store, DataFile.from_json(dict(part.add))).read()
+        parts.append(_as_events("r", live[POSITION], None, live.select(names).cast(part.columns), part.columns))
+    if deleted.num_rows:
+        parts.append(_as_events("d", deleted[POSITION], deleted, None, part.columns))
+    if part.truncated:
+        parts.append(_as_events("t", pa.chunked_array([[part.truncated]]), None, None, part.columns))
+    return pa.concat_tables(parts)
+
+
+def _as_events(
+    op: str, positions: pa.ChunkedArray, before: pa.Table | None, after: pa.Table | None, columns: pa.Schema
+) -> pa.Table:
+    count = len(positions)
+    row = pa.struct(list(columns))
+
+    def side(rows: pa.Table | None) -> pa.Array:
+        if rows is None:
+            return pa.nulls(count, row)
+        given = set(rows.column_names)
+        values = [rows[one.name].combine_chunks() if one.name in given else pa.nulls(count, one.type) for one in row]
+        return pa.StructArray.from_arrays(values, fields=list(row))
+
+    names = pa.list_(pa.field("element", pa.string()))
+    return pa.table(
+        {
+            "op": pa.repeat(op, count),
+            "position": positions,
+            "unavailable": pa.repeat(pa.scalar([], names), count),
+            "before": side(before),
+            "after": side(after),
+        }
+    )
+
+
+def _appended(store: ObjectStore, events: pa.Table, columns: pa.Schema, lost: Sequence[str]) -> Part:
+    """Write all changes of a table without a key."""
+    before, after = events["before"].combine_chunks(), events["after"].combine_chunks()
+    old, new = before.flatten(), after.flatten()
+    gone = pc.is_null(after)
+    rows = pa.table([pc.if_else(gone, was, now) for was, now in zip(old, new, strict=True)], schema=columns)
+    rows = rows.append_column(OPERATION, events["op"]).append_column(POSITION, events["position"])
+    rows = rows.take(pc.sort_indices(events["position"]))
+    return Part([], columns, pa.table({}), "", write_file(store, rows, []), None, lost)
+
+
+def _changes(changes: LastChanges, key: Sequence[str]) -> pa.Table:
+    return changes.rows.select(list(key)).append_column(POSITION, changes.positions)
+
+
+def _last_truncate(events: pa.Table) -> str:
+    return str(pc.max(events["position"].filter(pc.equal(events["op"], "t"))).as_py())
+
+
+def _key(table: str, events: pa.Table) -> list[str]:
+    """Return the columns of a table's key, which all its events have."""
+    found = pc.unique(pc.binary_join(events["key"].combine_chunks(), "\0")).to_pylist()
+    if len(found) > 1:
+        shown = " and ".join(f"({', '.join(str(names).split(chr(0)))})" for names in found[:2])
+        raise TargetError(
+            f"The key of the table '{table}' changed: {shown}. Its rows in the target can't be told apart any more.",
+            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+        )
+    return str(found[0]).split("\0") if found[0] else []
+
+
+def _prove_names(table: str, columns: pa.Schema) -> None:
+    """Refuse names that a Delta table can't have."""
+    taken = {POSITION, OPERATION}
+    seen: dict[str, str] = {}
+    for name in columns.names:
+        other = seen.setdefault(name.casefold(), name)
+        if name in taken or other != name:
+            why = "a column of the mirror's own has that name" if name in taken else f"there is '{other}', too"
+            raise TargetError(
+                f"The column '{name}' of the table '{table}' can't be in a mirror: {why}.",
+                "Leave it out with column.exclude.list, or rename it.",
+            )
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())

@@ -1,0 +1,159 @@
+"""Creating Delta tables, and what a table must be like for Floodmark to write it.
+
+Format: the Delta protocol, sections "Protocol Evolution", "Table Features" and "Change Metadata".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import Schema
+
+from floodmark.errors import TargetError
+from floodmark.json_data import Json, JsonObject
+from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.log import Action, State
+from floodmark.sinks.delta.vectors import damaged
+
+_READER, _WRITER = 3, 7
+"""The versions of the protocol from which on a table lists its features."""
+_VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
+_READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
+_WRITES = _READS | {"appendOnly", "invariants", "domainMetadata"}
+_OFF = {"delta.appendOnly": "false", "delta.enableChangeDataFeed": "false", "delta.columnMapping.mode": "none"}
+"""Properties that must have these values, which are the defaults."""
+_VECTORS_ON = "delta.enableDeletionVectors"
+KEY_PROPERTY = "floodmark.key"
+"""The property with the columns of the table's key, which are separated by commas."""
+
+
+def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str]) -> list[Action]:
+    """Return the actions that create a table.
+
+    Args:
+        rows: the source's columns.
+        key: the columns of the key.
+        properties: further properties of the table.
+    """
+    local = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in rows)
+    reads = [_VECTORS, *([_LOCAL_TIMES] if local else [])]
+    now = int(time.time() * 1000)
+    metadata: dict[str, Json] = {
+        "id": str(uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": _schema_text(rows),
+        "partitionColumns": [],
+        "createdTime": now,
+        "configuration": {**properties, _VECTORS_ON: "true", KEY_PROPERTY: ",".join(key)},
+    }
+    protocol: dict[str, Json] = {"minReaderVersion": _READER, "minWriterVersion": _WRITER, "readerFeatures": reads}
+    commit: dict[str, Json] = {"timestamp": now, "operation": "CREATE TABLE", "engineInfo": "floodmark"}
+    return [
+        {"commitInfo": commit},
+        {"protocol": {**protocol, "writerFeatures": [*reads, "appendOnly", "invariants"]}},
+        {"metaData": metadata},
+    ]
+
+
+def prove_writable(state: State, name: str) -> None:
+    """Check that a table is one that can be written.
+
+    Args:
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: it needs what Floodmark doesn't do.
+    """
+    protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
+    # Tables of earlier versions of the protocol list no features, and have no deletion vectors.
+    given = set(protocol.texts("writerFeatures") if "writerFeatures" in protocol else ())
+    others = sorted(given - _WRITES)
+    if others:
+        raise TargetError(
+            f"The Delta table '{name}' has the feature '{others[0]}', which Floodmark does not write.",
+            f"Drop it with ALTER TABLE … DROP FEATURE {others[0]}, or let the mirror make a table of its own.",
+        )
+    properties = _properties(state)
+    for wanted, value in _OFF.items():
+        if properties.get(wanted, value) != value:
+            raise TargetError(
+                f"The Delta table '{name}' has the property {wanted}={properties[wanted]}; a mirror needs {value}.",
+                f"Set it with ALTER TABLE … SET TBLPROPERTIES ('{wanted}' = '{value}').",
+            )
+    if _VECTORS not in given or properties.get(_VECTORS_ON) != "true":
+        raise TargetError(
+            f"The Delta table '{name}' has no deletion vectors.",
+            f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'true').",
+        )
+    if JsonObject(state.metadata, f"The metadata of '{name}'", damaged).texts("partitionColumns"):
+        raise TargetError(f"The Delta table '{name}' is partitioned, which a mirror is not.", "Use another table.")
+
+
+def prove_key(state: State, key: Sequence[str], name: str) -> None:
+    """Check that a table was made for this key.
+
+    Raises:
+        TargetError: it was made for another one, or none.
+    """
+    found = _properties(state).get(KEY_PROPERTY)
+    if found is not None and found != ",".join(key):
+        raise TargetError(
+            f"The Delta table '{name}' was made for the key ({found}), but the source's is ({', '.join(key)}).",
+            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+        )
+
+
+def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], list[str]]:
+    """Return the actions that give a table the columns that it lacks, and their names.
+
+    Columns that only the table has stay; new rows are null there.
+
+    Args:
+        rows: the source's columns.
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: a column has another type, or one that the source lacks can't be null.
+    """
+    metadata = JsonObject(state.metadata, f"The metadata of '{name}'", damaged)
+    known = JsonObject(json.loads(metadata.text("schemaString")), f"The schema of '{name}'", damaged)
+    fields = {field.text("name"): field for field in known.members("fields")}
+    wanted = json.loads(_schema_text(rows))["fields"]
+    for field in wanted:
+        found = fields.get(field["name"])
+        if found is not None and found.value("type") != field["type"]:
+            raise TargetError(
+                f"The column '{field['name']}' of the Delta table '{name}' is {_shown(found.value('type'))}, but the "
+                f"source's is {_shown(field['type'])}.",
+                "Alter the column, or remove the table and take a snapshot of the source's table again.",
+            )
+    given = {field["name"] for field in wanted}
+    required = [one for one, field in fields.items() if one not in given and not field.flag("nullable", True)]
+    if required:
+        raise TargetError(
+            f"The column '{required[0]}' of the Delta table '{name}' can't be null, and the source has no such column.",
+            f"Alter the table: ALTER COLUMN {required[0]} DROP NOT NULL.",
+        )
+    added = [field for field in wanted if field["name"] not in fields]
+    if not added:
+        return [], []
+    schema = {**known.content(), "fields": [*known.items("fields"), *added]}
+    changed: Action = {"metaData": {**metadata.content(), "schemaString": json.dumps(schema)}}
+    return [changed], [str(field["name"]) for field in added]
+
+
+def _schema_text(rows: pa.Schema) -> str:
+    return str(Schema.from_arrow(rows.append(pa.field(POSITION, pa.string()))).to_json())
+
+
+def _shown(kind: Json) -> str:
+    return kind if isinstance(kind, str) else json.dumps(kind)
+
+
+def _properties(state: State) -> dict[str, str]:
+    metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged)
+    return metadata.text_by_name("configuration") if metadata.value("configuration") else {}

@@ -1,0 +1,104 @@
+"""Reads what the files of a Delta table hold of changed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import obstore
+import pyarrow as pa
+from obstore.store import ObjectStore
+
+from floodmark.sinks.delta.data_files import POSITION, open_parquet, read_columns
+from floodmark.sinks.delta.kept import Kept
+from floodmark.sinks.delta.log import DataFile
+from floodmark.sinks.delta.vectors import Rows, deleted_rows
+from floodmark.sinks.keys import KeyIndex
+from floodmark.sinks.last_changes import LastChanges
+
+Numbers = npt.NDArray[np.int64]
+
+_KEPT_BYTES = 1 << 28
+"""How much memory the keys of files may take; about 32 million whole numbers."""
+_POSITIONS = pa.schema([(POSITION, pa.string())])
+
+
+class KeptRows:
+    """What all tables of a mirror keep in memory together. A file is never written again, so it stays the same."""
+
+    def __init__(self) -> None:
+        self.keys: Kept[pa.Table] = Kept(_KEPT_BYTES)
+        self.vectors: Kept[Rows] = Kept(_KEPT_BYTES // 4)
+
+
+class TargetRows:
+    """The rows of a table's files.
+
+    Args:
+        store: the table's folder.
+        name: the table's.
+        kept: where keys and deletion vectors are kept.
+    """
+
+    def __init__(self, store: ObjectStore, name: str, kept: KeptRows) -> None:
+        self._store = store
+        self._name = name
+        self._kept = kept
+
+    def keys(self, file: DataFile, columns: pa.Schema) -> pa.Table:
+        """Return the columns of the key.
+
+        Args:
+            columns: their names and types.
+        """
+        named = (self._name, file.path, *columns.names, *map(str, columns.types))
+        return self._kept.keys.get(named, lambda: self._read(file, columns.names, columns))
+
+    def deleted(self, file: DataFile) -> Rows:
+        """Return the rows that are deleted."""
+        vector = file.vector
+        if vector is None:
+            return np.zeros(0, np.uint64)
+        return self._kept.vectors.get((self._name, *file.identity), lambda: deleted_rows(vector, self._bytes))
+
+    def positions(self, file: DataFile, rows: Numbers | None = None) -> pa.ChunkedArray:
+        """Return the positions of rows' last changes; None: of all rows."""
+        found = self._read(file, [POSITION], _POSITIONS)[POSITION]
+        return found if rows is None else found.take(pa.array(rows))
+
+    def find(self, file: DataFile, columns: pa.Schema, index: KeyIndex) -> tuple[Numbers, Numbers]:
+        """Return which rows have a key of an index, ascending, and which key each of them has.
+
+        Args:
+            columns: names and types of the key's columns.
+        """
+        rows, matched = index.find(self.keys(file, columns))
+        deleted = self.deleted(file)
+        if not len(deleted):
+            return rows, matched
+        alive = ~np.isin(rows, deleted.astype(np.int64), assume_unique=True)
+        return rows[alive], matched[alive]
+
+    def values(
+        self, file: DataFile, columns: pa.Schema, changes: LastChanges
+    ) -> Mapping[str, tuple[Numbers, pa.Array]]:
+        """Return the values that changes need of a file: for each column with some, for which changes, and the values.
+
+        Args:
+            columns: names and types of the key's columns.
+        """
+        found: dict[str, tuple[Numbers, pa.Array]] = {}
+        for name, mask in changes.unavailable.items():
+            chosen = np.flatnonzero(mask)
+            rows, matched = self.find(file, columns, KeyIndex(changes.held.take(pa.array(chosen))))
+            if len(rows):
+                column = self._read(file, [name], changes.rows.schema)[name]
+                found[name] = chosen[matched], column.take(pa.array(rows)).combine_chunks()
+        return found
+
+    def _read(self, file: DataFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
+        return read_columns(open_parquet(self._store, file), names, kinds)
+
+    def _bytes(self, path: str, offset: int, size: int) -> bytes:
+        return bytes(obstore.get_range(self._store, path, start=offset, length=size))

@@ -1,0 +1,330 @@
+"""Commits what tasks have written of a micro-batch to a Delta table.
+
+That adds their data files, and one deletion vector for each file that holds an earlier version of a changed row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+
+from floodmark.errors import TargetChangedError, TargetError
+from floodmark.json_data import Json
+from floodmark.sinks.delta.data_files import POSITION, bounds, may_hold
+from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
+from floodmark.sinks.delta.merged_parts import MergedParts
+from floodmark.sinks.delta.parts import OPERATION, Part, events_of, written
+from floodmark.sinks.delta.tables import creation, evolution, prove_key, prove_writable
+from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
+from floodmark.sinks.delta.vectors import Rows, VectorFile
+from floodmark.sinks.keys import KeyIndex
+from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.options import MirrorOptions
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_ATTEMPTS = 20
+"""How often a commit is planned again because another writer was faster."""
+_THREADS = 4
+_LAST = "-last"
+"""The end of the name under which the table's log keeps what tells the last micro-batch from others."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a file holds of the changed rows.
+
+    Attributes:
+        count: how many rows it has, deleted ones included.
+        replaced: numbers of the rows that get deleted.
+        newer: numbers of the changes that are older than the file's row, and so change nothing.
+    """
+
+    file: DataFile
+    count: int
+    replaced: Rows
+    newer: Numbers
+
+
+class DeltaWriter:
+    """Writes micro-batches of one table.
+
+    Args:
+        store: the table's folder.
+        application: names this query in the table's log, for exactly-once delivery.
+        name: the table's, for errors.
+        options: the mirror's.
+        kept: what all tables of a mirror keep in memory.
+        new_columns: called before the table, which has rows, gets columns that the source's rows have.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        application: str,
+        name: str,
+        options: MirrorOptions,
+        kept: KeptRows,
+        new_columns: Callable[[str, Sequence[str]], None],
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._application = application
+        self._options = options
+        self._new_columns = new_columns
+        self._log = DeltaLog(store)
+        self._state = NO_TABLE
+        self._rows = TargetRows(store, name, kept)
+
+    def write(self, batch: int, parts: Sequence[Part]) -> bool:
+        """Commit a micro-batch; return whether that changed the table, which it doesn't if it had been applied before.
+
+        Args:
+            batch: its number.
+            parts: what its tasks have made of the table's rows; at least one.
+
+        Raises:
+            TargetChangedError: other writers were faster each time.
+            TargetError: the table can't be written.
+        """
+        key, columns = self._key(parts), _columns(self._name, parts)
+        for _ in range(_ATTEMPTS):
+            self._refresh(key, columns)
+            done = self._state.transactions.get(self._application)
+            if done is not None and done >= batch:
+                self._prove_repeated(batch, done, parts)
+                self._discard(part.add for part in parts)
+                return False
+            if self._log.commit(self._state.version + 1, self._actions(batch, parts, key, columns)):
+                return True
+        raise TargetChangedError(
+            f"Other writers changed the Delta table '{self._name}' each of the {_ATTEMPTS} times that a micro-batch "
+            "was to be written.",
+            "Let them pause, or write less often, and start the query again. Nothing is lost.",
+        )
+
+    def _prove_repeated(self, batch: int, done: int, parts: Sequence[Part]) -> None:
+        """Prove that a micro-batch is the last one of the table, which Spark delivers again, and no other.
+
+        Raises:
+            TargetChangedError: the checkpoint is older than the table.
+        """
+        if done > batch or self._state.transactions.get(self._application + _LAST) != _mark(parts):
+            raise TargetChangedError(
+                f"The checkpoint is older than the Delta table '{self._name}': it goes on with micro-batch {batch}, "
+                f"but the table has {done} already, with other rows.",
+                "Start the query with the checkpoint that belongs to the table. If it is lost, use a new one, with the "
+                "mirror's option existing.tables=empty.",
+            )
+
+    def _key(self, parts: Sequence[Part]) -> list[str]:
+        keys = {tuple(part.key) for part in parts}
+        if len(keys) > 1:
+            raise TargetError(
+                f"The key of the table '{self._name}' changed: {' and '.join(map(str, sorted(keys)))}. Its rows in the "
+                "target can't be told apart any more.",
+                "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+            )
+        return list(keys.pop())
+
+    def _refresh(self, key: Sequence[str], columns: pa.Schema) -> None:
+        """Read what others have committed; create the table if there is none."""
+        state = self._log.state(self._state)
+        if state.version < 0:
+            # Another writer may have been faster.
+            self._log.commit(0, creation(columns, key, {}))
+            state = self._log.state()
+        if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
+            prove_writable(state, self._name)
+        prove_key(state, key, self._name)
+        self._state = state
+
+    def _actions(self, batch: int, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema) -> list[Action]:
+        """Return the actions of a commit, whose vectors are written here."""
+        now = int(time.time() * 1000)
+        # The new columns come with the first rows that have them.
+        actions, added = evolution(self._state, columns, self._name)
+        files = list(self._state.files.values())
+        if files and self._application not in self._state.transactions:
+            actions += self._replaced(files, now)
+            files = []
+        if added and files and key:
+            self._new_columns(self._name, added)
+        if key:
+            actions += self._merged(parts, files, key, columns, now)
+        else:
+            actions += [{"add": part.add} for part in parts if part.add is not None]
+        done = {self._application: batch, self._application + _LAST: _mark(parts)}
+        transactions: list[Action] = [
+            {"txn": {"appId": name, "version": version, "lastUpdated": now}} for name, version in done.items()
+        ]
+        commit: dict[str, Json] = {"timestamp": now, "operation": "MERGE", "engineInfo": "floodmark"}
+        return [{"commitInfo": commit}, *actions, *transactions]
+
+    def _replaced(self, files: Sequence[DataFile], now: int) -> list[Action]:
+        """Return the actions that remove what another query has written."""
+        if self._options.existing_tables == "fail":
+            raise TargetChangedError(
+                f"The Delta table '{self._name}' has rows that this query has not written; its checkpoint is new, or "
+                "another one's. Rows that the source deleted in between would stay.",
+                "Set the mirror's option existing.tables to 'empty', remove the table, give the query another path, or "
+                "start it with the checkpoint that belongs to the table.",
+            )
+        return [file.removed(now) for file in files]
+
+    def _merged(
+        self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, now: int
+    ) -> list[Action]:
+        keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
+        vectors, actions = VectorFile(), []
+        emptied = self._emptied(files, truncated) if truncated else {}
+        files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
+        if any(part.open is not None for part in parts):
+            parts = [self._closed(parts, keys, columns, files)]
+        merged = MergedParts.of(parts, truncated)
+        found = {one.file.identity: one for one in self._found(files, merged, keys)}
+        for at in {**emptied, **found}:
+            actions += self._without([one[at] for one in (emptied, found) if at in one], vectors, now)
+        for number, part in enumerate(parts):
+            if part.add is not None:
+                actions += _added(part.add, part.rows, merged.lost_rows(number, part.rows), vectors)
+        if vectors.content:
+            obstore.put(self._store, vectors.path, vectors.content)
+        return actions
+
+    def _emptied(self, files: Sequence[DataFile], truncated: str) -> dict[tuple[str, str], _Found]:
+        """Return what a truncate deletes, by the files' identities; without a count for whole files."""
+        emptied = {}
+        nothing = np.zeros(0, np.int64)
+        for file in files:
+            known = bounds(file, POSITION)
+            if known is not None and known[1] < truncated:
+                emptied[file.identity] = _Found(file, -1, nothing.astype(np.uint64), nothing)
+            elif known is None or known[0] < truncated:
+                positions = self._rows.positions(file)
+                earlier = np.flatnonzero(_as_mask(pc.fill_null(pc.less(positions, truncated), True)))
+                living = np.setdiff1d(earlier, self._rows.deleted(file).astype(np.int64), assume_unique=True)
+                emptied[file.identity] = _Found(file, len(positions), living.astype(np.uint64), nothing)
+        return emptied
+
+    def _closed(self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile]) -> Part:
+        """Reduce the rows of all parts together, with the values that only the target has, and write them."""
+        events = pa.concat_tables([events_of(self._store, part) for part in parts], promote_options="permissive")
+        changes = last_changes(events, keys.names)
+        held = changes.held.filter(pc.is_valid(changes.held[keys.names[0]]))
+        touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
+        values = [self._rows.values(file, keys, changes) for file in touched]
+        truncated = max(part.truncated for part in parts)
+        return written(self._store, _filled(changes, values), keys.names, columns, truncated)
+
+    def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
+        """Find what replaces earlier rows, and take what is older than the target's rows for lost."""
+        wanted = np.flatnonzero(~merged.lost)
+        changes = merged.changes.take(pa.array(wanted))
+        if not len(wanted):
+            return []
+        index = KeyIndex(changes.select(keys.names))
+        touched = [file for file in files if may_hold(file, changes.select(keys.names))]
+        first = pc.min(changes[POSITION]).as_py()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(lambda file: self._found_in(file, changes, keys, index, first), touched))
+        for one in found:
+            merged.lost[wanted[one.newer]] = True
+        return found
+
+    def _found_in(self, file: DataFile, changes: pa.Table, keys: pa.Schema, index: KeyIndex, first: str) -> _Found:
+        rows, matched = self._rows.find(file, keys, index)
+        known, count = bounds(file, POSITION), self._rows.keys(file, keys).num_rows
+        if not len(rows) or (known is not None and known[1] < first):
+            # All changes are newer than all rows of the file.
+            return _Found(file, count, rows.astype(np.uint64), np.zeros(0, np.int64))
+        before = self._rows.positions(file, rows)
+        newer = _as_mask(pc.fill_null(pc.greater_equal(before, changes[POSITION].take(pa.array(matched))), False))
+        return _Found(file, count, rows[~newer].astype(np.uint64), matched[newer])
+
+    def _without(self, found: Sequence[_Found], vectors: VectorFile, at_ms: int) -> list[Action]:
+        """Return the actions that delete rows of a file.
+
+        Args:
+            found: what is known of them; at least one, all of the same file.
+        """
+        file, count = found[0].file, found[0].count
+        if count < 0:
+            return [file.removed(at_ms)]
+        if not any(len(one.replaced) for one in found):
+            return []
+        replaced = found[0].replaced if len(found) == 1 else np.union1d(found[0].replaced, found[1].replaced)
+        # Each row is in one of them. NumPy's union is slow, since it looks for what is in both.
+        rows = np.sort(np.concatenate([self._rows.deleted(file), replaced]), kind="stable")
+        if len(rows) == count:
+            return [file.removed(at_ms)]
+        return file.added(vectors.add(rows), at_ms, count)
+
+    def _discard(self, adds: Iterable[Mapping[str, Json] | None]) -> None:
+        """Remove files that no commit names; those that can't be removed now are left to VACUUM."""
+        for add in adds:
+            if add is not None:
+                with contextlib.suppress(OSError, BaseError):
+                    obstore.delete(self._store, str(add["path"]))
+
+
+def _mark(parts: Sequence[Part]) -> int:
+    """Return a number for the position at which a micro-batch ends for a table."""
+    last = max(part.last for part in parts)
+    return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def _columns(table: str, parts: Sequence[Part]) -> pa.Schema:
+    """Return the columns of all parts, in which the table may have been altered."""
+    try:
+        columns = pa.unify_schemas([part.columns for part in parts], promote_options="permissive")
+    except pa.ArrowInvalid as error:
+        raise TargetError(
+            f"Columns of the table '{table}' changed their types within a micro-batch: {error}.",
+            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+        ) from error
+    return columns if parts[0].key else columns.append(pa.field(OPERATION, pa.string()))
+
+
+def _added(add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile) -> list[Action]:
+    """Return the action that adds a data file without the rows that are lost, if any are left."""
+    if len(lost) == rows:
+        return []
+    return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()} if len(lost) else add}]
+
+
+def _filled(changes: LastChanges, found: Sequence[Mapping[str, tuple[Numbers, pa.Array]]]) -> LastChanges:
+    """Return changes with the values that the target has."""
+    rows = changes.rows
+    for name in changes.unavailable:
+        parts = [one[name] for one in found if name in one]
+        if parts:
+            numbers = np.concatenate([numbers for numbers, _ in parts])
+            values = pa.concat_arrays([values for _, values in parts])
+            source = np.full(rows.num_rows, -1)
+            source[numbers] = np.arange(len(numbers))
+            filled = values.take(pa.array(source, mask=source < 0))
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, filled, rows[name]))
+    return LastChanges(changes.truncated, rows, changes.positions, changes.deleted, {}, changes.held)
+
+
+def _either(chosen: Mask, one: pa.Array, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([pc.if_else(pa.array(chosen), one, other.combine_chunks())])
+
+
+def _as_mask(array: pa.ChunkedArray) -> Mask:
+    return np.asarray(array.combine_chunks().to_numpy(zero_copy_only=False), dtype=np.bool_)

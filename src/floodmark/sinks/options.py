@@ -1,0 +1,29 @@
+"""Options of mirrors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from floodmark.config.model import OWN, Options, option
+
+
+class MirrorOptions(Options):
+    """How target tables are kept."""
+
+    new_columns: Literal["read", "leave_null", "fail"] = option(
+        "new.columns",
+        "read",
+        "When a table of the source gets a column, the log tells nothing of the values that its rows have there. "
+        "`read`: the table is read again by an incremental snapshot while the stream goes on; until then its earlier "
+        "rows have null. `leave_null`: they keep null. `fail`: the query ends before it writes the column. A renamed "
+        "column is a new one.",
+        OWN,
+    )
+    existing_tables: Literal["fail", "empty"] = option(
+        "existing.tables",
+        "fail",
+        "When a target has rows that another query wrote, such as one with another checkpoint: `fail` ends the query, "
+        "since rows that were deleted between the two would stay. `empty` removes them with the first micro-batch that "
+        "has rows of the table.",
+        OWN,
+    )

@@ -1,0 +1,269 @@
+"""Tables that Floodmark writes, read by others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, QueryBuilder, Schema
+from deltalake.schema import PrimitiveType
+from obstore.store import LocalStore
+
+from floodmark.errors import TargetChangedError, TargetError
+from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.parts import Part, make_part
+from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.options import MirrorOptions
+from tests.support.merging import Target, merge
+from tests.unit.test_last_changes import KINDS, Source, schema
+
+WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
+
+
+class Mirror:
+    """A Delta table and what writes it."""
+
+    def __init__(self, folder: Path, key: tuple[str, ...]) -> None:
+        self.path, self.key = str(folder), key
+        self.new_columns: list[tuple[str, ...]] = []
+        folder.mkdir()
+        self.start()
+
+    def told_columns(self, table: str, columns: Sequence[str]) -> None:
+        self.new_columns.append((table, *columns))
+
+    def start(self) -> None:
+        """Begin as another process does."""
+        self.writer = DeltaWriter(
+            LocalStore(self.path), "test", "db.t", MirrorOptions.parse({}), KeptRows(), self.told_columns
+        )
+
+    def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
+        """Write rows that are dealt out to tasks; parts come to the driver as messages."""
+        # A row whose key changed makes two rows, which are one record of the log and so reach the same task.
+        cuts = [at for at, row in enumerate(told) if at and not (row["op"] == "c" and row["before"] is not None)]
+        chosen = sorted(random.Random(batch).sample(cuts, min(tasks - 1, len(cuts))))
+        parts = []
+        for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
+            events = pa.Table.from_pylist(told[begin:end], schema(self.key))
+            if events.num_rows:
+                made = make_part(LocalStore(self.path), "db.t", events)
+                parts.append(Part.from_message({"error": None, **made.to_message("db.t")}))
+        random.Random(batch).shuffle(parts)
+        return bool(parts) and self.writer.write(batch, parts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as delta-rs reads them."""
+        names = ", ".join(f'"{name}"' for name in KINDS[self.key].names)
+        query = QueryBuilder().register("t", DeltaTable(self.path)).execute(f"SELECT {names} FROM t")
+        return in_order(pa.table(query.read_all()).to_pylist())
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(
+        rows, key=lambda row: [str(float(row[name])) if name == "b" else str(row[name]) for name in sorted(row)]
+    )
+
+
+@pytest.mark.parametrize("key", list(KINDS))
+@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int) -> None:
+    chance = random.Random(seed)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    expected: Target = {}
+    for batch in range(12):
+        first = len(source.told)
+        for _ in range(chance.randrange(30)):
+            source.change(
+                chance.choice(WHAT if chance.random() < 0.99 else ["truncate"]),
+                chance.randrange(40),
+                chance.randrange(40),
+                chance.randrange(100),
+                chance.random() < 0.5,
+            )
+        told = source.told[first:]
+        merge(expected, told)
+        assert mirror.write(batch, told, tasks) or not told
+        if chance.random() < 0.3:
+            mirror.start()
+        if chance.random() < 0.3:
+            assert not mirror.write(batch, told, tasks)
+        if chance.random() < 0.2:
+            DeltaTable(mirror.path).optimize.compact()
+        if chance.random() < 0.2:
+            DeltaTable(mirror.path).create_checkpoint()
+        assert mirror.rows() == in_order(expected.values())
+    assert pl.read_delta(mirror.path).drop(POSITION).height == len(expected)
+
+
+def test_earlier_changes_move_no_row_back(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for what, number, value in [("insert", 1, 1), ("insert", 2, 2), ("update", 1, 3), ("delete", 2, 0), ("read", 3, 4)]:
+        source.change(what, number, 0, value, False)
+    assert mirror.write(1, source.told)
+    rows = mirror.rows()
+    assert mirror.write(2, source.told[:1])
+    assert mirror.rows() == rows
+
+
+def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for number in range(4):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told[:1])
+    assert mirror.write(2, source.told[1:2])
+    for batch, told in [(1, source.told[:1]), (2, source.told[1:3])]:
+        mirror.start()
+        with pytest.raises(TargetChangedError, match="The checkpoint is older than the Delta table"):
+            mirror.write(batch, told)
+    assert not mirror.write(2, source.told[1:2])
+    assert mirror.write(3, source.told[2:])
+    assert len(mirror.rows()) == 4
+
+
+def test_rows_of_another_query(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for number in range(3):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told)
+    rows = mirror.rows()
+    store = LocalStore(mirror.path)
+    mirror.writer = DeltaWriter(store, "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.told_columns)
+    with pytest.raises(TargetChangedError, match="has rows that this query has not written"):
+        mirror.write(0, source.told[:1])
+    assert mirror.rows() == rows
+    empty = MirrorOptions.parse({"existing.tables": "empty"})
+    mirror.writer = DeltaWriter(store, "other", "db.t", empty, KeptRows(), mirror.told_columns)
+    assert mirror.write(0, source.told[:1])
+    assert mirror.write(1, source.told[1:2])
+    assert mirror.rows() == rows[:2]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_truncate_of_files_without_statistics(tmp_path: Path, after: bool) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    expected: Target = {}
+    mirror.write(1, [])
+    for batch in range(1, 6):
+        first = len(source.told)
+        if batch == 4:
+            DeltaTable(mirror.path).alter.set_table_properties({"delta.dataSkippingNumIndexedCols": "0"})
+            DeltaTable(mirror.path).optimize.compact()
+        if batch == 4 + after:
+            source.change("truncate", 0, 0, 0, False)
+        for number in range(3):
+            source.change("insert", 10 * batch + number, 0, number, False)
+            source.change("update", 10 * batch - 10 + number, 0, 5, True)
+        merge(expected, source.told[first:])
+        assert mirror.write(batch, source.told[first:])
+        assert mirror.rows() == in_order(expected.values())
+
+
+def test_a_faster_writer(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for number in range(3):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told)
+    first = len(source.told)
+    source.change("update", 1, 0, 7, True)
+    commit = mirror.writer._log.commit
+
+    def slow(version: int, actions: Any) -> bool:
+        mirror.writer._log.commit = commit  # type: ignore[method-assign]
+        DeltaTable(mirror.path).delete("id = 0")
+        return commit(version, actions)
+
+    mirror.writer._log.commit = slow  # type: ignore[method-assign]
+    assert mirror.write(2, source.told[first:])
+    assert mirror.rows() == [{"id": 1, "v": 7, "big": "big1"}, {"id": 2, "v": 2, "big": "big2"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("delta.appendOnly", "true", "a mirror needs false"),
+        ("delta.enableChangeDataFeed", "true", "changeDataFeed|a mirror needs false"),
+        ("delta.enableDeletionVectors", "false", "has no deletion vectors"),
+    ],
+)
+def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str, message: str) -> None:
+    key = ("id",)
+    columns = pa.schema([*KINDS[key], (POSITION, pa.string())])
+    configuration = {"delta.enableDeletionVectors": "true", name: value}
+    DeltaTable.create(str(tmp_path / "t"), Schema.from_arrow(columns), configuration=configuration)
+    source = Source(key)
+    source.change("insert", 1, 0, 1, False)
+    writer = DeltaWriter(
+        LocalStore(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None
+    )
+    with pytest.raises(TargetError, match=message):
+        writer.write(
+            1, [make_part(LocalStore(str(tmp_path / "t")), "db.t", pa.Table.from_pylist(source.told, schema(key)))]
+        )
+
+
+def more(mirror: Mirror, told: list[dict[str, Any]]) -> list[Part]:
+    """Return the part of rows that have another column."""
+    key = mirror.key
+    row = pa.struct([*KINDS[key], ("more", pa.int32())])
+    columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
+    return [make_part(LocalStore(mirror.path), "db.t", pa.Table.from_pylist(told, pa.schema(columns)))]
+
+
+def test_a_column_is_added(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for number in range(3):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told)
+    first = len(source.told)
+    source.change("update", 1, 0, 5, True)
+    source.change("delete", 2, 0, 0, False)
+    told = source.told[first:]
+    told[0]["after"]["more"] = 7
+    assert mirror.writer.write(2, more(mirror, told))
+    assert mirror.new_columns == [("db.t", "more")]
+    found = pa.table(QueryBuilder().register("t", DeltaTable(mirror.path)).execute("SELECT * FROM t").read_all())
+    assert sorted(map(str, found.drop_columns([POSITION]).to_pylist())) == [
+        "{'id': 0, 'v': 0, 'big': 'big0', 'more': None}",
+        "{'id': 1, 'v': 5, 'big': 'big1', 'more': 7}",
+    ]
+    # A value that the log lacks may be one of a file from before the column.
+    first = len(source.told)
+    source.change("update", 0, 0, 6, True)
+    told = source.told[first:]
+    told[0]["unavailable"] = ["big", "more"]
+    assert mirror.writer.write(3, more(mirror, told))
+    assert {"id": 0, "v": 6, "big": "big0"} in mirror.rows()
+    # A query that began before the column goes on.
+    first = len(source.told)
+    source.change("update", 1, 0, 8, False)
+    assert mirror.write(4, source.told[first:])
+    assert {"id": 1, "v": 8, "big": "big8"} in mirror.rows()
+
+
+def test_columns_that_others_add(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    source.change("insert", 1, 0, 1, False)
+    assert mirror.write(1, source.told)
+    DeltaTable(mirror.path).alter.add_columns([Field("more", PrimitiveType("string"))])
+    first = len(source.told)
+    source.change("update", 1, 0, 2, False)
+    assert mirror.write(2, source.told[first:])
+    assert mirror.rows() == [{"id": 1, "v": 2, "big": "big2"}]
+    source.change("insert", 2, 0, 2, False)
+    with pytest.raises(TargetError, match=r"'more' of the Delta table 'db.t' is string, but the source's is integer\."):
+        mirror.writer.write(3, more(mirror, source.told[-1:]))
