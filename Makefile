@@ -6,9 +6,7 @@ STAMP := $(VENV)/.installed
 REFERENCE := $(VENV)/.reference
 OLDER_SPARK := 4.0.5 4.1.4 4.2.1
 OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
-# What else a version needs: merging calls Spark 4.0 in a way that takes pandas.
-BESIDE_4.0.5 := pandas==3.1.1 python-dateutil==4.0.0 tzdata==2026.6
-SPARK_TESTS := batch_filters batch_read merging mysql_spark older_spark run spark typed_tables
+SPARK_TESTS := arrow_rows batch_filters batch_read merging mirror mysql_spark older_spark run spark typed_tables
 # Spark 4.0 passes no filters to Python sources.
 WITHOUT_4.0.5 := batch_filters
 SHORT_SPARK_TESTS := older_spark spark
@@ -46,7 +44,7 @@ $(REFERENCE): $(STAMP)
 
 # An older Spark comes before the lock file's on the path.
 $(OLDER_INSTALLED): $(VENV)/spark-%/.installed: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$* $(BESIDE_$*)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$*
 	touch $@
 
 demo: $(STAMP)
@@ -73,10 +71,10 @@ $(OLDER_SPARK:%=test-spark-%): test-spark-%: $(VENV)/spark-%/.installed
 matrix: $(OLDER_SPARK:%=matrix-%)
 
 $(OLDER_SPARK:%=matrix-%): matrix-%: $(VENV)/spark-%/.installed
-	PYTHONPATH=$(abspath $(<D)) FLOODMARK_CHAOS_KILLS=30 FLOODMARK_CHAOS_MYSQL_KILLS=20 \
+	PYTHONPATH=$(abspath $(<D)) FLOODMARK_CHAOS_KILLS=30 FLOODMARK_CHAOS_MYSQL_KILLS=20 FLOODMARK_MIRROR_KILLS=17 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/contract \
 		$(patsubst %,tests/integration/test_%.py,$(filter-out $(WITHOUT_$*),$(SPARK_TESTS))) \
-		tests/chaos/test_kills.py tests/chaos/test_mysql_kills.py
+		tests/chaos/test_kills.py tests/chaos/test_mysql_kills.py tests/chaos/test_mirror_kills.py
 
 # Limits on time are for hangs; here everything takes longer. Those of single tests are multiplied (tests/support/patience.py).
 overloaded: $(STAMP) $(OLDER_INSTALLED)
@@ -87,7 +85,8 @@ unit: $(STAMP)
 
 # 500 kills over the three databases among much else: some hours.
 chaos: $(STAMP)
-	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
+	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_MIRROR_KILLS=100 \
+		FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
 		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \

@@ -32,6 +32,9 @@ from floodmark.errors import (
     SourceStateError,
     StateDirError,
     StatementTimeoutError,
+    TargetChangedError,
+    TargetDamagedError,
+    TargetError,
     UnreadableLogError,
 )
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from floodmark.extensions.converter import Conversion, Converter, SourceColumn
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
+    from floodmark.spark.mirrors import mirror
     from floodmark.spark.ordering import order_by_key
 
 __all__ = [
@@ -74,11 +78,15 @@ __all__ = [
     "SourceStateError",
     "StateDirError",
     "StatementTimeoutError",
+    "TargetChangedError",
+    "TargetDamagedError",
+    "TargetError",
     "UnreadableLogError",
     "__version__",
     "changed_tables",
     "check",
     "merged_rows",
+    "mirror",
     "order_by_key",
     "register",
     "signal",
@@ -94,6 +102,7 @@ _IMPORTED_WHEN_USED = {
     "SourceColumn": "floodmark.extensions.converter",
     "changed_tables": "floodmark.spark.merging",
     "merged_rows": "floodmark.spark.merging",
+    "mirror": "floodmark.spark.mirrors",
     "order_by_key": "floodmark.spark.ordering",
     "table_rows": "floodmark.spark.merging",
 }

@@ -12,6 +12,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from floodmark.spark.mirrors import mirror
 from tests.support.available_now import ENDING, start_to_end
 
 
@@ -34,11 +35,14 @@ def main() -> None:
         .options(**spec["options"], **(ENDING if spec["available_now"] else {}))
         .load()
     )
-    writer = stream.writeStream.format("parquet").option("checkpointLocation", spec["checkpoint"])
+    mirrors = spec["mirrors"]
+    writer = mirror(stream, spec["out"], spec["options"]) if mirrors else stream.writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", spec["checkpoint"])
+    path = None if mirrors else spec["out"]
     if spec["available_now"]:
-        query = start_to_end(writer, spec["out"])
+        query = start_to_end(writer, path)
     else:
-        query = writer.trigger(processingTime=spec["every"]).start(spec["out"])
+        query = writer.trigger(processingTime=spec["every"]).start(path)
     print("STARTED on Spark", spark.version, flush=True)
     query.awaitTermination()
     print("ENDED", flush=True)

@@ -29,6 +29,7 @@ class Driver:
         available_now: whether the query ends when it has caught up.
         master: the Spark master.
         every: the interval of the trigger.
+        mirrors: whether the query writes Delta tables below its output directory, rather than Parquet files.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
@@ -40,6 +41,7 @@ class Driver:
         master: str = "local[2]",
         every: str = "0 seconds",
         spark: Path | None = None,
+        mirrors: bool = False,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -51,6 +53,7 @@ class Driver:
             "available_now": available_now,
             "every": every,
             "master": master,
+            "mirrors": mirrors,
         }
         self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
         if spark is not None:

@@ -125,6 +125,11 @@ def key(written: str, /, **changes: Any) -> Mistake:
     return text(written, yaml.safe_dump(content))
 
 
+def mirror(options: dict[str, str]) -> dict[str, Any]:
+    """Return the sink of a pipeline file."""
+    return {"type": "mirror", "path": "x", "options": options}
+
+
 def command(*arguments: str) -> Mistake:
     """Return a command, for a pipeline file that is right."""
 
@@ -418,6 +423,11 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: kafka}`", sink={"type": "kafka"}),
             key("`sink: {type: noop, pth: x}`", sink={"type": "noop", "pth": "x"}),
             key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
+            key("`sink: {type: mirror}`", sink={"type": "mirror"}),
+            key("`sink: {type: mirror, format: iceberg}`", sink={"type": "mirror", "format": "iceberg", "path": "x"}),
+            key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
+            key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
+            key("`format: rows` with `sink.type: mirror`", source={**POSTGRES, "format": "rows"}, sink=mirror({})),
             key("`sink.format: parquet`", sink={"format": "parquet", "path": "x"}),
             key(
                 "`sink.options: {checkpointLocation: x}`",

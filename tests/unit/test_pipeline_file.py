@@ -120,7 +120,7 @@ def test_missing_variable_is_named() -> None:
         (
             {"sink": {"type": "csv"}},
             "Key 'sink.type' has the value 'csv', which is not allowed: it must be one of console, json, parquet, "
-            "kafka, noop.",
+            "kafka, mirror, noop.",
         ),
         ({"sink": {"type": "parqet"}}, "Did you mean 'parquet'?"),
         (
@@ -208,3 +208,28 @@ def test_triggers(trigger: dict[str, str], arguments: dict[str, Any]) -> None:
 def test_local_masters(master: str, is_local: bool) -> None:
     pipeline: Pipeline = parse_pipeline(content(spark={"spark.master": master}), {})
     assert pipeline.is_local is is_local
+
+
+def test_a_mirror_chooses_the_source_s_format() -> None:
+    options = parse_pipeline(content(sink={"type": "mirror", "path": "/lake"}), {}).options
+    assert options.format == "arrow"
+    assert tuple(options.skipped_operations) == ("none",)
+
+
+@pytest.mark.parametrize(("name", "value"), [("format", "rows"), ("FORMAT", "events"), ("skipped.operations", "t")])
+def test_a_mirror_needs_options_of_the_source(name: str, value: str) -> None:
+    message = problem(source={**REQUIRED, name: value}, sink={"type": "mirror", "path": "/lake"})
+    assert f"The sink 'mirror' needs the source's option '{name.lower()}' to be" in message
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"sink": {"type": "mirror"}}, "Key 'sink.path' is required for the sink 'mirror'."),
+        ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "'sink.format' has the value 'iceberg'"),
+        ({"sink": {"type": "mirror", "path": "/l", "options": {"a": "b"}}}, "'sink.options': Unknown option 'a'"),
+        ({"sink": {"type": "parquet", "path": "/l", "format": "delta"}}, "'sink.format' is not allowed"),
+    ],
+)
+def test_mistakes_of_mirrors(sections: dict[str, Any], message: str) -> None:
+    assert message in problem(**sections)

@@ -167,11 +167,21 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     """Check that the sink can be written to."""
     sink = pipeline.sink
     if sink.path is not None:
-        return [_writable("sink", sink.path), *_shared("sink", sink.path, pipeline.master)]
+        packages = check_mirror_packages() if sink.type == "mirror" else []
+        return [*packages, _writable("sink", sink.path), *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
         return [broker, *check_packages(pipeline.spark)]
     return [Finding("sink", "ok", sink.type)]
+
+
+def check_mirror_packages() -> list[Finding]:
+    """Check that what mirrors need is installed here."""
+    missing = [name for name in ("deltalake", "obstore", "pandas", "pyroaring") if find_spec(name) is None]
+    if not missing:
+        return []
+    text = f"The sink 'mirror' needs {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed."
+    return [Finding("sink", "error", text, "Install them with: pip install 'floodmark[delta]'")]
 
 
 def check_packages(properties: Mapping[str, str]) -> list[Finding]:

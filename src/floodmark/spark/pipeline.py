@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
+from floodmark.spark.mirrors import mirror
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
@@ -98,6 +99,8 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> DataStreamWriter:
     sink = pipeline.sink
     options = dict(sink.options)
+    if sink.type == "mirror" and sink.path is not None:
+        return mirror(events, sink.path, pipeline.source, options)
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
         events = order_by_key(events, spark.sparkContext.defaultParallelism)

@@ -7,23 +7,26 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import allowed_values, nearest
+from floodmark.config.model import nearest
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
+from floodmark.sinks.options import MirrorOptions
 
-FILE_SINKS = ("json", "parquet")
+FILE_SINKS = ("json", "parquet", "mirror")
+_OF_MIRRORS = {"format": "arrow", "skipped.operations": "none"}
+"""What a mirror needs the source's options to be, which therefore needn't be given."""
 DEFAULT_MASTER = "local[*]"
 _EXAMPLES = {
     "source": "Write the source's options there, such as {connector: postgres, …}.",
     "sink": "Write where the events go, such as {type: parquet, path: /data/events}.",
-    "sink.type": "Write where the events go: console, json, parquet, kafka or noop.",
+    "sink.type": "Write where the events go: console, json, parquet, kafka, mirror or noop.",
     "sink.options": "Write options of Spark's sink there, such as {compression: zstd}.",
     "checkpoint": "Name a directory for the query's checkpoint, which no other query uses.",
     "trigger": "Write when a micro-batch starts, such as {processingTime: 10 seconds} or {availableNow: true}.",
@@ -45,8 +48,9 @@ class _Section(BaseModel):
 class Sink(_Section):
     """Where the events go."""
 
-    type: Literal["console", "json", "parquet", "kafka", "noop"]
+    type: Literal["console", "json", "parquet", "kafka", "mirror", "noop"]
     path: str | None = None
+    format: Literal["delta"] | None = None
     options: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -55,6 +59,13 @@ class Sink(_Section):
             raise ValueError(f"Key 'sink.path' is required for the sink '{self.type}'.")
         if self.type not in FILE_SINKS and self.path:
             raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
+        if self.type != "mirror" and self.format:
+            raise ValueError(f"Key 'sink.format' is not allowed for the sink '{self.type}'.")
+        if self.type == "mirror":
+            try:
+                MirrorOptions.parse(self.options)
+            except ConfigError as error:
+                raise ValueError(f"Key 'sink.options': {error}") from None
         for name in self.options:
             if name.lower() in _SET_BY_KEYS:
                 key = _SET_BY_KEYS[name.lower()]
@@ -96,6 +107,19 @@ class Pipeline(_Section):
     checkpoint: str
     trigger: Trigger = Field(default_factory=lambda: Trigger.model_validate({}))
     spark: dict[str, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _for_mirrors(cls, given: Any) -> Any:
+        sink, source = given.get("sink"), given.get("source")
+        if not isinstance(sink, Mapping) or not isinstance(source, Mapping) or sink.get("type") != "mirror":
+            return given
+        lower = {str(name).lower(): value for name, value in source.items()}
+        for name, value in _OF_MIRRORS.items():
+            if lower.get(name, value) != value:
+                raise ValueError(f"The sink 'mirror' needs the source's option '{name}' to be '{value}'.")
+        missing = {name: value for name, value in _OF_MIRRORS.items() if name not in lower}
+        return {**given, "source": {**source, **missing}}
 
     @field_validator("checkpoint")
     @classmethod
@@ -279,13 +303,14 @@ def _explain(exc: ValidationError) -> ConfigError:
     if error["type"] in ("model_type", "dict_type"):
         return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
     if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
-        return ConfigError(f"{reason}.")
+        return ConfigError(reason if reason.endswith("?") else f"{reason}.")
     # Only values of the source and of sinks' options can be secret; any text is valid there, so none is shown here.
     shown = f" has the value '{error['input']}', which" if isinstance(error["input"], str) else ""
     problem = f"Key '{where}'{shown} is not allowed:"
     if error["type"] == "literal_error":
-        choices = allowed_values(Sink.model_fields["type"])
-        hint = nearest(str(error["input"]), choices) or "Other sinks need a program of your own, with spark.readStream."
+        choices = re.findall("'([^']+)'", str(error["ctx"]["expected"]))
+        other = "Other sinks need a program of your own, with spark.readStream." if where == "sink.type" else ""
+        hint = nearest(str(error["input"]), choices) or other
         return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
     if error["type"].startswith("bool"):
         return ConfigError(f"{problem} it must be true or false.")

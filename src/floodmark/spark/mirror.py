@@ -1,0 +1,155 @@
+"""Keeps Delta tables that equal the source's, from a stream with ``format=arrow``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+from obstore.exceptions import BaseError
+from pyspark.sql import DataFrame
+
+from floodmark.changes.arrow_tables import joined, unpacked
+from floodmark.config.common import CommonOptions
+from floodmark.errors import ConfigError, FloodmarkError, TargetError, describe
+from floodmark.logger import get_logger
+from floodmark.signals.files import new_signal, send
+from floodmark.sinks.delta.parts import MESSAGE, Part, failed, make_part
+from floodmark.sinks.delta.stores import table_store
+from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.versions import spark_schema
+
+log = get_logger(__name__)
+
+_AT_ONCE = 4
+"""How many tables are committed at the same time."""
+_QUERY = "sql.streaming.queryId"
+"""The property of Spark that names the query, which the checkpoint keeps."""
+
+
+class DeltaMirror:
+    """Writes micro-batches to Delta tables, one for each table of the source: what ``foreachBatch`` calls.
+
+    Each table is a folder below ``location`` that is named like the source's table. The first micro-batch that has rows
+    of a table makes it. A micro-batch that Spark delivers again changes nothing.
+
+    Spark's tasks write the files; the driver looks up which earlier rows they replace, and commits each table once.
+
+    Args:
+        location: a path, or a URI such as ``s3://bucket/tables``, which the driver and all executors reach.
+        source: the source's options.
+        options: the mirror's.
+
+    Raises:
+        ConfigError: the source's options are not those that a mirror needs.
+    """
+
+    def __init__(self, location: str, source: CommonOptions, options: MirrorOptions) -> None:
+        if source.format != "arrow" or any(map(source.skips, "cudt")):
+            raise ConfigError(
+                "A mirror needs other options of the source.", "Set format=arrow and skipped.operations=none."
+            )
+        self._location = location
+        self._source = source
+        self._options = options
+        self._kept = KeptRows()
+        self._writers: dict[str, DeltaWriter] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write a micro-batch.
+
+        Args:
+            batch: rows of a stream with ``format=arrow``.
+            number: as Spark counts.
+
+        Raises:
+            TargetError: a table can't be written. The others are.
+        """
+        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        if not query:
+            raise TargetError("Spark doesn't tell which query this is.", "Start the mirror with writeStream.")
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for row in batch.mapInArrow(_parts_of(self._location), spark_schema(MESSAGE)).toArrow().to_pylist():
+            if row["table"] is None:
+                log.warning(
+                    "mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target"
+                )
+            else:
+                found.setdefault(row["table"], []).append(row)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            written = [pool.submit(self._write, table, rows, query, number) for table, rows in found.items()]
+        errors = [error for one in written if (error := one.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+    def _write(self, table: str, rows: Sequence[Mapping[str, Any]], query: str, number: int) -> None:
+        parts = [Part.from_message(row) for row in rows]
+        writer = self._writers.get(table)
+        if writer is None:
+            store = table_store(self._location, table)
+            writer = self._writers[table] = DeltaWriter(
+                store, f"floodmark-{query}", table, self._options, self._kept, self._new_columns
+            )
+        try:
+            writer.write(number, parts)
+        except (BaseError, OSError) as error:
+            raise _unwritable(table, error) from error
+        for column in {column for part in parts for column in part.unrepresentable}:
+            if (table, column) not in self._told:
+                self._told.add((table, column))
+                log.warning(
+                    "values_are_null_in_the_target", table=table, column=column, why="its type has no such value"
+                )
+
+    def _new_columns(self, table: str, columns: Sequence[str]) -> None:
+        """Do what ``new.columns`` says when a target that has rows gets columns; called before these are written."""
+        named = f"The table '{table}' has new columns: {', '.join(columns)}."
+        if self._options.new_columns == "fail":
+            raise TargetError(
+                f"{named} The log doesn't tell their values in rows that are in the target already.",
+                "Set the mirror's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
+            )
+        reads = self._options.new_columns == "read"
+        if reads:
+            # Before the commit, so that a driver that dies in between sends it twice rather than not at all.
+            data = {"data-collections": [re.escape(table)], "type": "incremental"}
+            send(self._source, self._source.owner, new_signal("execute-snapshot", data))
+        effect = "the table is read again" if reads else "earlier rows have null there"
+        log.warning("the_target_gets_columns", table=table, columns=list(columns), effect=effect)
+
+
+def _parts_of(location: str) -> Any:
+    """Return what a task does with its rows."""
+
+    def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables: dict[str | None, list[pa.Table]] = {}
+        for batch in batches:
+            for table, rows in zip(batch["table"].to_pylist(), batch["rows"], strict=True):
+                tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
+        messages = [_message(location, table, rows) for table, rows in tables.items()]
+        yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
+
+    return parts
+
+
+def _message(location: str, table: str | None, rows: Sequence[pa.Table]) -> dict[str, Any]:
+    if table is None:
+        return dict.fromkeys(MESSAGE.names)
+    try:
+        return make_part(table_store(location, table), table, joined(rows)).to_message(table)
+    except FloodmarkError as error:
+        return failed(table, error)
+    except (BaseError, OSError) as error:
+        return failed(table, _unwritable(table, error))
+
+
+def _unwritable(table: str, error: Exception) -> TargetError:
+    return TargetError(
+        f"The files of the target table '{table}' can't be written or read: {describe(error)}",
+        "See to it that the driver and all executors may read and write there, and start the query again.",
+    )

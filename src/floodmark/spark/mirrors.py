@@ -1,0 +1,40 @@
+"""Starts mirrors: what a user calls, without the packages that only mirrors need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from floodmark.connectors.load import load_options
+from floodmark.errors import ConfigError
+from floodmark.sinks.options import MirrorOptions
+
+
+def mirror(
+    events: DataFrame, path: str, source: Mapping[str, str], options: Mapping[str, str] | None = None
+) -> DataStreamWriter:
+    """Keep a Delta table for each of the source's tables that equals it.
+
+    Give the writer that is returned a checkpoint and a trigger, and start it.
+
+    Args:
+        events: a stream with ``format=arrow`` and ``skipped.operations=none``.
+        path: a path or a URI, such as ``s3://bucket/tables``, below which each table is a folder. The driver and all
+            executors must reach it.
+        source: the source's options, with which the stream was made.
+        options: those of the mirror (docs/mirrors.md).
+
+    Raises:
+        ConfigError: an option is wrong, or the packages that mirrors need are missing.
+    """
+    chosen = MirrorOptions.parse(options or {})
+    try:
+        from floodmark.spark.mirror import DeltaMirror
+    except ImportError as error:
+        raise ConfigError(
+            f"The packages that mirrors need are not installed: {error}.",
+            "Install them with: pip install 'floodmark[delta]'",
+        ) from None
+    return events.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))

@@ -1,0 +1,76 @@
+"""A query that keeps Delta tables is killed at random points, while tables get and lose columns and are emptied."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import chain, islice, repeat
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from tests.support.databases import Database
+from tests.support.driver import Driver
+from tests.support.patience import within
+from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
+
+KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "3"))
+COMPARED = {
+    "plain": ("v", "note", "extra"),
+    "Mixed Case": ("v", "amount"),
+    "toasted": ("v", "big", "label"),
+    "full_identity": ("v",),
+}
+SPARE = "ALTER TABLE plain ADD spare integer DEFAULT 1"
+ALTERATIONS = (
+    # What the ALTER makes of the other rows is in no log.
+    ("ALTER TABLE plain ADD extra integer DEFAULT 7", "UPDATE plain SET extra = -id WHERE id % 3 = 0"),
+    ("TRUNCATE TABLE full_identity",),
+    ("ALTER TABLE plain DROP spare", "ALTER TABLE toasted ADD label varchar(9) DEFAULT 'none' NOT NULL"),
+    ("TRUNCATE TABLE toasted",),
+)
+
+
+@pytest.mark.timeout(max(900, 40 * KILLS))
+def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path: Path) -> None:
+    database, options = place
+    chance = random.Random(database.schema)
+    options = {**options, "format": "arrow", "skipped.operations": "none"}
+    small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
+    workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
+    workload.create(6000)
+    alter(database, (SPARE,))
+    workload.start()
+    try:
+        for statements in islice(chain(ALTERATIONS, repeat(())), KILLS):
+            driver = Driver(small, tmp_path, mirrors=True)
+            assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
+            alter(database, statements)
+            driver.wait_for_batches(1 << 30, chance.random() * 2)
+            driver.kill()
+    finally:
+        workload.stop()
+    # What the first one asks for, because of new columns, the second one reads.
+    for _ in range(2):
+        last = Driver(options, tmp_path, available_now=True, mirrors=True)
+        assert last.wait(within(120)) == 0, last.log()[-4000:]
+    for table, columns in COMPARED.items():
+        name = next(name for name in KEYS if name.strip('"') == table)
+        assert mirrored(tmp_path / "out" / f"{database.schema}.{table}", [*KEYS[name], *columns]) == sorted(
+            ((*key, *values) for key, values in held_rows(database, table, columns).items()), key=str
+        ), table
+
+
+def alter(database: Database, statements: tuple[str, ...]) -> None:
+    with database.session() as session:
+        for statement in statements:
+            session.execute(statement)
+        session.commit()
+
+
+def mirrored(table: Path, columns: list[str]) -> list[tuple[object, ...]]:
+    names = ", ".join(name if name.startswith('"') else f'"{name}"' for name in columns)
+    query = QueryBuilder().register("t", DeltaTable(str(table))).execute(f"SELECT {names} FROM t")
+    return sorted((tuple(row.values()) for row in pa.table(query.read_all()).to_pylist()), key=str)

@@ -1,0 +1,130 @@
+"""Tables of a database and the Delta tables that mirror them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.spark.pipeline import start_query
+from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
+from tests.conftest import Source, drop_slots, make_source
+from tests.support.patience import within
+
+
+def rows_of(folder: Path, columns: str) -> list[dict[str, Any]]:
+    query = QueryBuilder().register("t", DeltaTable(str(folder))).execute(f"SELECT {columns} FROM t ORDER BY id")
+    rows: list[dict[str, Any]] = pa.table(query.read_all()).to_pylist()
+    return rows
+
+
+@pytest.mark.slow
+def test_tables_are_mirrored(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE a (id integer PRIMARY KEY, v text, n numeric(10,2), t timestamptz)",
+        "CREATE TABLE b (id bigint PRIMARY KEY, big text)",
+        "ALTER TABLE b ALTER big SET STORAGE EXTERNAL",
+        "INSERT INTO a SELECT g, 'v' || g, g / 4.0, '2026-01-01 00:00:00Z' FROM generate_series(1, 5000) g",
+        "INSERT INTO b SELECT g, repeat('x', 5000) || g FROM generate_series(1, 50) g",
+    )
+    pipeline = pipeline_of(source, tmp_path)
+
+    def same() -> None:
+        for name, columns in (("a", "id, v, n, t"), ("b", "id, big")):
+            with source.database.session() as session:
+                cursor = session.execute(f"SELECT {columns} FROM {name} ORDER BY id")
+                expected = [dict(zip(columns.split(", "), row, strict=True)) for row in cursor.fetchall()]
+            assert rows_of(tmp_path / "lake" / f"public.{name}", columns) == expected
+
+    run(spark, pipeline)
+    same()
+    source.execute(
+        "UPDATE a SET v = 'new' WHERE id % 3 = 0",
+        "DELETE FROM a WHERE id % 7 = 0",
+        "INSERT INTO a SELECT g, 'late', 1, NULL FROM generate_series(6001, 6100) g",
+        "UPDATE a SET id = id + 10000 WHERE id < 20",
+        "UPDATE b SET id = id + 100 WHERE id % 2 = 0",
+    )
+    run(spark, pipeline)
+    same()
+    source.execute("TRUNCATE b", "INSERT INTO b VALUES (1, 'one')", "DELETE FROM a")
+    run(spark, pipeline)
+    same()
+    drop_slots(source)
+
+
+def pipeline_of(source: Source, folder: Path, **options: str) -> Pipeline:
+    return parse_pipeline(
+        {
+            "source": source.options,
+            "sink": {"type": "mirror", "path": str(folder / "lake"), "options": options},
+            "checkpoint": str(folder / "checkpoint"),
+            "trigger": {"availableNow": "true"},
+        }
+    )
+
+
+def run(spark: SparkSession, pipeline: Pipeline) -> None:
+    start_query(spark, pipeline).awaitTermination(int(within(120)))
+
+
+@pytest.mark.slow
+def test_tables_without_a_key_keep_their_changes(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute("CREATE TABLE a (id integer, v text)", "ALTER TABLE a REPLICA IDENTITY FULL")
+    source.execute("INSERT INTO a VALUES (1, 'one'), (2, 'two')")
+    pipeline = pipeline_of(source, tmp_path)
+    run(spark, pipeline)
+    source.execute("UPDATE a SET v = 'zwei' WHERE id = 2", "DELETE FROM a WHERE id = 1", "TRUNCATE a")
+    run(spark, pipeline)
+    rows = sorted(rows_of(tmp_path / "lake" / "public.a", "_position, _op, id, v"), key=lambda row: row["_position"])
+    found = [tuple(row.values())[1:] for row in rows]
+    assert sorted(found[:2]) == [("r", 1, "one"), ("r", 2, "two")]
+    assert found[2:] == [("u", 2, "zwei"), ("d", 1, "one"), ("t", None, None)]
+    drop_slots(source)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["read", "leave_null", "fail"])
+def test_a_new_column(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path, policy: str) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute("CREATE TABLE a (id integer PRIMARY KEY, v text)", "INSERT INTO a VALUES (1, 'one'), (2, 'two')")
+    pipeline = pipeline_of(source, tmp_path, **{"new.columns": policy})
+    run(spark, pipeline)
+    source.execute("ALTER TABLE a ADD n integer DEFAULT 7", "INSERT INTO a VALUES (3, 'three', 3)")
+    table = tmp_path / "lake" / "public.a"
+    if policy == "fail":
+        with pytest.raises(StreamingQueryException, match=r"The table 'public\.a' has new columns: n\."):
+            run(spark, pipeline)
+        assert len(rows_of(table, "id, v")) == 2
+    else:
+        # The second run reads what the first one has asked for.
+        run(spark, pipeline)
+        run(spark, pipeline)
+        earlier = 7 if policy == "read" else None
+        assert [row["n"] for row in rows_of(table, "id, n")] == [earlier, earlier, 3]
+    drop_slots(source)
+
+
+@pytest.mark.slow
+def test_another_type_ends_the_query(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute("CREATE TABLE a (id integer PRIMARY KEY, v text)", "CREATE TABLE b (id integer PRIMARY KEY)")
+    source.execute("INSERT INTO a VALUES (1, '1')", "INSERT INTO b VALUES (1)")
+    pipeline = pipeline_of(source, tmp_path)
+    run(spark, pipeline)
+    source.execute("ALTER TABLE a ALTER v TYPE bigint USING v::bigint", "INSERT INTO a VALUES (2, 2)")
+    source.execute("INSERT INTO b VALUES (2)")
+    with pytest.raises(StreamingQueryException, match=r"'v' of the Delta table 'public\.a' is string"):
+        run(spark, pipeline)
+    # The other table has been written.
+    assert [row["id"] for row in rows_of(tmp_path / "lake" / "public.b", "id")] == [1, 2]
+    assert [row["id"] for row in rows_of(tmp_path / "lake" / "public.a", "id")] == [1]
+    drop_slots(source)
