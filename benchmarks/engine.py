@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 600.0
 INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Without these Spark looks for data sources with the first ``python3`` of the path."""
+SINKS = {"mirror": {"format": "arrow", "skipped.operations": "none"}}
+"""What sinks need the source's options to be."""
 WARM_UP = {"max.batch.rows": "60000"}
 Mark = tuple[float, float]
 
@@ -39,12 +41,12 @@ class Amount:
     Args:
         unit: the name of its rate, such as ``rows/s``.
         counted: how many of them there are.
-        events: how many events they make, tombstones included.
+        events: how many events they make, tombstones included; None: Spark doesn't count them.
     """
 
     unit: str
     counted: int
-    events: int
+    events: int | None
 
 
 class QueryProcess:
@@ -163,7 +165,9 @@ def drain(
     with _copied_slot(connection, backlog.slot) as slot, _copied_slot(connection, backlog.slot, "warm") as second:
         warm = source_options(server, backlog.include_list, second, scratch / "warm") | WARM_UP
         spec = Spec(
-            source_options(server, backlog.include_list, slot, scratch / "state") | (options or {}),
+            source_options(server, backlog.include_list, slot, scratch / "state")
+            | SINKS.get(sink, {})
+            | (options or {}),
             str(scratch / "checkpoint"),
             sink,
             str(scratch / "output"),
@@ -173,7 +177,7 @@ def drain(
             spec,
             scratch / "query.log",
             lambda: slot_active(connection, slot),
-            Amount("changes/s", backlog.changes, backlog.events),
+            Amount("changes/s", backlog.changes, None if sink == "mirror" else backlog.events),
         )
 
 
@@ -210,7 +214,8 @@ def measure(query: QueryProcess, name: str, begun: Callable[[], bool], amount: A
     begin, mark = time.time(), query.sampler.now()
     progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
     usage, with_start = query.sampler.usage(since=mark), query.sampler.usage(since=before)
-    expect_events(progress, amount.events)
+    if amount.events is not None:
+        expect_events(progress, amount.events)
     end = batch_end(progress)
     figures = {
         amount.unit: amount.counted / (end - begin),
@@ -222,7 +227,7 @@ def measure(query: QueryProcess, name: str, begun: Callable[[], bool], amount: A
         "load s": start["load_s"],
         "CPU s with start": with_start.cpu_s,
         "batches": len(batches(progress)),
-        "steady /s": steady_rate(progress, amount.counted / amount.events),
+        "steady /s": None if amount.events is None else steady_rate(progress, amount.counted / amount.events),
     }
     return Leg(name, figures, process_peaks(usage), durations(progress))
 
@@ -262,15 +267,18 @@ def run_halves(options: dict[str, str], amount: Amount, position: str | None = N
     ]
 
 
-def snapshot(server: EmbeddedPostgres, connection: Connection, table: str, rows: int, scratch: Path) -> Leg:
+def snapshot(
+    server: EmbeddedPostgres, connection: Connection, table: str, rows: int, scratch: Path, sink: str = "noop"
+) -> Leg:
     """Take an initial snapshot of a table; the start-up ends when the server sees the first COPY."""
     options = source_options(server, f"public.{table}", "floodmark_snapshot", scratch / "state", "initial_only")
 
     def reading() -> bool:
         return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
 
-    spec = Spec(options, str(scratch / "checkpoint"))
-    return run_through(spec, scratch / "query.log", reading, Amount("rows/s", rows, rows))
+    spec = Spec(options | SINKS.get(sink, {}), str(scratch / "checkpoint"), sink, str(scratch / "output"))
+    amount = Amount("rows/s", rows, None if sink == "mirror" else rows)
+    return run_through(spec, scratch / "query.log", reading, amount)
 
 
 def batches(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:

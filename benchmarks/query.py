@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from floodmark.spark.mirrors import mirror
 from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
 
 SPARK_CONF = {
@@ -39,8 +40,8 @@ class Spec:
     Args:
         options: the source's options.
         checkpoint: the query's checkpoint location.
-        sink: ``noop``, ``parquet``, ``latency`` or ``mixed``.
-        output: the folder of a parquet sink, or the file for the other sinks' lines.
+        sink: ``noop``, ``parquet``, ``mirror``, ``latency`` or ``mixed``.
+        output: the folder of a parquet sink or of mirrors, or the file for the other sinks' lines.
         available_now: end when what is there now has been delivered.
         trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
         commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
@@ -108,6 +109,8 @@ def _warm_up(spark: SparkSession, options: dict[str, str], checkpoint: str) -> N
 def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
     if spec.sink == "parquet":
         return frame.writeStream.format("parquet").option("path", spec.output)
+    if spec.sink == "mirror":
+        return mirror(frame, spec.output, spec.options)
     if spec.sink == "latency":
         return frame.writeStream.foreachBatch(_LatencySink(Path(spec.output)))
     if spec.sink == "mixed":
