@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 
 from tests.support.ddl import Follower
@@ -250,3 +252,33 @@ def test_a_column_that_is_redefined_twice(follower: Follower, kind: str, place: 
         f"CREATE TABLE v (a INT NOT NULL, c {kind} NOT NULL, d INT, UNIQUE y (c), UNIQUE z (d, c))",
         f"ALTER TABLE v MODIFY c MEDIUMBLOB NOT NULL AFTER d, ADD COLUMN b TIME, CHANGE c b TEXT {place}",
     )
+
+
+@pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("table", ["binary", "utf8mb4 COLLATE utf8mb4_bin", "latin2"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "COLLATE DEFAULT COLLATE DEFAULT",
+        "COLLATE latin2_general_ci COLLATE DEFAULT",
+        "COLLATE DEFAULT COLLATE latin2_general_ci COLLATE DEFAULT",
+        "CHARSET DEFAULT COLLATE DEFAULT COLLATE DEFAULT",
+    ],
+)
+def test_default_collations_that_are_given_twice(follower: Follower, table: str, options: str) -> None:
+    commas = options.replace(" COLLATE", ", COLLATE")
+    statements = [
+        f"CREATE TABLE v (a CHAR(3)) CHARSET {table}",
+        f"ALTER TABLE v {commas}, ADD COLUMN b ENUM('x') FIRST",
+        f"CREATE TABLE w (a CHAR(3), b CHAR(3) CHARSET latin1) {options}",
+        f"CREATE DATABASE other {options}",
+        "CREATE TABLE other.v (a CHAR(3))",
+        f"ALTER DATABASE other CHARSET {table}",
+        f"ALTER DATABASE other {options}",
+        "CREATE TABLE other.w (a CHAR(3))",
+        "DROP DATABASE other",
+    ]
+    for statement in statements:
+        # The server takes some of them for contradictions.
+        with contextlib.suppress(pymysql.Error):
+            follows(follower, statement)

@@ -184,6 +184,21 @@ def parse_period(cursor: Cursor) -> dict[str, tuple[str, str]]:
     return {name: (begin, end)}
 
 
+def chosen_before(charset: str | None, before: str | None, collation: str) -> str | None:
+    """Return the character set that goes with a collation that follows other options.
+
+    ``COLLATE DEFAULT`` means the default of the character set that an earlier option has chosen.
+
+    Args:
+        charset: the one of an earlier option.
+        before: the collation of an earlier option.
+        collation: the one that follows.
+    """
+    if collation == DEFAULT and charset is None and before is not None and before != DEFAULT:
+        return charset_of(before)
+    return charset
+
+
 def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     """Parse the option of a table that comes next; return whether there was one."""
     begin = cursor.at
@@ -194,9 +209,7 @@ def parse_table_option(cursor: Cursor, options: TableOptions) -> bool:
     elif cursor.accept("COLLATE"):
         cursor.accept("=")
         collation = cursor.collation()
-        if collation == DEFAULT and options.charset is None and options.collation is not None:
-            # It means the default of the character set that an earlier option has chosen.
-            options.charset = charset_of(options.collation)
+        options.charset = chosen_before(options.charset, options.collation, collation)
         options.collation = collation
     elif cursor.accept("COMMENT"):
         cursor.accept("=")

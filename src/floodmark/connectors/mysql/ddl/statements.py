@@ -7,7 +7,7 @@ from dataclasses import replace
 from floodmark.connectors.mysql.ddl.alter import alter_table, skip_wait
 from floodmark.connectors.mysql.ddl.clauses import as_it_was
 from floodmark.connectors.mysql.ddl.column_types import Charset, choose_charset
-from floodmark.connectors.mysql.ddl.create import create_sequence, create_table, finished, server_charset
+from floodmark.connectors.mysql.ddl.create import chosen_before, create_sequence, create_table, finished, server_charset
 from floodmark.connectors.mysql.ddl.cursor import Cursor
 from floodmark.connectors.mysql.ddl.definition import settle_timestamps
 from floodmark.connectors.mysql.ddl.keys import (
@@ -260,7 +260,8 @@ def _alter_database(cursor: Cursor, draft: Draft) -> None:
 
 
 def _database_options(cursor: Cursor, before: Charset) -> Charset:
-    charset = collation = None
+    charset: str | None = None
+    collation: str | None = None
     while not cursor.at_end():
         cursor.accept("DEFAULT")
         if cursor.accept("CHARACTER", "SET") or cursor.accept("CHARSET"):
@@ -268,7 +269,8 @@ def _database_options(cursor: Cursor, before: Charset) -> Charset:
             charset = cursor.charset()
         elif cursor.accept("COLLATE"):
             cursor.accept("=")
-            collation = cursor.collation()
+            earlier, collation = collation, cursor.collation()
+            charset = chosen_before(charset, earlier, collation)
         else:
             cursor.take()
     if charset == DEFAULT:
