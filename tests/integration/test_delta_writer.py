@@ -17,6 +17,7 @@ from obstore.store import LocalStore
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.data_files import POSITION
 from floodmark.sinks.delta.parts import Part, make_part
+from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
@@ -26,11 +27,15 @@ from tests.unit.test_last_changes import KINDS, Source, schema
 WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
 
 
+def folder_of(path: str) -> TableFolder:
+    return TableFolder(LocalStore(path), path)
+
+
 class Mirror:
     """A Delta table and what writes it."""
 
-    def __init__(self, folder: Path, key: tuple[str, ...]) -> None:
-        self.path, self.key = str(folder), key
+    def __init__(self, folder: Path, key: tuple[str, ...], **options: str) -> None:
+        self.path, self.key, self.options = str(folder), key, options
         self.new_columns: list[tuple[str, ...]] = []
         folder.mkdir()
         self.start()
@@ -41,7 +46,7 @@ class Mirror:
     def start(self) -> None:
         """Begin as another process does."""
         self.writer = DeltaWriter(
-            LocalStore(self.path), "test", "db.t", MirrorOptions.parse({}), KeptRows(), self.told_columns
+            folder_of(self.path), "test", "db.t", MirrorOptions.parse(self.options), KeptRows(), self.told_columns
         )
 
     def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
@@ -72,11 +77,11 @@ def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("key", list(KINDS))
-@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize(("tasks", "compact"), [(1, "0"), (4, "0"), (1, "2"), (4, "3")])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int) -> None:
+def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int, compact: str) -> None:
     chance = random.Random(seed)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": compact})
     expected: Target = {}
     for batch in range(12):
         first = len(source.told)
@@ -114,6 +119,44 @@ def test_earlier_changes_move_no_row_back(tmp_path: Path) -> None:
     assert mirror.rows() == rows
 
 
+def test_files_stay_few_and_the_log_gets_checkpoints(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    expected: Target = {}
+    for batch in range(130):
+        first = len(source.told)
+        for number in range(3):
+            source.change("insert", batch * 3 + number, 0, batch, False)
+            source.change("update", batch * 3 - 9 + number, 0, 7, True)
+        merge(expected, source.told[first:])
+        assert mirror.write(batch, source.told[first:])
+    assert mirror.rows() == in_order(expected.values())
+    assert len(DeltaTable(mirror.path).file_uris()) < 20
+    assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet"))
+    mirror.start()
+    source.change("update", 5, 0, 99, True)
+    assert mirror.write(130, source.told[-1:])
+    assert {"id": 5, "v": 99, "big": "big1"} in mirror.rows()
+
+
+def test_another_writer_is_faster_than_compaction(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": "2"})
+    for batch in range(6):
+        commit = mirror.writer._log.commit
+
+        def slow(version: int, actions: Any, commit: Any = commit) -> bool:
+            if "OPTIMIZE" in str(actions):
+                DeltaTable(mirror.path).delete("id = 0")
+            return bool(commit(version, actions))
+
+        mirror.writer._log.commit = slow  # type: ignore[method-assign]
+        source.change("insert", batch, 0, batch, False)
+        assert mirror.write(batch, source.told[-1:])
+        mirror.writer._log.commit = commit  # type: ignore[method-assign]
+    assert [row["id"] for row in mirror.rows()] == [1, 2, 3, 4, 5]
+
+
 def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key)
@@ -137,13 +180,14 @@ def test_rows_of_another_query(tmp_path: Path) -> None:
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told)
     rows = mirror.rows()
-    store = LocalStore(mirror.path)
-    mirror.writer = DeltaWriter(store, "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.told_columns)
+    mirror.writer = DeltaWriter(
+        folder_of(mirror.path), "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.told_columns
+    )
     with pytest.raises(TargetChangedError, match="has rows that this query has not written"):
         mirror.write(0, source.told[:1])
     assert mirror.rows() == rows
     empty = MirrorOptions.parse({"existing.tables": "empty"})
-    mirror.writer = DeltaWriter(store, "other", "db.t", empty, KeptRows(), mirror.told_columns)
+    mirror.writer = DeltaWriter(folder_of(mirror.path), "other", "db.t", empty, KeptRows(), mirror.told_columns)
     assert mirror.write(0, source.told[:1])
     assert mirror.write(1, source.told[1:2])
     assert mirror.rows() == rows[:2]
@@ -206,7 +250,7 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
     source = Source(key)
     source.change("insert", 1, 0, 1, False)
     writer = DeltaWriter(
-        LocalStore(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None
+        folder_of(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None
     )
     with pytest.raises(TargetError, match=message):
         writer.write(

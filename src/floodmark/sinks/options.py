@@ -19,6 +19,14 @@ class MirrorOptions(Options):
         "column is a new one.",
         OWN,
     )
+    compact_files: int = option(
+        "compact.files",
+        10,
+        "When a target has so many data files of about the same size, they are rewritten as one, after a micro-batch. "
+        "0: never.",
+        OWN,
+        ge=0,
+    )
     existing_tables: Literal["fail", "empty"] = option(
         "existing.tables",
         "fail",

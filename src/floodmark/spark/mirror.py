@@ -17,7 +17,7 @@ from floodmark.errors import ConfigError, FloodmarkError, TargetError, describe
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
 from floodmark.sinks.delta.parts import MESSAGE, Part, failed, make_part
-from floodmark.sinks.delta.stores import table_store
+from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
@@ -91,9 +91,9 @@ class DeltaMirror:
         parts = [Part.from_message(row) for row in rows]
         writer = self._writers.get(table)
         if writer is None:
-            store = table_store(self._location, table)
+            folder = table_folder(self._location, table)
             writer = self._writers[table] = DeltaWriter(
-                store, f"floodmark-{query}", table, self._options, self._kept, self._new_columns
+                folder, f"floodmark-{query}", table, self._options, self._kept, self._new_columns
             )
         try:
             writer.write(number, parts)
@@ -141,7 +141,7 @@ def _message(location: str, table: str | None, rows: Sequence[pa.Table]) -> dict
     if table is None:
         return dict.fromkeys(MESSAGE.names)
     try:
-        return make_part(table_store(location, table), table, joined(rows)).to_message(table)
+        return make_part(table_folder(location, table).store, table, joined(rows)).to_message(table)
     except FloodmarkError as error:
         return failed(table, error)
     except (BaseError, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -86,6 +86,12 @@ def read_columns(parquet: pq.ParquetFile, names: Sequence[str], kinds: pa.Schema
     return table.select(list(names)).cast(pa.schema([kinds.field(name) for name in names]))
 
 
+def plain_types(rows: pa.Table) -> pa.Table:
+    """Return rows of a file of any writer without the types that only save memory, such as ``string_view``."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.large_string(): pa.string()}
+    return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))
+
+
 def statistics(rows: pa.Table, names: Sequence[str]) -> dict[str, Json]:
     """Return the statistics of a file as the log has them ("Per-file Statistics" in the Delta protocol).
 
@@ -106,11 +112,10 @@ def statistics(rows: pa.Table, names: Sequence[str]) -> dict[str, Json]:
 
 def bounds(file: DataFile, name: str) -> tuple[Any, Any] | None:
     """Return the least and the greatest value of a column as JSON has them; None if they aren't known."""
-    try:
-        stats: Mapping[str, Any] = json.loads(str(file.add.get("stats")))
-        return stats["minValues"][name], stats["maxValues"][name]
-    except (ValueError, KeyError, TypeError):
+    low, high = (file.statistics.get(side) for side in ("minValues", "maxValues"))
+    if not isinstance(low, dict) or not isinstance(high, dict) or low.get(name) is None or high.get(name) is None:
         return None
+    return low[name], high[name]
 
 
 def may_hold(file: DataFile, keys: pa.Table) -> bool:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import obstore
@@ -55,6 +56,15 @@ class DataFile:
         vector = given.value("deletionVector")
         return cls(given.text("path"), given.content(), None if vector is None else Descriptor.from_json(vector))
 
+    @cached_property
+    def statistics(self) -> Mapping[str, Json]:
+        """Its statistics; empty if there are none ("Per-file Statistics" in the protocol)."""
+        try:
+            found = json.loads(str(self.add.get("stats")))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
     @property
     def identity(self) -> tuple[str, str]:
         """What the log adds and removes: a path with its deletion vector."""
@@ -70,7 +80,7 @@ class DataFile:
         add = {name: value for name, value in self.add.items() if name != "deletionVector" and value is not None}
         if vector is not None:
             add["deletionVector"] = vector.to_json()
-            add["stats"] = json.dumps({**_object(self.add.get("stats")), "numRecords": rows}, separators=(",", ":"))
+            add["stats"] = json.dumps({**self.statistics, "numRecords": rows}, separators=(",", ":"))
         return [self.removed(at_ms), {"add": {**add, "dataChange": True}}]
 
     def removed(self, at_ms: int, changes_data: bool = True) -> Action:
@@ -197,15 +207,6 @@ class DeltaLog:
 def commit_path(version: int) -> str:
     """Return the path of a commit in the table's folder."""
     return f"{FOLDER}/{version:020d}.json"
-
-
-def _object(text: Json) -> dict[str, Json]:
-    """Return the JSON object of a text; an empty one if it is missing, or something else."""
-    try:
-        found = json.loads(str(text))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _parsed(data: bytes, path: str) -> list[Action]:

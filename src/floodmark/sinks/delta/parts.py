@@ -17,7 +17,7 @@ from obstore.store import ObjectStore
 
 from floodmark.errors import FloodmarkError, TargetError
 from floodmark.json_data import Json
-from floodmark.sinks.delta.data_files import POSITION, open_parquet, write_file
+from floodmark.sinks.delta.data_files import POSITION, bounds, open_parquet, write_file
 from floodmark.sinks.delta.log import DataFile
 from floodmark.sinks.last_changes import LastChanges, last_changes
 
@@ -68,7 +68,8 @@ class Part:
         """The position of its last change."""
         if self.key:
             return max(self.truncated, pc.max(self.changes[POSITION]).as_py() or "")
-        return "" if self.add is None else str(json.loads(str(self.add["stats"]))["maxValues"][POSITION])
+        known = None if self.add is None else bounds(DataFile("", self.add), POSITION)
+        return "" if known is None else str(known[1])
 
     @property
     def rows(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -12,7 +13,20 @@ from floodmark.errors import ConfigError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
 
 
-def table_store(location: str, table: str) -> ObjectStore:
+@dataclass(frozen=True)
+class TableFolder:
+    """The folder of a table.
+
+    Attributes:
+        store: reads and writes its files.
+        uri: names it for libraries that open it by themselves.
+    """
+
+    store: ObjectStore
+    uri: str
+
+
+def table_folder(location: str, table: str) -> TableFolder:
     """Return the folder of a table, which is named like it.
 
     Args:
@@ -28,8 +42,8 @@ def table_store(location: str, table: str) -> ObjectStore:
         if parts.scheme in ("", "file"):
             path = Path(parts.path if parts.scheme else folder)
             path.mkdir(parents=True, exist_ok=True)
-            return LocalStore(str(path))
-        return from_url(folder)
+            return TableFolder(LocalStore(str(path)), str(path))
+        return TableFolder(from_url(folder), folder)
     except (BaseError, OSError, ValueError) as error:
         reason = without_uri_secrets(location, describe(error))
         raise ConfigError(

@@ -17,15 +17,19 @@ import numpy.typing as npt
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
-from obstore.store import ObjectStore
 
-from floodmark.errors import TargetChangedError, TargetError
+from floodmark.errors import TargetChangedError, TargetError, describe
 from floodmark.json_data import Json
+from floodmark.logger import get_logger
+from floodmark.sinks.delta.compaction import due, rewritten
 from floodmark.sinks.delta.data_files import POSITION, bounds, may_hold
 from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.merged_parts import MergedParts
 from floodmark.sinks.delta.parts import OPERATION, Part, events_of, written
+from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import creation, evolution, prove_key, prove_writable
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
 from floodmark.sinks.delta.vectors import Rows, VectorFile
@@ -33,12 +37,16 @@ from floodmark.sinks.keys import KeyIndex
 from floodmark.sinks.last_changes import LastChanges, last_changes
 from floodmark.sinks.options import MirrorOptions
 
+log = get_logger(__name__)
+
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _ATTEMPTS = 20
 """How often a commit is planned again because another writer was faster."""
 _THREADS = 4
+_CHECKPOINT_EVERY = 50
+"""How many versions a checkpoint of the log comes after."""
 _LAST = "-last"
 """The end of the name under which the table's log keeps what tells the last micro-batch from others."""
 
@@ -63,7 +71,7 @@ class DeltaWriter:
     """Writes micro-batches of one table.
 
     Args:
-        store: the table's folder.
+        folder: the table's.
         application: names this query in the table's log, for exactly-once delivery.
         name: the table's, for errors.
         options: the mirror's.
@@ -73,21 +81,22 @@ class DeltaWriter:
 
     def __init__(
         self,
-        store: ObjectStore,
+        folder: TableFolder,
         application: str,
         name: str,
         options: MirrorOptions,
         kept: KeptRows,
         new_columns: Callable[[str, Sequence[str]], None],
     ) -> None:
-        self._store = store
+        self._store = folder.store
+        self._uri = folder.uri
         self._name = name
         self._application = application
         self._options = options
         self._new_columns = new_columns
-        self._log = DeltaLog(store)
+        self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
-        self._rows = TargetRows(store, name, kept)
+        self._rows = TargetRows(folder.store, name, kept)
 
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
         """Commit a micro-batch; return whether that changed the table, which it doesn't if it had been applied before.
@@ -109,6 +118,7 @@ class DeltaWriter:
                 self._discard(part.add for part in parts)
                 return False
             if self._log.commit(self._state.version + 1, self._actions(batch, parts, key, columns)):
+                self._tidy(key)
                 return True
         raise TargetChangedError(
             f"Other writers changed the Delta table '{self._name}' each of the {_ATTEMPTS} times that a micro-batch "
@@ -272,6 +282,33 @@ class DeltaWriter:
         if len(rows) == count:
             return [file.removed(at_ms)]
         return file.added(vectors.add(rows), at_ms, count)
+
+    def _tidy(self, key: Sequence[str]) -> None:
+        """Rewrite small files, and give the log a checkpoint now and then; neither matters for what the table holds."""
+        before = self._state.version
+        version = before + 1
+        try:
+            if self._options.compact_files:
+                self._state = self._log.state(self._state)
+                for group in due(self._state.files.values(), self._options.compact_files):
+                    version = self._compact(group, key) or version
+            if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
+                DeltaTable(self._uri).create_checkpoint()
+        except (pa.ArrowException, BaseError, DeltaError, OSError) as error:
+            log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
+
+    def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:
+        """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
+        now = int(time.time() * 1000)
+        add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], key)
+        commit: dict[str, Json] = {"timestamp": now, "operation": "OPTIMIZE", "engineInfo": "floodmark"}
+        actions: list[Action] = [{"commitInfo": commit}, *(file.removed(now, changes_data=False) for file in group)]
+        version = self._state.version + 1
+        if self._log.commit(version, [*actions, *([{"add": add}] if add is not None else [])]):
+            self._state = self._log.state(self._state)
+            return version
+        self._discard([add])
+        return 0
 
     def _discard(self, adds: Iterable[Mapping[str, Json] | None]) -> None:
         """Remove files that no commit names; those that can't be removed now are left to VACUUM."""

@@ -1,0 +1,90 @@
+"""Rewrites small data files of a Delta table as larger ones, so that readers have few files to open."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.store import ObjectStore
+
+from floodmark.json_data import Json
+from floodmark.sinks.delta.data_files import open_parquet, plain_types, write_file
+from floodmark.sinks.delta.log import DataFile
+from floodmark.sinks.delta.vectors import Rows
+
+_SMALLEST_BYTES = 1 << 16
+"""Files up to this size are of the lowest tier."""
+_LARGE_BYTES = 1 << 27
+"""Files of this size are left alone, and files are not rewritten together beyond twice of it."""
+_SPARSE = 0.5
+"""A file of which more is deleted is rewritten alone."""
+
+
+def due(files: Iterable[DataFile], together: int) -> list[list[DataFile]]:
+    """Return the files to be rewritten, in groups that become one file each.
+
+    Files of about the same size belong to a tier, each of which is so many times as large as the one below. A tier that
+    is full is rewritten, so a row is rewritten once for each tier, as in a log-structured merge tree.
+
+    Args:
+        files: those of the table.
+        together: how many files fill a tier; at least 2.
+    """
+    tiers: dict[int, list[DataFile]] = defaultdict(list)
+    groups = []
+    for file in files:
+        size = _number(file.add.get("size"))
+        rows = _number(file.statistics.get("numRecords"))
+        if file.vector is not None and rows and file.vector.rows > rows * _SPARSE and size > _SMALLEST_BYTES:
+            groups.append([file])
+        elif size < _LARGE_BYTES:
+            tiers[max(0, math.floor(math.log(max(size, 1) / _SMALLEST_BYTES, together)) + 1)].append(file)
+    for _, tier in sorted(tiers.items()):
+        if len(tier) >= together:
+            groups.append(_up_to(tier, 2 * _LARGE_BYTES))
+    return groups
+
+
+def rewritten(store: ObjectStore, group: Sequence[tuple[DataFile, Rows]], key: Sequence[str]) -> dict[str, Json] | None:
+    """Write the living rows of files as one file; return the content of the action that adds it, None without rows.
+
+    Args:
+        store: the table's folder.
+        group: the files, with the rows of each that are deleted.
+        key: the columns of the table's key.
+
+    Raises:
+        ArrowException: the files have columns that no type holds together.
+    """
+    parts = []
+    for file, deleted in group:
+        rows = plain_types(open_parquet(store, file).read())
+        living = np.ones(rows.num_rows, np.bool_)
+        living[deleted.astype(np.int64)] = False
+        parts.append(rows.filter(pa.array(living)))
+    rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    if not rows.num_rows:
+        return None
+    if key:
+        rows = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
+    return {**write_file(store, rows, key), "dataChange": False}
+
+
+def _up_to(files: Sequence[DataFile], limit: int) -> list[DataFile]:
+    """Return the first files that are not larger together; at least two."""
+    chosen: list[DataFile] = []
+    total = 0
+    for file in files:
+        total += _number(file.add.get("size"))
+        if len(chosen) >= 2 and total > limit:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def _number(value: Json) -> int:
+    return value if isinstance(value, int) else 0
