@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -183,6 +184,21 @@ def test_parquet_sink(pipeline: Pipeline) -> None:
     rows = [row for file in path.glob("part-*.parquet") for row in pq.read_table(file).to_pylist()]
     assert len(rows) == 100
     assert {row["topic"] for row in rows} == {"t.public.orders"}
+
+
+def test_mirror_sink(pipeline: Pipeline, conn: psycopg.Connection[Any]) -> None:
+    from deltalake import DeltaTable, QueryBuilder
+
+    path = pipeline.directory / "lake"
+    sink = {"type": "mirror", "path": str(path)}
+    assert pipeline.finish(sink=sink, trigger=AVAILABLE_NOW)[0] == 0, pipeline.stderr
+    # The rows of the table count, not the blocks that Spark sees.
+    assert pipeline.log()[-1]["events"] == 100
+    conn.execute("DELETE FROM orders WHERE id > 10")
+    assert pipeline.finish(sink=sink, trigger=AVAILABLE_NOW)[0] == 0, pipeline.stderr
+    assert pipeline.log()[-1]["events"] == 90
+    query = QueryBuilder().register("t", DeltaTable(str(path / "public.orders"))).execute("SELECT id FROM t")
+    assert sorted(row["id"] for row in pa.table(query.read_all()).to_pylist()) == list(range(1, 11))
 
 
 def test_a_mistake_that_the_source_process_finds_is_one_line(pipeline: Pipeline) -> None:

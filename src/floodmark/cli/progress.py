@@ -13,6 +13,7 @@ from floodmark.cli.status.progress_from_offsets import phase_of
 from floodmark.cli.status.tables import TableProgress, table_progress
 from floodmark.errors import FloodmarkError
 from floodmark.json_data import Json, JsonObject
+from floodmark.spark.mirrors import OBSERVED, ROWS
 
 RATE_WINDOW_S = 5.0
 FIRST = "first micro-batch"
@@ -54,12 +55,19 @@ class SparkReport:
         latest = JsonObject(_as_object(source.value("latestOffset")), "The latest offset", _unknown_report)
         return cls(
             report.integer("batchId"),
-            report.integer("numInputRows", 0),
+            _rows(report),
             report.optional_text("timestamp") or "",
             _as_object(source.value("endOffset")),
             None if latest.value("lag_bytes") is None else latest.integer("lag_bytes"),
             None if latest.value("lag_seconds") is None else latest.number("lag_seconds"),
         )
+
+
+def _rows(report: JsonObject) -> int:
+    """Return how many rows a micro-batch had; of a mirror those of the tables, if there were any."""
+    metrics = JsonObject(_as_object(report.value("observedMetrics")), "Spark's metrics", _unknown_report)
+    observed = JsonObject(_as_object(metrics.value(OBSERVED)), "A mirror's metrics", _unknown_report)
+    return report.integer("numInputRows", 0) if observed.value(ROWS) is None else observed.integer(ROWS)
 
 
 def _unknown_report(problem: str) -> FloodmarkError:

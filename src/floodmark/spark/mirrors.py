@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.sinks.options import MirrorOptions
+
+OBSERVED, ROWS = "mirror", "rows"
+"""Where Spark's progress reports say how many rows of tables a micro-batch had, since Spark counts blocks of them."""
 
 
 def mirror(
@@ -37,4 +41,5 @@ def mirror(
             f"The packages that mirrors need are not installed: {error}.",
             "Install them with: pip install 'floodmark[delta]'",
         ) from None
-    return events.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))
+    counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
+    return counted.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))
