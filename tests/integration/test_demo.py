@@ -78,9 +78,10 @@ def test_demo_proves_equality(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
-    assert done.stdout.count("equal") >= len(TABLES)
-    assert "Equal: captured events and source tables." in done.stdout
+    assert done.stdout.count("equal") >= 2 * len(TABLES)
+    assert "Equal: captured events, mirrored Delta tables and source tables." in done.stdout
     assert yaml.safe_load((kept / "pipeline.yaml").read_text())["sink"]["path"] == str(kept / "events")
+    assert {folder.name for folder in (kept / "lake").iterdir()} == {f"public.{table}" for table in TABLES}
     events = [
         json.loads(line) for file in (kept / "events").glob("part-*.json") for line in file.open(encoding="utf-8")
     ]

@@ -41,6 +41,8 @@ from floodmark.spark.session import spark_session
 SEED = 20
 DATABASE = "shop"
 MARKER = "the-end@shop.example"
+PIPELINE, MIRROR = "pipeline.yaml", "mirror.yaml"
+EVENTS, LAKE = "events", "lake"
 CATCH_UP_S = 60.0
 SAMPLE_EVERY_S = 1.0
 SAMPLES = 3
@@ -66,38 +68,42 @@ def demo(seconds: int, keep: Path | None, verbose: bool) -> int:
                 conn.execute(f"CREATE DATABASE {DATABASE}")
             with psycopg.connect(server.conninfo(DATABASE)) as conn:
                 create_shop(conn, random.Random(SEED))
-            pipeline_file = _write_pipeline(directory, server.options(DATABASE))
-            run = _Demo(console, server.conninfo(DATABASE), directory / "events")
-            results = run.capture(pipeline_file, seconds, verbose)
-        console.print(_result_table(results))
-        equal = all(result.equal for result in results)
+            _write_pipelines(directory, server.options(DATABASE))
+            results = _Demo(console, server.conninfo(DATABASE), directory).capture(seconds, verbose)
+        for title, compared in results.items():
+            console.print(_result_table(f"{title}, against the source", compared))
+        equal = all(result.equal for compared in results.values() for result in compared)
         verdict = "Equal: " if equal else "NOT equal: "
-        console.print(Text(f"{verdict}captured events and source tables.", style="bold green" if equal else "bold red"))
+        text = f"{verdict}captured events, mirrored Delta tables and source tables."
+        console.print(Text(text, style="bold green" if equal else "bold red"))
         if keep is not None:
-            console.print(Text(f"Pipeline file and events are in {directory}."))
+            console.print(Text(f"{directory} has the pipeline files, the {EVENTS} and, in {LAKE}, the Delta tables."))
     return 0 if equal else 1
 
 
 class _Demo:
-    def __init__(self, console: Console, conninfo: str, events: Path) -> None:
+    def __init__(self, console: Console, conninfo: str, directory: Path) -> None:
         self._console = console
         self._conninfo = conninfo
-        self._tail = EventTail(events)
-        self._events = events
+        self._directory = directory
+        self._tail = EventTail(directory / EVENTS)
         self._seen: Counter[str] = Counter()
 
-    def capture(self, pipeline_file: Path, seconds: int, verbose: bool) -> list[Comparison]:
-        """Capture while the shop is written to; return the comparison of each table."""
-        pipeline = load_pipeline(pipeline_file)
+    def capture(self, seconds: int, verbose: bool) -> dict[str, list[Comparison]]:
+        """Capture while the shop is written to; return the comparisons of its tables by what was captured."""
+        pipeline = load_pipeline(self._directory / PIPELINE)
         self._console.print("Starting Spark …")
         with spark_session(spark_properties(pipeline), self._pass_on, verbose) as spark:
             try:
                 query = start_query(spark, pipeline)
+                mirror = start_query(spark, load_pipeline(self._directory / MIRROR))
                 writer = ShopWriter(self._conninfo, SEED)
                 self._console.print(f"Capturing while the shop is in use for {seconds} s. Some of the events:")
                 writer.start()
                 self._watch(query, writer, seconds)
                 self._finish(query)
+                mirror.processAllAvailable()
+                mirror.stop()
                 return self._compare(spark)
             except PySparkException as exc:
                 raise explain(exc) from (exc if verbose else None)
@@ -139,17 +145,19 @@ class _Demo:
         text = f"Captured: {counts}; all of it {waited:.1f} s after the last transaction."
         self._console.print(Text(text), soft_wrap=True)
 
-    def _compare(self, spark: SparkSession) -> list[Comparison]:
-        rows = spark.read.schema(EVENT_COLUMNS).json(str(self._events)).collect()
+    def _compare(self, spark: SparkSession) -> dict[str, list[Comparison]]:
+        rows = spark.read.schema(EVENT_COLUMNS).json(str(self._directory / EVENTS)).collect()
         events = [Event(row.topic.rsplit(".", 1)[1], row.key, row.value, row.position) for row in rows]
         state = comparison.apply_events(events)
-        results = []
+        results: dict[str, list[Comparison]] = {"Events applied per key": [], "Delta tables": []}
         with psycopg.connect(self._conninfo) as conn:
             for table in TABLES:
                 shape = comparison.table_shape(conn, table)
                 source = comparison.source_rows(conn, table, shape)
                 captured = comparison.decoded_rows(state.get(table, {}).values(), shape)
-                results.append(comparison.compare(table, source, captured))
+                mirrored = comparison.mirrored_rows(self._directory / LAKE / f"public.{table}", shape)
+                for compared, target in zip(results.values(), (captured, mirrored), strict=True):
+                    compared.append(comparison.compare(table, source, target))
         return results
 
     def _sample(self, wanted: str = "") -> bool:
@@ -182,8 +190,8 @@ def _event_line(event: dict[str, str]) -> Text:
     return line.append(shown)
 
 
-def _result_table(results: list[Comparison]) -> Table:
-    table = Table(title="Events applied per key, against the source", title_justify="left", header_style="bold")
+def _result_table(title: str, results: list[Comparison]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold")
     for name in ("table", "source", "captured", "missing", "unexpected", "different", "result"):
         is_text = name in ("table", "result")
         table.add_column(name, justify="left" if is_text else "right", no_wrap=name != "result")
@@ -194,23 +202,27 @@ def _result_table(results: list[Comparison]) -> Table:
     return table
 
 
-def _write_pipeline(directory: Path, connection: dict[str, str]) -> Path:
-    """Write the pipeline file as a user would."""
-    content = {
-        "name": "demo",
-        "source": {
-            **connection,
-            "topic.prefix": DATABASE,
-            "table.include.list": [f"public\\.{table}" for table in TABLES],
-            "state.dir": str(directory / "state"),
-        },
-        "sink": {"type": "json", "path": str(directory / "events")},
-        "checkpoint": str(directory / "checkpoint"),
-        "spark": {"spark.master": "local[2]"},
-    }
-    file = directory / "pipeline.yaml"
-    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    return file
+def _write_pipelines(directory: Path, connection: dict[str, str]) -> None:
+    """Write the pipeline files as a user would: one for the events, one for Delta tables."""
+    sinks = {PIPELINE: {"type": "json", "path": EVENTS}, MIRROR: {"type": "mirror", "path": LAKE}}
+    for file, sink in sinks.items():
+        name = f"demo_{sink['type']}"
+        content = {
+            "name": name,
+            "source": {
+                **connection,
+                "topic.prefix": DATABASE,
+                "slot.name": name,
+                # The mirror's publishes truncates, too.
+                "publication.name": name,
+                "table.include.list": [f"public\\.{table}" for table in TABLES],
+                "state.dir": str(directory / "state"),
+            },
+            "sink": {**sink, "path": str(directory / sink["path"])},
+            "checkpoint": str(directory / f"checkpoint_{sink['type']}"),
+            "spark": {"spark.master": "local[2]"},
+        }
+        (directory / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 @contextmanager

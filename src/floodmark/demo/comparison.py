@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
+import pyarrow as pa
 from psycopg.rows import TupleRow
 
 from floodmark.json_data import Json
@@ -122,6 +124,29 @@ def decoded_rows(rows: Iterable[Mapping[str, Json]], shape: TableShape) -> Rows:
     return {tuple(row[name] for name in shape.key): row for row in decoded}
 
 
+def mirrored_rows(table: Path, shape: TableShape) -> Rows:
+    """Read a Delta table and convert its rows to what the source's driver returns.
+
+    Args:
+        table: its folder.
+        shape: the source's table.
+    """
+    # Where this is missing, the mirror's start says so.
+    from deltalake import DeltaTable, QueryBuilder
+
+    names = ", ".join(f'"{column.name}"' for column in shape.columns)
+    query = QueryBuilder().register("mirror", DeltaTable(str(table))).execute(f"SELECT {names} FROM mirror")
+    rows = [
+        {column.name: _from_delta(row[column.name], column.type) for column in shape.columns}
+        for row in pa.table(query.read_all()).to_pylist()
+    ]
+    return {tuple(row[name] for name in shape.key): row for row in rows}
+
+
+def _from_delta(value: object, kind: str) -> object:
+    return _FROM_DELTA[kind](value) if isinstance(value, str) and kind in _FROM_DELTA else value
+
+
 def compare(table: str, source: Rows, captured: Rows) -> Comparison:
     """Compare a table's rows with the captured ones, by key and value by value."""
     missing = source.keys() - captured.keys()
@@ -180,6 +205,8 @@ _FROM_TEXT: dict[str, Callable[[str, int], object]] = {
     "jsonb": lambda text, _: json.loads(text),
 }
 """Functions of the text and the column's scale, by the type's name."""
+_FROM_DELTA: dict[str, Callable[[str], object]] = {"uuid": uuid.UUID, "jsonb": json.loads}
+"""Functions of the text, by the type's name, for what Spark has no type for."""
 _FROM_NUMBER: dict[str, Callable[[float], object]] = {
     "double precision": float,
     "date": lambda days: date(1970, 1, 1) + timedelta(days=days),
