@@ -1,0 +1,117 @@
+"""Delta tables in an object store that enforces conditional writes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import obstore
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from obstore.exceptions import AlreadyExistsError
+from pyarrow import fs
+
+from floodmark.demo.embedded import free_port
+from floodmark.errors import ConfigError
+from floodmark.sinks.delta.log import Action, DeltaLog
+from floodmark.sinks.delta.parts import make_part
+from floodmark.sinks.delta.stores import TableFolder, table_folder
+from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.options import MirrorOptions
+from tests.support.patience import within
+from tests.unit.test_last_changes import Source, schema
+
+KEY = ("id",)
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[TableFolder]:
+    # In a process of its own, as delta-rs lets no other thread of Python run while it reads.
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    service = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    settings = {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ALLOW_HTTP": "true",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    endpoint = settings["AWS_ENDPOINT_URL"]
+    deadline = time.monotonic() + within(60)
+    while not answers(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    filesystem = fs.S3FileSystem(endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True)
+    filesystem.create_dir("lake")
+    yield table_folder("s3://lake/tables", "db.t")
+    service.kill()
+    service.wait()
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def writer_of(folder: TableFolder) -> DeltaWriter:
+    return DeltaWriter(folder, "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None)
+
+
+def rows_of(folder: TableFolder) -> list[dict[str, Any]]:
+    query = QueryBuilder().register("t", DeltaTable(folder.uri)).execute("SELECT id, v FROM t ORDER BY id")
+    rows: list[dict[str, Any]] = pa.table(query.read_all()).to_pylist()
+    return rows
+
+
+def test_the_store_enforces_what_commits_rely_on(folder: TableFolder) -> None:
+    obstore.put(folder.store, "once", b"1", mode="create")
+    with pytest.raises(AlreadyExistsError):
+        obstore.put(folder.store, "once", b"2", mode="create")
+    assert bytes(obstore.get(folder.store, "once").bytes()) == b"1"
+
+
+def slower(log: DeltaLog) -> Callable[[int, Iterable[Action]], bool]:
+    """Return a way to commit before which another writer is faster once."""
+    commit, raced = log.commit, False
+
+    def slow(version: int, actions: Iterable[Action]) -> bool:
+        nonlocal raced
+        if version and not raced:
+            raced = True
+            assert commit(version, [{"commitInfo": {"operation": "nothing"}}])
+        return commit(version, actions)
+
+    return slow
+
+
+def test_a_table_follows(folder: TableFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, writer = Source(KEY), writer_of(folder)
+    for batch in range(60):
+        first = len(source.told)
+        source.change("insert", batch, 0, batch, False)
+        source.change("update", batch - 2, 0, 1000 + batch, True)
+        source.change("delete", batch - 5, 0, 0, False)
+        events = pa.Table.from_pylist(source.told[first:], schema(KEY))
+        monkeypatch.setattr(writer._log, "commit", slower(writer._log))
+        assert writer.write(batch, [make_part(folder.store, "db.t", events)])
+        if batch % 20 == 19:
+            writer = writer_of(folder)
+    assert rows_of(folder) == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
+
+
+@pytest.mark.parametrize("location", ["hdfs://host/lake", "s3:/lake", "dbfs:/lake"])
+def test_places_that_can_not_be_used(location: str) -> None:
+    with pytest.raises(ConfigError, match="The mirror's path"):
+        table_folder(location, "db.t")
