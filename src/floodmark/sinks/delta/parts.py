@@ -146,15 +146,13 @@ def written(
     unrepresentable: Sequence[str] = (),
 ) -> Part:
     """Write last changes that have all values."""
-    order = np.argsort(changes.deleted, kind="stable")
-    kept = len(order) - int(changes.deleted.sum())
-    sort = [(name, "ascending") for name in key]
-    rows = changes.rows.append_column(POSITION, changes.positions).take(pa.array(order))
+    rows, keys = changes.rows.append_column(POSITION, changes.positions), changes.rows.select(list(key))
+    kept, gone = np.flatnonzero(~changes.deleted), np.flatnonzero(changes.deleted)
     # The file is sorted by key, so that readers can skip parts of it.
-    live = rows.slice(0, kept)
-    live = live.take(pc.sort_indices(live, sort_keys=sort))
-    every = pa.concat_tables([live.select([*key, POSITION]), rows.slice(kept).select([*key, POSITION])])
-    add = write_file(store, live, key) if kept else None
+    order = pc.sort_indices(keys.take(pa.array(kept)), sort_keys=[(name, "ascending") for name in key])
+    live = rows.take(pa.array(kept[order.to_numpy()]))
+    every = pa.concat_tables([part.select([*key, POSITION]) for part in (live, rows.take(pa.array(gone)))])
+    add = write_file(store, live, key) if live.num_rows else None
     return Part(key, columns, every.combine_chunks(), truncated, add, None, unrepresentable)
 
 
