@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.schema import PrimitiveType
@@ -296,6 +297,49 @@ def test_a_column_is_added(tmp_path: Path) -> None:
     source.change("update", 1, 0, 8, False)
     assert mirror.write(4, source.told[first:])
     assert {"id": 1, "v": 8, "big": "big8"} in mirror.rows()
+
+
+def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> Part:
+    """Return the part of rows whose columns have other types."""
+    row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
+    columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
+    return make_part(LocalStore(mirror.path), "db.t", pa.Table.from_pylist(told, pa.schema(columns)))
+
+
+def test_types_get_wider(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    expected: Target = {}
+    small, large, larger = pa.int32(), pa.int64(), pa.decimal128(25, 2)
+    # One micro-batch has rows from before and after an ALTER; later ones come in types that the table outgrew.
+    batches: list[list[dict[str, pa.DataType]]] = [
+        [{"id": small, "v": pa.int16()}],
+        [{"id": small, "v": small}, {"id": large, "v": large}],
+        [{"id": small, "v": small}],
+        [{"id": large, "v": larger}, {"id": small, "v": pa.int16()}],
+    ]
+    for batch, tasks in enumerate(batches):
+        first, parts = len(source.told), []
+        for kinds in tasks:
+            begin = len(source.told)
+            for number in range(4):
+                source.change("insert", 10 * len(source.told) + number, 0, number, False)
+            for number in list(source.rows)[:5]:
+                source.change("update", number, 0, 100 + batch, True)
+            source.change("delete", list(source.rows)[2], 0, 0, False)
+            parts.append(typed(mirror, source.told[begin:], **kinds))
+        merge(expected, source.told[first:])
+        assert mirror.writer.write(batch, parts)
+        assert mirror.rows() == in_order(expected.values())
+    fields = {field.name: str(field.type) for field in DeltaTable(mirror.path).schema().fields}
+    assert "decimal(25,2)" in fields["v"]
+    assert "long" in fields["id"]
+    kinds_of_files = {str(pq.read_schema(uri.removeprefix("file://")).field("v").type) for uri in files_of(mirror)}
+    assert kinds_of_files == {"decimal128(25, 2)"}
+
+
+def files_of(mirror: Mirror) -> list[str]:
+    return DeltaTable(mirror.path).file_uris()
 
 
 def test_columns_that_others_add(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -49,13 +49,19 @@ def due(files: Iterable[DataFile], together: int) -> list[list[DataFile]]:
     return groups
 
 
-def rewritten(store: ObjectStore, group: Sequence[tuple[DataFile, Rows]], key: Sequence[str]) -> dict[str, Json] | None:
+def rewritten(
+    store: ObjectStore,
+    group: Sequence[tuple[DataFile, Rows]],
+    key: Sequence[str],
+    kinds: Mapping[str, pa.DataType] | None = None,
+) -> dict[str, Json] | None:
     """Write the living rows of files as one file; return the content of the action that adds it, None without rows.
 
     Args:
         store: the table's folder.
         group: the files, with the rows of each that are deleted.
         key: the columns of the table's key.
+        kinds: types that columns get, by their names.
 
     Raises:
         ArrowException: the files have columns that no type holds together.
@@ -69,6 +75,7 @@ def rewritten(store: ObjectStore, group: Sequence[tuple[DataFile, Rows]], key: S
     rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     if not rows.num_rows:
         return None
+    rows = rows.cast(pa.schema([one.with_type((kinds or {}).get(one.name, one.type)) for one in rows.schema]))
     if key:
         rows = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
     return {**write_file(store, rows, key), "dataChange": False}

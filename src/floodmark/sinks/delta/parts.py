@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -154,6 +154,30 @@ def written(
     every = pa.concat_tables([part.select([*key, POSITION]) for part in (live, rows.take(pa.array(gone)))])
     add = write_file(store, live, key) if live.num_rows else None
     return Part(key, columns, every.combine_chunks(), truncated, add, None, unrepresentable)
+
+
+def fitting(store: ObjectStore, part: Part, columns: pa.Schema) -> Part:
+    """Return a part whose columns have the types that they have in the target; its data file is written again.
+
+    Args:
+        columns: the source's columns, with those types; the part may lack some.
+    """
+    wanted = pa.schema([columns.field(name) for name in part.columns.names])
+    if wanted.types == part.columns.types:
+        return part
+    add, opened = part.add, part.open
+    changes = part.changes.cast(
+        pa.schema([wanted.field(one.name) if one.name in part.key else one for one in part.changes.schema])
+    )
+    if add is not None:
+        rows = open_parquet(store, DataFile.from_json(dict(add))).read()
+        kinds = [wanted.field(one.name) if one.name in wanted.names else one for one in rows.schema]
+        add = write_file(store, rows.cast(pa.schema(kinds)), part.key)
+    if opened is not None:
+        row = pa.struct(list(wanted))
+        kinds = [one.with_type(row) if one.name in ("before", "after") else one for one in opened.schema]
+        opened = opened.cast(pa.schema(kinds))
+    return replace(part, columns=wanted, changes=changes, add=add, open=opened)
 
 
 def events_of(store: ObjectStore, part: Part) -> pa.Table:

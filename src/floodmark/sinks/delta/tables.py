@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import Schema
 
+from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.data_files import POSITION
@@ -107,30 +108,87 @@ def prove_key(state: State, key: Sequence[str], name: str) -> None:
         )
 
 
-def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], list[str]]:
-    """Return the actions that give a table the columns that it lacks, and their names.
+def emptied(state: State, rows: pa.Schema, key: Sequence[str], at_ms: int) -> list[Action]:
+    """Return the actions that remove all rows of a table and make its columns and key those of the source.
 
-    Columns that only the table has stay; new rows are null there.
+    Args:
+        rows: the source's columns.
+        key: the columns of the key.
+        at_ms: the time, in milliseconds since the epoch.
+    """
+    metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged).content()
+    kept = {**_properties(state), KEY_PROPERTY: ",".join(key)}
+    changed: Action = {"metaData": {**metadata, "schemaString": _schema_text(rows), "configuration": kept}}
+    return [changed, *(file.removed(at_ms) for file in state.files.values())]
+
+
+def fitted(state: State, rows: pa.Schema, name: str) -> tuple[pa.Schema, dict[str, pa.DataType]]:
+    """Return the types that the source's columns have in a table, and those of the table's that must be widened.
 
     Args:
         rows: the source's columns.
         name: the table's, for errors.
 
     Raises:
-        TargetError: a column has another type, or one that the source lacks can't be null.
+        TargetError: no type of the two holds the values of the other one.
+    """
+    known = pa.schema(Schema.from_json(json.dumps(_schema(state, name).content())).to_arrow())
+    kinds, wider = [], {}
+    for field in rows:
+        place = known.get_field_index(field.name)
+        found = field.type if place < 0 else known.field(place).type
+        if place >= 0 and _shown_type(field) != _shown_type(known.field(place)):
+            if _widens(field.type, found):
+                wider[field.name] = found = field.type
+            elif not _widens(found, field.type):
+                raise TargetError(
+                    f"The column '{field.name}' of the Delta table '{name}' is {_shown_type(known.field(place))}, but "
+                    f"the source's is {_shown_type(field)}.",
+                    "Alter the column, or remove the table and take a snapshot of the source's table again.",
+                )
+        kinds.append(field.with_type(found if place >= 0 and found != field.type else field.type))
+    return pa.schema(kinds), wider
+
+
+def _widens(wide: pa.DataType, kind: pa.DataType) -> bool:
+    """Return whether a type of numbers holds all values of another one; text would hold them, too, but not as such."""
+    return not pa.types.is_string(wide) and holds(wide, kind)
+
+
+def widened(state: State, wider: Mapping[str, pa.DataType], name: str) -> Action:
+    """Return the action that gives columns of a table other types.
+
+    Args:
+        wider: the types by the columns' names.
+        name: the table's, for errors.
+    """
+    known = _schema(state, name)
+    fields = [
+        {**field.content(), "type": _delta_type(pa.field("c", wider[field.text("name")]))}
+        if field.text("name") in wider
+        else field.content()
+        for field in known.members("fields")
+    ]
+    metadata = JsonObject(state.metadata, f"The metadata of '{name}'", damaged)
+    return {"metaData": {**metadata.content(), "schemaString": json.dumps({**known.content(), "fields": fields})}}
+
+
+def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], list[str]]:
+    """Return the actions that give a table the columns that it lacks, and their names.
+
+    Columns that only the table has stay; new rows are null there.
+
+    Args:
+        rows: the source's columns with the types that they have in the table.
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: a column that the source lacks can't be null.
     """
     metadata = JsonObject(state.metadata, f"The metadata of '{name}'", damaged)
-    known = JsonObject(json.loads(metadata.text("schemaString")), f"The schema of '{name}'", damaged)
+    known = _schema(state, name)
     fields = {field.text("name"): field for field in known.members("fields")}
     wanted = json.loads(_schema_text(rows))["fields"]
-    for field in wanted:
-        found = fields.get(field["name"])
-        if found is not None and found.value("type") != field["type"]:
-            raise TargetError(
-                f"The column '{field['name']}' of the Delta table '{name}' is {_shown(found.value('type'))}, but the "
-                f"source's is {_shown(field['type'])}.",
-                "Alter the column, or remove the table and take a snapshot of the source's table again.",
-            )
     given = {field["name"] for field in wanted}
     required = [one for one, field in fields.items() if one not in given and not field.flag("nullable", True)]
     if required:
@@ -146,12 +204,28 @@ def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], l
     return [changed], [str(field["name"]) for field in added]
 
 
+def _schema(state: State, name: str) -> JsonObject:
+    metadata = JsonObject(state.metadata, f"The metadata of '{name}'", damaged)
+    try:
+        content: Json = json.loads(metadata.text("schemaString"))
+    except ValueError as error:
+        raise damaged(f"The schema of '{name}' is no JSON") from error
+    return JsonObject(content, f"The schema of '{name}'", damaged)
+
+
+def _delta_type(field: pa.Field) -> Json:
+    (found,) = json.loads(str(Schema.from_arrow(pa.schema([field])).to_json()))["fields"]
+    kind: Json = found["type"]
+    return kind
+
+
+def _shown_type(field: pa.Field) -> str:
+    kind = _delta_type(field)
+    return kind if isinstance(kind, str) else json.dumps(kind)
+
+
 def _schema_text(rows: pa.Schema) -> str:
     return str(Schema.from_arrow(rows.append(pa.field(POSITION, pa.string()))).to_json())
-
-
-def _shown(kind: Json) -> str:
-    return kind if isinstance(kind, str) else json.dumps(kind)
 
 
 def _properties(state: State) -> dict[str, str]:

@@ -28,9 +28,9 @@ from floodmark.sinks.delta.compaction import due, rewritten
 from floodmark.sinks.delta.data_files import POSITION, bounds, may_hold
 from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.merged_parts import MergedParts
-from floodmark.sinks.delta.parts import OPERATION, Part, events_of, written
+from floodmark.sinks.delta.parts import OPERATION, Part, events_of, fitting, written
 from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.delta.tables import creation, evolution, prove_key, prove_writable
+from floodmark.sinks.delta.tables import creation, emptied, evolution, fitted, prove_key, prove_writable, widened
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
 from floodmark.sinks.delta.vectors import Rows, VectorFile
 from floodmark.sinks.keys import KeyIndex
@@ -109,14 +109,17 @@ class DeltaWriter:
             TargetChangedError: other writers were faster each time.
             TargetError: the table can't be written.
         """
-        key, columns = self._key(parts), _columns(self._name, parts)
+        key, source = self._key(parts), _columns(self._name, parts)
         for _ in range(_ATTEMPTS):
-            self._refresh(key, columns)
+            columns = self._refresh(key, source)
+            if columns is None:
+                continue
             done = self._state.transactions.get(self._application)
             if done is not None and done >= batch:
                 self._prove_repeated(batch, done, parts)
                 self._discard(part.add for part in parts)
                 return False
+            parts = [fitting(self._store, part, columns) for part in parts]
             if self._log.commit(self._state.version + 1, self._actions(batch, parts, key, columns)):
                 self._tidy(key)
                 return True
@@ -150,17 +153,52 @@ class DeltaWriter:
             )
         return list(keys.pop())
 
-    def _refresh(self, key: Sequence[str], columns: pa.Schema) -> None:
-        """Read what others have committed; create the table if there is none."""
+    def _refresh(self, key: Sequence[str], source: pa.Schema) -> pa.Schema | None:
+        """Read what others have committed, and make the table one that can take the rows.
+
+        Args:
+            key: the columns of the key.
+            source: the columns of the rows.
+
+        Returns:
+            The columns with the types that they have in the table; None if it was altered and is to be read again.
+        """
         state = self._log.state(self._state)
         if state.version < 0:
             # Another writer may have been faster.
-            self._log.commit(0, creation(columns, key, {}))
+            self._log.commit(0, creation(source, key, {}))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name)
+        self._state, now = state, int(time.time() * 1000)
+        if state.files and self._application not in state.transactions:
+            self._prove_replaceable()
+            self._alter("TRUNCATE", now, emptied(state, source, key, now))
+            return None
         prove_key(state, key, self._name)
-        self._state = state
+        columns, wider = fitted(state, source, self._name)
+        if wider:
+            self._widen(wider, key, now)
+            return None
+        return columns
+
+    def _widen(self, wider: Mapping[str, pa.DataType], key: Sequence[str], at_ms: int) -> None:
+        """Give columns types that hold more, which rewrites all files, unless another writer is faster."""
+        shown = {name: str(kind) for name, kind in wider.items()}
+        log.warning("columns_get_other_types", table=self._name, columns=shown, effect="all files are rewritten")
+        files = list(self._state.files.values())
+        with ThreadPoolExecutor(_THREADS) as pool:
+            alone = [[(file, self._rows.deleted(file))] for file in files]
+            adds = list(pool.map(lambda one: rewritten(self._store, one, key, wider), alone))
+        removed = [file.removed(at_ms, changes_data=False) for file in files]
+        added: list[Action] = [{"add": add} for add in adds if add is not None]
+        if not self._alter("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
+            self._discard(adds)
+
+    def _alter(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
+        """Commit what is no micro-batch; return whether no other writer was faster."""
+        commit: dict[str, Json] = {"timestamp": at_ms, "operation": operation, "engineInfo": "floodmark"}
+        return self._log.commit(self._state.version + 1, [{"commitInfo": commit}, *actions])
 
     def _actions(self, batch: int, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema) -> list[Action]:
         """Return the actions of a commit, whose vectors are written here."""
@@ -168,9 +206,6 @@ class DeltaWriter:
         # The new columns come with the first rows that have them.
         actions, added = evolution(self._state, columns, self._name)
         files = list(self._state.files.values())
-        if files and self._application not in self._state.transactions:
-            actions += self._replaced(files, now)
-            files = []
         if added and files and key:
             self._new_columns(self._name, added)
         if key:
@@ -184,8 +219,8 @@ class DeltaWriter:
         commit: dict[str, Json] = {"timestamp": now, "operation": "MERGE", "engineInfo": "floodmark"}
         return [{"commitInfo": commit}, *actions, *transactions]
 
-    def _replaced(self, files: Sequence[DataFile], now: int) -> list[Action]:
-        """Return the actions that remove what another query has written."""
+    def _prove_replaceable(self) -> None:
+        """Raise an error unless the option says that what another query has written may be removed."""
         if self._options.existing_tables == "fail":
             raise TargetChangedError(
                 f"The Delta table '{self._name}' has rows that this query has not written; its checkpoint is new, or "
@@ -193,7 +228,6 @@ class DeltaWriter:
                 "Set the mirror's option existing.tables to 'empty', remove the table, give the query another path, or "
                 "start it with the checkpoint that belongs to the table.",
             )
-        return [file.removed(now) for file in files]
 
     def _merged(
         self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, now: int
@@ -301,12 +335,10 @@ class DeltaWriter:
         """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
         now = int(time.time() * 1000)
         add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], key)
-        commit: dict[str, Json] = {"timestamp": now, "operation": "OPTIMIZE", "engineInfo": "floodmark"}
-        actions: list[Action] = [{"commitInfo": commit}, *(file.removed(now, changes_data=False) for file in group)]
-        version = self._state.version + 1
-        if self._log.commit(version, [*actions, *([{"add": add}] if add is not None else [])]):
+        actions: list[Action] = [file.removed(now, changes_data=False) for file in group]
+        if self._alter("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
             self._state = self._log.state(self._state)
-            return version
+            return self._state.version
         self._discard([add])
         return 0
 
