@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.data_files import POSITION
-from floodmark.sinks.delta.parts import Part, make_part
+from floodmark.sinks.delta.parts import Part, make_parts
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
@@ -32,22 +33,35 @@ def folder_of(path: str) -> TableFolder:
     return TableFolder(LocalStore(path), path)
 
 
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        self.told.append(("missing", table, "torn" if torn else str(keyed)))
+
+    def exists(self, table: str) -> None:
+        self.told.append(("exists", table))
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
+        self.told.append(("columns", table, *columns))
+
+
 class Mirror:
     """A Delta table and what writes it."""
 
     def __init__(self, folder: Path, key: tuple[str, ...], **options: str) -> None:
         self.path, self.key, self.options = str(folder), key, options
-        self.new_columns: list[tuple[str, ...]] = []
+        self.listener = Listener()
         folder.mkdir()
         self.start()
-
-    def told_columns(self, table: str, columns: Sequence[str]) -> None:
-        self.new_columns.append((table, *columns))
 
     def start(self) -> None:
         """Begin as another process does."""
         self.writer = DeltaWriter(
-            folder_of(self.path), "test", "db.t", MirrorOptions.parse(self.options), KeptRows(), self.told_columns
+            folder_of(self.path), "test", "db.t", MirrorOptions.parse(self.options), KeptRows(), self.listener
         )
 
     def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
@@ -59,8 +73,8 @@ class Mirror:
         for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
             events = pa.Table.from_pylist(told[begin:end], schema(self.key))
             if events.num_rows:
-                made = make_part(LocalStore(self.path), "db.t", events)
-                parts.append(Part.from_message({"error": None, **made.to_message("db.t")}))
+                made = make_parts(LocalStore(self.path), "db.t", [events])
+                parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
         random.Random(batch).shuffle(parts)
         return bool(parts) and self.writer.write(batch, parts)
 
@@ -182,13 +196,13 @@ def test_rows_of_another_query(tmp_path: Path) -> None:
     assert mirror.write(1, source.told)
     rows = mirror.rows()
     mirror.writer = DeltaWriter(
-        folder_of(mirror.path), "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.told_columns
+        folder_of(mirror.path), "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.listener
     )
     with pytest.raises(TargetChangedError, match="has rows that this query has not written"):
         mirror.write(0, source.told[:1])
     assert mirror.rows() == rows
     empty = MirrorOptions.parse({"existing.tables": "empty"})
-    mirror.writer = DeltaWriter(folder_of(mirror.path), "other", "db.t", empty, KeptRows(), mirror.told_columns)
+    mirror.writer = DeltaWriter(folder_of(mirror.path), "other", "db.t", empty, KeptRows(), mirror.listener)
     assert mirror.write(0, source.told[:1])
     assert mirror.write(1, source.told[1:2])
     assert mirror.rows() == rows[:2]
@@ -251,11 +265,11 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
     source = Source(key)
     source.change("insert", 1, 0, 1, False)
     writer = DeltaWriter(
-        folder_of(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None
+        folder_of(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener()
     )
     with pytest.raises(TargetError, match=message):
         writer.write(
-            1, [make_part(LocalStore(str(tmp_path / "t")), "db.t", pa.Table.from_pylist(source.told, schema(key)))]
+            1, make_parts(LocalStore(str(tmp_path / "t")), "db.t", [pa.Table.from_pylist(source.told, schema(key))])
         )
 
 
@@ -264,7 +278,7 @@ def more(mirror: Mirror, told: list[dict[str, Any]]) -> list[Part]:
     key = mirror.key
     row = pa.struct([*KINDS[key], ("more", pa.int32())])
     columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
-    return [make_part(LocalStore(mirror.path), "db.t", pa.Table.from_pylist(told, pa.schema(columns)))]
+    return make_parts(LocalStore(mirror.path), "db.t", [pa.Table.from_pylist(told, pa.schema(columns))])
 
 
 def test_a_column_is_added(tmp_path: Path) -> None:
@@ -279,7 +293,7 @@ def test_a_column_is_added(tmp_path: Path) -> None:
     told = source.told[first:]
     told[0]["after"]["more"] = 7
     assert mirror.writer.write(2, more(mirror, told))
-    assert mirror.new_columns == [("db.t", "more")]
+    assert mirror.listener.told == [("missing", "db.t", "True"), ("exists", "db.t"), ("columns", "db.t", "more")]
     found = pa.table(QueryBuilder().register("t", DeltaTable(mirror.path)).execute("SELECT * FROM t").read_all())
     assert sorted(map(str, found.drop_columns([POSITION]).to_pylist())) == [
         "{'id': 0, 'v': 0, 'big': 'big0', 'more': None}",
@@ -299,11 +313,58 @@ def test_a_column_is_added(tmp_path: Path) -> None:
     assert {"id": 1, "v": 8, "big": "big8"} in mirror.rows()
 
 
-def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> Part:
-    """Return the part of rows whose columns have other types."""
+def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> list[Part]:
+    """Return the parts of rows whose columns have other types."""
     row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
     columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
-    return make_part(LocalStore(mirror.path), "db.t", pa.Table.from_pylist(told, pa.schema(columns)))
+    return make_parts(LocalStore(mirror.path), "db.t", [pa.Table.from_pylist(told, pa.schema(columns))])
+
+
+@pytest.mark.parametrize("what", ["key", "types"])
+def test_a_micro_batch_with_two_kinds_of_rows(tmp_path: Path, what: str) -> None:
+    """The way out that the error names must work, though Spark delivers the same micro-batch again."""
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    source.change("insert", 1, 0, 1, False)
+    assert mirror.write(1, source.told)
+    source.change("insert", 2, 0, 2, False)
+    source.change("insert", 3, 0, 3, False)
+    last = [{**source.told[2], "key": ["v"]}] if what == "key" else source.told[2:]
+
+    def parts() -> list[Part]:
+        later = typed(mirror, last, **({} if what == "key" else {"big": pa.int64()}))
+        return [*typed(mirror, source.told[1:2]), *later]
+
+    if what == "types":
+        source.told[2]["after"]["big"] = 5
+    with pytest.raises(TargetError, match=f"The {what} of the table 'db.t' changed within a micro-batch"):
+        mirror.writer.write(2, parts())
+    shutil.rmtree(mirror.path)
+    Path(mirror.path).mkdir()
+    for _ in range(2):
+        mirror.start()
+        mirror.writer.write(2, parts())
+        assert [row["id"] for row in mirror.rows()] == [3]
+    assert mirror.listener.told[2:] == [
+        ("missing", "db.t", "torn"),
+        ("missing", "db.t", "True"),
+        ("exists", "db.t"),
+        ("exists", "db.t"),
+    ]
+
+
+def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for batch in range(3):
+        source.change("insert", batch, 0, batch, False)
+        assert mirror.write(batch, source.told[-1:])
+    shutil.rmtree(mirror.path)
+    source.change("insert", 3, 0, 3, False)
+    (tmp_path / "t").mkdir()
+    with pytest.raises(TargetChangedError, match="has no version 3 any more"):
+        mirror.write(3, source.told[-1:])
+    assert not list((tmp_path / "t").glob("_delta_log/*"))
 
 
 def test_types_get_wider(tmp_path: Path) -> None:
@@ -327,7 +388,7 @@ def test_types_get_wider(tmp_path: Path) -> None:
             for number in list(source.rows)[:5]:
                 source.change("update", number, 0, 100 + batch, True)
             source.change("delete", list(source.rows)[2], 0, 0, False)
-            parts.append(typed(mirror, source.told[begin:], **kinds))
+            parts += typed(mirror, source.told[begin:], **kinds)
         merge(expected, source.told[first:])
         assert mirror.writer.write(batch, parts)
         assert mirror.rows() == in_order(expected.values())

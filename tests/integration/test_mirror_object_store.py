@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import obstore
@@ -14,16 +15,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from obstore.exceptions import AlreadyExistsError
+from obstore.store import from_url
 from pyarrow import fs
 
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.sinks.delta.log import Action, DeltaLog
-from floodmark.sinks.delta.parts import make_part
-from floodmark.sinks.delta.stores import TableFolder, table_folder
+from floodmark.sinks.delta.parts import make_parts
+from floodmark.sinks.delta.stores import TableFolder, folder_name, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
+from tests.integration.test_delta_writer import Listener
 from tests.support.patience import within
 from tests.unit.test_last_changes import Source, schema
 
@@ -66,7 +69,7 @@ def answers(port: int) -> bool:
 
 
 def writer_of(folder: TableFolder) -> DeltaWriter:
-    return DeltaWriter(folder, "test", "db.t", MirrorOptions.parse({}), KeptRows(), lambda *_: None)
+    return DeltaWriter(folder, "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener())
 
 
 def rows_of(folder: TableFolder) -> list[dict[str, Any]]:
@@ -105,10 +108,32 @@ def test_a_table_follows(folder: TableFolder, monkeypatch: pytest.MonkeyPatch) -
         source.change("delete", batch - 5, 0, 0, False)
         events = pa.Table.from_pylist(source.told[first:], schema(KEY))
         monkeypatch.setattr(writer._log, "commit", slower(writer._log))
-        assert writer.write(batch, [make_part(folder.store, "db.t", events)])
+        assert writer.write(batch, make_parts(folder.store, "db.t", [events]))
         if batch % 20 == 19:
             writer = writer_of(folder)
     assert rows_of(folder) == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
+
+
+@pytest.mark.parametrize(
+    "table", ["s.a/b", "s.ü ß'\"", "s.%41~2F", "../../s.t", "s.a?b#c", "s.tschüß=1, 2", "s.\n", "..x...."]
+)
+@pytest.mark.parametrize("local", [True, False])
+def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> None:
+    location = str(tmp_path / "lake") if local else "s3://lake/named"
+    target = table_folder(location, table)
+    source = Source(KEY)
+    source.change("insert", 1, 0, 5, False)
+    events = pa.Table.from_pylist(source.told, schema(KEY))
+    writer = DeltaWriter(target, "test", table, MirrorOptions.parse({}), KeptRows(), Listener())
+    assert writer.write(1, make_parts(target.store, table, [events]))
+    assert rows_of(target) == [{"id": 1, "v": 5}]
+    if local:
+        assert [entry.name for entry in tmp_path.iterdir()] == ["lake"]
+        assert [entry.name for entry in (tmp_path / "lake").iterdir()] == [folder_name(table)]
+    else:
+        store = from_url("s3://lake")
+        names = {str(one["path"]).split("/")[1] for one in obstore.list(store, "named").collect()}
+        assert folder_name(table) in names
 
 
 @pytest.mark.parametrize("location", ["hdfs://host/lake", "s3:/lake", "dbfs:/lake"])

@@ -10,6 +10,8 @@ from floodmark.errors import DamagedFileError, LogGoneError, StateDirError
 
 SIGNALS = "signals"
 """Subdirectory of waiting signals, beside those of the runs."""
+MIRRORS = "mirrors"
+"""Subdirectory of what mirrors remember."""
 REPORTS = "reports"
 """Subdirectory of the reports that the tasks of micro-batches write."""
 DEAD_LETTERS = "dead-letters"
@@ -60,7 +62,7 @@ class SegmentStore:
         """Remove what earlier runs of the same source left."""
         selector = fs.FileSelector(self._owner_path, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
-            if info.base_name not in (self._run, SIGNALS, REPORTS, DEAD_LETTERS, SCHEMA_HISTORY, SPOOL):
+            if info.base_name not in (self._run, SIGNALS, MIRRORS, REPORTS, DEAD_LETTERS, SCHEMA_HISTORY, SPOOL):
                 self._try_remove(info)
 
     def remove_all(self) -> None:

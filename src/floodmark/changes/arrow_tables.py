@@ -17,7 +17,6 @@ from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
 from floodmark.changes.typed_rows import FIXED, RowVersion, rows_schema
 from floodmark.config.common import CommonOptions
-from floodmark.errors import TargetError
 from floodmark.events.columns import EventGroup, assemble
 from floodmark.events.gaps import GAP
 
@@ -33,23 +32,6 @@ def unpacked(rows: bytes | pa.Buffer) -> pa.Table:
         rows: the column ``rows``.
     """
     return pa.ipc.open_stream(rows).read_all()
-
-
-def joined(rows: Sequence[pa.Table]) -> pa.Table:
-    """Return rows of one table together; those of an earlier version have null in later columns.
-
-    Raises:
-        TargetError: a column has types that no type holds.
-    """
-    if all(one.schema.equals(rows[0].schema) for one in rows):
-        return pa.concat_tables(rows)
-    try:
-        return pa.concat_tables(rows, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise TargetError(
-            f"A column changed its type, and no type holds the values of both: {error}.",
-            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
-        ) from error
 
 
 def row_count(batch: pa.RecordBatch) -> int:

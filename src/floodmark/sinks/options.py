@@ -27,6 +27,13 @@ class MirrorOptions(Options):
         OWN,
         ge=0,
     )
+    missing_tables: Literal["fail", "read"] = option(
+        "missing.tables",
+        "fail",
+        "When a target that the query has made is gone: `fail` ends the query. `read` makes it again, and the table is "
+        "read again by an incremental snapshot while the stream goes on, or, without a key, by a blocking one.",
+        OWN,
+    )
     existing_tables: Literal["fail", "empty"] = option(
         "existing.tables",
         "fail",

@@ -11,15 +11,16 @@ import pyarrow as pa
 from obstore.exceptions import BaseError
 from pyspark.sql import DataFrame
 
-from floodmark.changes.arrow_tables import joined, unpacked
+from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
-from floodmark.errors import ConfigError, FloodmarkError, TargetError, describe
+from floodmark.errors import ConfigError, FloodmarkError, TargetChangedError, TargetError, describe
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
-from floodmark.sinks.delta.parts import MESSAGE, Part, failed, make_part
+from floodmark.sinks.delta.parts import MESSAGE, Part, failed, make_parts
 from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.versions import spark_schema
 
@@ -73,6 +74,8 @@ class DeltaMirror:
         query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
         if not query:
             raise TargetError("Spark doesn't tell which query this is.", "Start the mirror with writeStream.")
+        # The query's id is known with the first micro-batch only.
+        listener = _Listener(self._source, self._options, query)
         found: dict[str, list[Mapping[str, Any]]] = {}
         for row in batch.mapInArrow(_parts_of(self._location), spark_schema(MESSAGE)).toArrow().to_pylist():
             if row["table"] is None:
@@ -82,18 +85,18 @@ class DeltaMirror:
             else:
                 found.setdefault(row["table"], []).append(row)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            written = [pool.submit(self._write, table, rows, query, number) for table, rows in found.items()]
+            written = [pool.submit(self._write, table, rows, listener, number) for table, rows in found.items()]
         errors = [error for one in written if (error := one.exception()) is not None]
         if errors:
             raise errors[0]
 
-    def _write(self, table: str, rows: Sequence[Mapping[str, Any]], query: str, number: int) -> None:
+    def _write(self, table: str, rows: Sequence[Mapping[str, Any]], listener: _Listener, number: int) -> None:
         parts = [Part.from_message(row) for row in rows]
         writer = self._writers.get(table)
         if writer is None:
             folder = table_folder(self._location, table)
             writer = self._writers[table] = DeltaWriter(
-                folder, f"floodmark-{query}", table, self._options, self._kept, self._new_columns
+                folder, f"floodmark-{listener.query}", table, self._options, self._kept, listener
             )
         try:
             writer.write(number, parts)
@@ -106,21 +109,54 @@ class DeltaMirror:
                     "values_are_null_in_the_target", table=table, column=column, why="its type has no such value"
                 )
 
-    def _new_columns(self, table: str, columns: Sequence[str]) -> None:
-        """Do what ``new.columns`` says when a target that has rows gets columns; called before these are written."""
-        named = f"The table '{table}' has new columns: {', '.join(columns)}."
+
+class _Listener:
+    """Does what the options say about tables that are missing, and about new columns.
+
+    Args:
+        source: the source's options.
+        options: the mirror's.
+        query: the query's id.
+    """
+
+    def __init__(self, source: CommonOptions, options: MirrorOptions, query: str) -> None:
+        self._source = source
+        self._options = options
+        self.query = query
+        self._made = MadeTables(source, query)
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        known = self._made.knows(table)
+        if not known and not torn:
+            return
+        if known and self._options.missing_tables == "fail":
+            raise TargetChangedError(
+                f"The target table '{table}' is gone. This query had made it, and its rows would be missing.",
+                "Restore it, or set the mirror's option missing.tables to 'read', so that the table is read again.",
+            )
+        self._read_again(table, "incremental" if keyed else "blocking")
+        log.warning("a_table_is_made", table=table, known=known, effect="the source's table is read again")
+
+    def exists(self, table: str) -> None:
+        self._made.add(table)
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
         if self._options.new_columns == "fail":
             raise TargetError(
-                f"{named} The log doesn't tell their values in rows that are in the target already.",
+                f"The table '{table}' has new columns: {', '.join(columns)}. The log doesn't tell their values in rows "
+                "that are in the target already.",
                 "Set the mirror's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
             )
         reads = self._options.new_columns == "read"
         if reads:
-            # Before the commit, so that a driver that dies in between sends it twice rather than not at all.
-            data = {"data-collections": [re.escape(table)], "type": "incremental"}
-            send(self._source, self._source.owner, new_signal("execute-snapshot", data))
+            self._read_again(table, "incremental")
         effect = "the table is read again" if reads else "earlier rows have null there"
         log.warning("the_target_gets_columns", table=table, columns=list(columns), effect=effect)
+
+    def _read_again(self, table: str, kind: str) -> None:
+        # Before the commit, so that a driver that dies in between sends it twice rather than not at all.
+        data = {"data-collections": [re.escape(table)], "type": kind}
+        send(self._source, self._source.owner, new_signal("execute-snapshot", data))
 
 
 def _parts_of(location: str) -> Any:
@@ -131,21 +167,22 @@ def _parts_of(location: str) -> Any:
         for batch in batches:
             for table, rows in zip(batch["table"].to_pylist(), batch["rows"], strict=True):
                 tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
-        messages = [_message(location, table, rows) for table, rows in tables.items()]
+        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows)]
         yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
 
     return parts
 
 
-def _message(location: str, table: str | None, rows: Sequence[pa.Table]) -> dict[str, Any]:
+def _messages(location: str, table: str | None, rows: Sequence[pa.Table]) -> list[dict[str, Any]]:
     if table is None:
-        return dict.fromkeys(MESSAGE.names)
+        return [dict.fromkeys(MESSAGE.names)]
     try:
-        return make_part(table_folder(location, table).store, table, joined(rows)).to_message(table)
+        parts = make_parts(table_folder(location, table).store, table, rows)
+        return [part.to_message(table) for part in parts]
     except FloodmarkError as error:
-        return failed(table, error)
+        return [failed(table, error)]
     except (BaseError, OSError) as error:
-        return failed(table, _unwritable(table, error))
+        return [failed(table, _unwritable(table, error))]
 
 
 def _unwritable(table: str, error: Exception) -> TargetError:

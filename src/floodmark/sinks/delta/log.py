@@ -137,6 +137,11 @@ class DeltaLog:
         commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
         if known.version < 0:
             known = self._checkpoint(names)
+        elif known.version not in commits:
+            raise TargetChangedError(
+                f"The Delta log has no version {known.version} any more, which this query knows.",
+                "The table was removed, or restored from a copy. Start the query again.",
+            )
         later = [version for version in commits if version > known.version]
         if later and later[0] != known.version + 1:
             raise TargetChangedError(

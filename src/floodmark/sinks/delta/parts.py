@@ -114,18 +114,39 @@ def failed(table: str, error: FloodmarkError) -> dict[str, Any]:
     return {**dict.fromkeys(MESSAGE.names), "table": table, "error": json.dumps([error.what, error.cure])}
 
 
-def make_part(store: ObjectStore, table: str, events: pa.Table) -> Part:
-    """Write the last changes of a task's rows of a table.
+def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table]) -> list[Part]:
+    """Write the last changes of a task's rows of a table: one part, or several that can't be together.
 
     Args:
         store: the target table's folder.
         table: the source's table, for errors.
-        events: as ``format=rows`` has them, in any order.
+        rows: blocks of rows as ``format=rows`` has them, in any order.
 
     Raises:
-        TargetError: the key changed within the rows, or a column can't be in a target.
+        TargetError: a column can't be in a target.
     """
-    key, columns = _key(table, events), pa.schema(list(events.schema.field("after").type))
+    parts = []
+    for events in together(rows):
+        names = pc.binary_join(events["key"].combine_chunks(), "\0")
+        for key in pc.unique(names).to_pylist():
+            chosen = events.filter(pc.equal(names, key))
+            parts.append(_part(store, table, chosen, key.split("\0") if key else []))
+    return parts
+
+
+def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return blocks of rows in as few tables as the types of their columns allow."""
+    try:
+        return [pa.concat_tables(rows, promote_options="permissive")]
+    except pa.ArrowException:
+        alike: dict[str, list[pa.Table]] = {}
+        for one in rows:
+            alike.setdefault(str(one.schema), []).append(one)
+        return [pa.concat_tables(one) for one in alike.values()]
+
+
+def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str]) -> Part:
+    columns = pa.schema(list(events.schema.field("after").type))
     _prove_names(table, columns)
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
     if not key:
@@ -242,18 +263,6 @@ def _changes(changes: LastChanges, key: Sequence[str]) -> pa.Table:
 
 def _last_truncate(events: pa.Table) -> str:
     return str(pc.max(events["position"].filter(pc.equal(events["op"], "t"))).as_py())
-
-
-def _key(table: str, events: pa.Table) -> list[str]:
-    """Return the columns of a table's key, which all its events have."""
-    found = pc.unique(pc.binary_join(events["key"].combine_chunks(), "\0")).to_pylist()
-    if len(found) > 1:
-        shown = " and ".join(f"({', '.join(str(names).split(chr(0)))})" for names in found[:2])
-        raise TargetError(
-            f"The key of the table '{table}' changed: {shown}. Its rows in the target can't be told apart any more.",
-            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
-        )
-    return str(found[0]).split("\0") if found[0] else []
 
 
 def _prove_names(table: str, columns: pa.Schema) -> None:

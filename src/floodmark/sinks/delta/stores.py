@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from floodmark.errors import ConfigError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
+
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\%<>:"|?*#~]')
+"""Characters that mean something in a path, in a URI or to a filesystem, and the one that stands for them.
+
+It is not ``%``, as readers decode that more than once.
+"""
+
+
+def folder_name(table: str) -> str:
+    """Return the name of a table's folder: its own, with unsafe characters as ``~`` and their code."""
+    return _UNSAFE.sub(lambda found: f"~{ord(found[0]):02X}", table)
 
 
 @dataclass(frozen=True)
@@ -36,14 +48,15 @@ def table_folder(location: str, table: str) -> TableFolder:
     Raises:
         ConfigError: there is no such place.
     """
-    folder = f"{location.rstrip('/')}/{quote(table, safe=' ')}"
-    parts = urlsplit(folder)
+    name = folder_name(table)
+    parts = urlsplit(location)
     try:
         if parts.scheme in ("", "file"):
-            path = Path(parts.path if parts.scheme else folder)
+            path = Path(unquote(parts.path) if parts.scheme else location, name)
             path.mkdir(parents=True, exist_ok=True)
             return TableFolder(LocalStore(str(path)), str(path))
-        return TableFolder(from_url(folder), folder)
+        uri = f"{location.rstrip('/')}/{quote(name)}"
+        return TableFolder(from_url(uri), uri)
     except (BaseError, OSError, ValueError) as error:
         reason = without_uri_secrets(location, describe(error))
         raise ConfigError(

@@ -104,7 +104,7 @@ def prove_key(state: State, key: Sequence[str], name: str) -> None:
     if found is not None and found != ",".join(key):
         raise TargetError(
             f"The Delta table '{name}' was made for the key ({found}), but the source's is ({', '.join(key)}).",
-            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
+            "Remove the target table, and start the query with the mirror's option missing.tables=read.",
         )
 
 

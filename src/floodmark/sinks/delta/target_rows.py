@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import obstore
 import pyarrow as pa
+import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
 from floodmark.sinks.delta.data_files import POSITION, open_parquet, read_columns
@@ -18,6 +19,7 @@ from floodmark.sinks.keys import KeyIndex
 from floodmark.sinks.last_changes import LastChanges
 
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _KEPT_BYTES = 1 << 28
 """How much memory the keys of files may take; about 32 million whole numbers."""
@@ -102,3 +104,23 @@ class TargetRows:
 
     def _bytes(self, path: str, offset: int, size: int) -> bytes:
         return bytes(obstore.get_range(self._store, path, start=offset, length=size))
+
+
+def filled(changes: LastChanges, found: Sequence[Mapping[str, tuple[Numbers, pa.Array]]]) -> LastChanges:
+    """Return changes with the values that the target has."""
+    rows = changes.rows
+    for name in changes.unavailable:
+        parts = [one[name] for one in found if name in one]
+        if parts:
+            numbers = np.concatenate([numbers for numbers, _ in parts])
+            values = pa.concat_arrays([values for _, values in parts])
+            source = np.full(rows.num_rows, -1)
+            source[numbers] = np.arange(len(numbers))
+            filled = values.take(pa.array(source, mask=source < 0))
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, filled, rows[name]))
+    return LastChanges(changes.truncated, rows, changes.positions, changes.deleted, {}, changes.held)
+
+
+def _either(chosen: Mask, one: pa.Array, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([pc.if_else(pa.array(chosen), one, other.combine_chunks())])

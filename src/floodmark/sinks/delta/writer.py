@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,10 @@ from floodmark.sinks.delta.merged_parts import MergedParts
 from floodmark.sinks.delta.parts import OPERATION, Part, events_of, fitting, written
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import creation, emptied, evolution, fitted, prove_key, prove_writable, widened
-from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
+from floodmark.sinks.delta.target_rows import KeptRows, TargetRows, filled
 from floodmark.sinks.delta.vectors import Rows, VectorFile
 from floodmark.sinks.keys import KeyIndex
-from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.last_changes import last_changes
 from floodmark.sinks.options import MirrorOptions
 
 log = get_logger(__name__)
@@ -67,6 +68,24 @@ class _Found:
     newer: Numbers
 
 
+class TableListener(Protocol):
+    """Is told about tables before something happens to them."""
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        """Called before a table is made.
+
+        Args:
+            keyed: whether its rows have a key.
+            torn: whether earlier rows of the micro-batch are left out, since they don't go with later ones.
+        """
+
+    def exists(self, table: str) -> None:
+        """Called when a table is written for the first time in this process, as soon as it exists."""
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
+        """Called before a table that has rows gets columns that the source's rows have."""
+
+
 class DeltaWriter:
     """Writes micro-batches of one table.
 
@@ -76,7 +95,7 @@ class DeltaWriter:
         name: the table's, for errors.
         options: the mirror's.
         kept: what all tables of a mirror keep in memory.
-        new_columns: called before the table, which has rows, gets columns that the source's rows have.
+        listener: what is told about the table.
     """
 
     def __init__(
@@ -86,14 +105,14 @@ class DeltaWriter:
         name: str,
         options: MirrorOptions,
         kept: KeptRows,
-        new_columns: Callable[[str, Sequence[str]], None],
+        listener: TableListener,
     ) -> None:
         self._store = folder.store
         self._uri = folder.uri
         self._name = name
         self._application = application
         self._options = options
-        self._new_columns = new_columns
+        self._listener = listener
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
         self._rows = TargetRows(folder.store, name, kept)
@@ -109,7 +128,8 @@ class DeltaWriter:
             TargetChangedError: other writers were faster each time.
             TargetError: the table can't be written.
         """
-        key, source = self._key(parts), _columns(self._name, parts)
+        parts, source = self._agreeing(batch, parts)
+        key = parts[0].key
         for _ in range(_ATTEMPTS):
             columns = self._refresh(key, source)
             if columns is None:
@@ -143,15 +163,40 @@ class DeltaWriter:
                 "mirror's option existing.tables=empty.",
             )
 
-    def _key(self, parts: Sequence[Part]) -> list[str]:
-        keys = {tuple(part.key) for part in parts}
-        if len(keys) > 1:
-            raise TargetError(
-                f"The key of the table '{self._name}' changed: {' and '.join(map(str, sorted(keys)))}. Its rows in the "
-                "target can't be told apart any more.",
-                "Remove the target table and read the source's table again with a signal (execute-snapshot).",
-            )
-        return list(keys.pop())
+    def _agreeing(self, batch: int, parts: Sequence[Part]) -> tuple[list[Part], pa.Schema]:
+        """Return the parts that go with the newest one, and their columns.
+
+        The others are left out only where the table is to be made, and then the source's is read again: a micro-batch
+        with both would otherwise be in the way for ever.
+
+        Raises:
+            TargetError: there are others, and the table exists.
+        """
+        newest, *older = sorted(parts, key=lambda part: part.last, reverse=True)
+        chosen, columns, others = [newest], newest.columns, []
+        for part in older:
+            try:
+                both = pa.unify_schemas([columns, part.columns], promote_options="permissive")
+            except pa.ArrowException:
+                both = None
+            if both is None or part.key != newest.key:
+                others.append(part)
+            else:
+                chosen.append(part)
+                columns = both
+        if others:
+            what = "key" if others[0].key != newest.key else "types"
+            state = self._log.state(self._state)
+            if state.version >= 0 and state.transactions.get(self._application) != batch:
+                raise TargetError(
+                    f"The {what} of the table '{self._name}' changed within a micro-batch: its rows in the target "
+                    "can't be told apart any more, or have no type in common.",
+                    "Remove the target table, and start the query with the mirror's option missing.tables=read.",
+                )
+            if state.version < 0:
+                self._listener.is_missing(self._name, bool(newest.key), torn=True)
+            self._discard(part.add for part in others)
+        return chosen, columns if newest.key else columns.append(pa.field(OPERATION, pa.string()))
 
     def _refresh(self, key: Sequence[str], source: pa.Schema) -> pa.Schema | None:
         """Read what others have committed, and make the table one that can take the rows.
@@ -165,11 +210,14 @@ class DeltaWriter:
         """
         state = self._log.state(self._state)
         if state.version < 0:
+            self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
             self._log.commit(0, creation(source, key, {}))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name)
+        if self._state.version < 0:
+            self._listener.exists(self._name)
         self._state, now = state, int(time.time() * 1000)
         if state.files and self._application not in state.transactions:
             self._prove_replaceable()
@@ -207,7 +255,7 @@ class DeltaWriter:
         actions, added = evolution(self._state, columns, self._name)
         files = list(self._state.files.values())
         if added and files and key:
-            self._new_columns(self._name, added)
+            self._listener.gets_columns(self._name, added)
         if key:
             actions += self._merged(parts, files, key, columns, now)
         else:
@@ -272,7 +320,7 @@ class DeltaWriter:
         touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
         values = [self._rows.values(file, keys, changes) for file in touched]
         truncated = max(part.truncated for part in parts)
-        return written(self._store, _filled(changes, values), keys.names, columns, truncated)
+        return written(self._store, filled(changes, values), keys.names, columns, truncated)
 
     def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
         """Find what replaces earlier rows, and take what is older than the target's rows for lost."""
@@ -356,43 +404,11 @@ def _mark(parts: Sequence[Part]) -> int:
     return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def _columns(table: str, parts: Sequence[Part]) -> pa.Schema:
-    """Return the columns of all parts, in which the table may have been altered."""
-    try:
-        columns = pa.unify_schemas([part.columns for part in parts], promote_options="permissive")
-    except pa.ArrowInvalid as error:
-        raise TargetError(
-            f"Columns of the table '{table}' changed their types within a micro-batch: {error}.",
-            "Remove the target table and read the source's table again with a signal (execute-snapshot).",
-        ) from error
-    return columns if parts[0].key else columns.append(pa.field(OPERATION, pa.string()))
-
-
 def _added(add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile) -> list[Action]:
     """Return the action that adds a data file without the rows that are lost, if any are left."""
     if len(lost) == rows:
         return []
     return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()} if len(lost) else add}]
-
-
-def _filled(changes: LastChanges, found: Sequence[Mapping[str, tuple[Numbers, pa.Array]]]) -> LastChanges:
-    """Return changes with the values that the target has."""
-    rows = changes.rows
-    for name in changes.unavailable:
-        parts = [one[name] for one in found if name in one]
-        if parts:
-            numbers = np.concatenate([numbers for numbers, _ in parts])
-            values = pa.concat_arrays([values for _, values in parts])
-            source = np.full(rows.num_rows, -1)
-            source[numbers] = np.arange(len(numbers))
-            filled = values.take(pa.array(source, mask=source < 0))
-            place = rows.column_names.index(name)
-            rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, filled, rows[name]))
-    return LastChanges(changes.truncated, rows, changes.positions, changes.deleted, {}, changes.held)
-
-
-def _either(chosen: Mask, one: pa.Array, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pc.if_else(pa.array(chosen), one, other.combine_chunks())])
 
 
 def _as_mask(array: pa.ChunkedArray) -> Mask:
