@@ -47,6 +47,7 @@ class Scale:
     growth_tables: tuple[int, ...]
     growth_backlogs: tuple[int, ...]
     table_counts: tuple[int, ...]
+    target_rows: int
     debezium: bool = True
 
 
@@ -64,8 +65,11 @@ FULL = Scale(
     (1, 10, 100),
     (1, 10, 100),
     (100, 2_000, 10_000),
+    5_000_000,
 )
-QUICK = Scale("quick", 2_000, 200_000, 400_000, 200_000, 100_000, 10, 10, 300_000, 500, (1, 10), (1, 10), (100, 1_000))
+QUICK = Scale(
+    "quick", 2_000, 200_000, 400_000, 200_000, 100_000, 10, 10, 300_000, 500, (1, 10), (1, 10), (100, 1_000), 1_000_000
+)
 
 
 @dataclass

@@ -8,7 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import drain, growth, incremental, latency, memory, mirror, mysql, pace, scale, snapshot, tables, wide
+from benchmarks import (
+    drain,
+    growth,
+    incremental,
+    latency,
+    memory,
+    mirror,
+    mirror_writer,
+    mysql,
+    pace,
+    scale,
+    snapshot,
+    tables,
+    wide,
+)
 from benchmarks.common import FULL, QUICK, Result, Scale
 
 BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
@@ -22,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "memory": memory.run,
     "growth": growth.run,
     "mirror": mirror.run,
+    "mirror_writer": mirror_writer.run,
     "tables": tables.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),

@@ -1,0 +1,155 @@
+"""Write changes of random rows into a large Delta table, beside an append of the same rows by delta-rs."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+from numpy.typing import NDArray
+
+from benchmarks.common import Leg, Result, Scale
+from floodmark.changes.typed_rows import NAMES
+from floodmark.sinks.delta.parts import make_parts
+from floodmark.sinks.delta.stores import table_folder
+from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.options import MirrorOptions
+
+CHANGES = 200_000
+"""Of a micro-batch: 70 % updates, 20 % inserts, 10 % deletes."""
+BATCHES = 10
+TASKS = 2
+LOAD = 1_000_000
+ROW = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("balance", pa.decimal128(12, 2)),
+        ("updated_at", pa.timestamp("us", tz="UTC")),
+        ("note", pa.string()),
+    ]
+)
+
+
+class _Quiet:
+    """Is told about tables."""
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        """Nothing is done."""
+
+    def exists(self, table: str) -> None:
+        """Nothing is done."""
+
+    def gets_columns(self, table: str, columns: object) -> None:
+        """Nothing is done."""
+
+
+class _Workload:
+    """Makes rows of about 100 bytes."""
+
+    def __init__(self, rows: int) -> None:
+        self._chance = np.random.default_rng(1)
+        self._names = pa.array([f"name {number}" for number in range(1000)])
+        self._notes = pa.array([f"note {number} " * 8 for number in range(5000)])
+        self._rows = self._next = rows
+        self._position = 0
+
+    def load(self, first: int, rows: int) -> pa.Table:
+        """Return rows that a snapshot reads."""
+        return self._events(np.full(rows, "r"), np.arange(first, first + rows))
+
+    def changes(self) -> pa.Table:
+        """Return the rows of a micro-batch."""
+        ops = np.array(["u", "c", "d"])[self._chance.choice(3, CHANGES, p=[0.7, 0.2, 0.1])]
+        new = np.arange(self._next, self._next + CHANGES)
+        self._next += CHANGES
+        return self._events(ops, np.where(ops == "c", new, self._chance.integers(0, self._rows, CHANGES)))
+
+    def _events(self, ops: NDArray[Any], ids: NDArray[Any]) -> pa.Table:
+        count, chance = len(ids), self._chance
+        row = pa.StructArray.from_arrays(
+            [
+                pa.array(ids),
+                self._names.take(pa.array(chance.integers(0, 1000, count))),
+                pa.array(np.round(chance.random(count) * 1e6, 2)).cast(pa.decimal128(12, 2), safe=False),
+                pa.array(chance.integers(0, 10**15, count)).cast(pa.timestamp("us", tz="UTC")),
+                self._notes.take(pa.array(chance.integers(0, 5000, count))),
+            ],
+            fields=list(ROW),
+        )
+        positions = np.char.mod("%032d", np.arange(self._position, self._position + count))
+        self._position += count
+        deleted = pa.array(ops == "d")
+        return pa.table(
+            {
+                "op": pa.array(ops),
+                "position": pa.array(positions),
+                "key": pa.repeat(pa.scalar(["id"], NAMES), count),
+                "unavailable": pa.repeat(pa.scalar([], NAMES), count),
+                "unrepresentable": pa.repeat(pa.scalar([], NAMES), count),
+                "before": row,
+                "after": pa.StructArray.from_arrays(row.flatten(), fields=list(ROW), mask=deleted),
+            }
+        )
+
+
+def run(scale: Scale, postgres: int) -> Result:
+    """Measure both; PostgreSQL isn't needed."""
+    del postgres
+    rows = scale.target_rows
+    result = Result("mirror_writer", scale.name, "one process")
+    result.notes.append(f"{BATCHES} micro-batches of {CHANGES:,} changes of random rows of {rows:,}")
+    workload = _Workload(rows)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = table_folder(scratch, "public.t")
+        writer = DeltaWriter(folder, "bench", "public.t", MirrorOptions.parse({}), KeptRows(), _Quiet())
+
+        def write(batch: int, blocks: Sequence[pa.Table]) -> None:
+            with ThreadPoolExecutor(TASKS) as tasks:
+                parts = tasks.map(lambda block: make_parts(folder.store, "public.t", [block]), blocks)
+                writer.write(batch, [part for made in parts for part in made])
+
+        loads = [workload.load(first, min(LOAD, rows - first)) for first in range(0, rows, LOAD)]
+        result.legs.append(_measured("mirror, first load", rows, lambda: write(0, loads)))
+        batches = [workload.changes() for _ in range(BATCHES)]
+
+        def mirror() -> None:
+            for number, batch in enumerate(batches):
+                half = batch.num_rows // TASKS
+                write(number + 1, [batch.slice(first * half, half) for first in range(TASKS)])
+
+        result.legs.append(_measured("mirror, changes", BATCHES * CHANGES, mirror))
+        plain = [pa.table(batch["after"].combine_chunks().flatten(), names=ROW.names) for batch in batches]
+        target = str(Path(scratch, "appended"))
+
+        def append() -> None:
+            for batch in plain:
+                write_deltalake(target, batch, mode="append")
+
+        result.legs.append(_measured("delta-rs, append", BATCHES * CHANGES, append))
+    for figure in ("changes/s", "changes per CPU s"):
+        result.add_ratio(figure, f"{figure}, x append", "delta-rs, append")
+    return result
+
+
+def _measured(name: str, changes: int, work: Callable[[], None]) -> Leg:
+    began, cpu = time.perf_counter(), _cpu_s()
+    work()
+    seconds, cpu_s = time.perf_counter() - began, _cpu_s() - cpu
+    return Leg(
+        name,
+        {"changes/s": changes / seconds, "changes per CPU s": changes / cpu_s, "seconds": seconds, "CPU s": cpu_s},
+    )
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
