@@ -140,7 +140,8 @@ class DeltaWriter:
                 self._discard(part.add for part in parts)
                 return False
             parts = [fitting(self._store, part, columns) for part in parts]
-            if self._log.commit(self._state.version + 1, self._actions(batch, parts, key, columns)):
+            now = int(time.time() * 1000)
+            if self._commit("MERGE", now, self._actions(batch, parts, key, columns, now)):
                 self._tidy(key)
                 return True
         raise TargetChangedError(
@@ -221,7 +222,7 @@ class DeltaWriter:
         self._state, now = state, int(time.time() * 1000)
         if state.files and self._application not in state.transactions:
             self._prove_replaceable()
-            self._alter("TRUNCATE", now, emptied(state, source, key, now))
+            self._commit("TRUNCATE", now, emptied(state, source, key, now))
             return None
         prove_key(state, key, self._name)
         columns, wider = fitted(state, source, self._name)
@@ -240,17 +241,18 @@ class DeltaWriter:
             adds = list(pool.map(lambda one: rewritten(self._store, one, key, wider), alone))
         removed = [file.removed(at_ms, changes_data=False) for file in files]
         added: list[Action] = [{"add": add} for add in adds if add is not None]
-        if not self._alter("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
+        if not self._commit("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
             self._discard(adds)
 
-    def _alter(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
-        """Commit what is no micro-batch; return whether no other writer was faster."""
+    def _commit(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
+        """Commit the next version of the table; return whether no other writer was faster."""
         commit: dict[str, Json] = {"timestamp": at_ms, "operation": operation, "engineInfo": "floodmark"}
         return self._log.commit(self._state.version + 1, [{"commitInfo": commit}, *actions])
 
-    def _actions(self, batch: int, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema) -> list[Action]:
+    def _actions(
+        self, batch: int, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema, now: int
+    ) -> list[Action]:
         """Return the actions of a commit, whose vectors are written here."""
-        now = int(time.time() * 1000)
         # The new columns come with the first rows that have them.
         actions, added = evolution(self._state, columns, self._name)
         files = list(self._state.files.values())
@@ -264,8 +266,7 @@ class DeltaWriter:
         transactions: list[Action] = [
             {"txn": {"appId": name, "version": version, "lastUpdated": now}} for name, version in done.items()
         ]
-        commit: dict[str, Json] = {"timestamp": now, "operation": "MERGE", "engineInfo": "floodmark"}
-        return [{"commitInfo": commit}, *actions, *transactions]
+        return [*actions, *transactions]
 
     def _prove_replaceable(self) -> None:
         """Raise an error unless the option says that what another query has written may be removed."""
@@ -384,7 +385,7 @@ class DeltaWriter:
         now = int(time.time() * 1000)
         add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], key)
         actions: list[Action] = [file.removed(now, changes_data=False) for file in group]
-        if self._alter("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
+        if self._commit("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
             self._state = self._log.state(self._state)
             return self._state.version
         self._discard([add])
