@@ -6,7 +6,7 @@ converts them nor has to know their columns, and a table may be new, or altered,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,12 +25,16 @@ _NAME = "_name"
 """The column of an event group that holds the table's name, ``schema.table``."""
 
 
-def unpacked(rows: bytes | pa.Buffer) -> pa.Table:
-    """Return the rows of a table that one row of ``format=arrow`` holds, as ``format=rows`` has them.
+def packed(rows: pa.Table) -> bytes:
+    """Return rows as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
 
-    Args:
-        rows: the column ``rows``.
-    """
+
+def unpacked(rows: bytes | pa.Buffer) -> pa.Table:
+    """Return the rows of an Arrow IPC stream, such as one that the column ``rows`` of ``format=arrow`` holds."""
     return pa.ipc.open_stream(rows).read_all()
 
 
@@ -42,7 +46,7 @@ def row_count(batch: pa.RecordBatch) -> int:
 def gap_rows(gaps: Sequence[Gap]) -> pa.RecordBatch:
     """Return gaps as rows of the output; they belong to no table."""
     rows = pa.RecordBatch.from_pylist([{"op": GAP, "position": gap.upto} for gap in gaps], schema=pa.schema(FIXED))
-    return _packed([("", rows)])
+    return _blocks([("", rows)])
 
 
 class ArrowRowVersion(RowVersion):
@@ -73,27 +77,16 @@ class ArrowVersions:
             if len(group.order):
                 name = group.columns[_NAME][0].as_py()
                 versions.setdefault((name, group.columns["after"].type), []).append(group)
-        rows = [(name, _rows_of(name, kind, own)) for (name, kind), own in versions.items()]
+        rows = [(name, assemble(own, rows_schema(name, kind))) for (name, kind), own in versions.items()]
         found = [(name, batch) for name, batch in rows if batch is not None]
-        return _packed(found) if found else None
+        return _blocks(found) if found else None
 
 
-def _rows_of(name: str, row: pa.StructType, groups: list[EventGroup]) -> pa.RecordBatch | None:
-    return assemble(groups, rows_schema(name, row))
-
-
-def _packed(rows: Sequence[tuple[str, pa.RecordBatch]]) -> pa.RecordBatch:
+def _blocks(rows: Sequence[tuple[str, pa.RecordBatch]]) -> pa.RecordBatch:
     names = [name or None for name, _ in rows]
     counts = [batch.num_rows for _, batch in rows]
+    streams = [packed(pa.Table.from_batches([batch])) for _, batch in rows]
     return pa.RecordBatch.from_arrays(
-        [pa.array(names, pa.string()), pa.array(counts, pa.int64()), pa.array(list(_streams(rows)), pa.binary())],
+        [pa.array(names, pa.string()), pa.array(counts, pa.int64()), pa.array(streams, pa.binary())],
         schema=ARROW_SCHEMA,
     )
-
-
-def _streams(rows: Sequence[tuple[str, pa.RecordBatch]]) -> Iterator[bytes]:
-    for _, batch in rows:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield sink.getvalue().to_pybytes()

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
+from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.errors import FloodmarkError, TargetError
 from floodmark.json_data import Json
 from floodmark.sinks.delta.data_files import POSITION, bounds, open_parquet, write_file
@@ -82,10 +83,10 @@ class Part:
             "table": table,
             "key": list(self.key),
             "columns": self.columns.serialize().to_pybytes(),
-            "changes": _packed(self.changes),
+            "changes": packed(self.changes),
             "truncated": self.truncated,
             "add": None if self.add is None else json.dumps(self.add),
-            "open": None if self.open is None else _packed(self.open),
+            "open": None if self.open is None else packed(self.open),
             "unrepresentable": list(self.unrepresentable),
         }
 
@@ -101,10 +102,10 @@ class Part:
         return cls(
             row["key"],
             pa.ipc.read_schema(pa.py_buffer(row["columns"])),
-            pa.ipc.open_stream(row["changes"]).read_all(),
+            unpacked(row["changes"]),
             row["truncated"],
             None if row["add"] is None else json.loads(row["add"]),
-            None if row["open"] is None else pa.ipc.open_stream(row["open"]).read_all(),
+            None if row["open"] is None else unpacked(row["open"]),
             row["unrepresentable"],
         )
 
@@ -128,8 +129,9 @@ def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table]) -> list
     parts = []
     for events in together(rows):
         names = pc.binary_join(events["key"].combine_chunks(), "\0")
-        for key in pc.unique(names).to_pylist():
-            chosen = events.filter(pc.equal(names, key))
+        keys = pc.unique(names).to_pylist()
+        for key in keys:
+            chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
             parts.append(_part(store, table, chosen, key.split("\0") if key else []))
     return parts
 
@@ -277,10 +279,3 @@ def _prove_names(table: str, columns: pa.Schema) -> None:
                 f"The column '{name}' of the table '{table}' can't be in a mirror: {why}.",
                 "Leave it out with column.exclude.list, or rename it.",
             )
-
-
-def _packed(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue())
