@@ -254,6 +254,24 @@ def test_a_column_that_is_redefined_twice(follower: Follower, kind: str, place: 
     )
 
 
+@pytest.mark.parametrize("kind", ["INT", "CHAR(7)", "VARBINARY(9)", "DATETIME(3)"])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "ADD a VARBINARY(9) NOT NULL FIRST, RENAME COLUMN a TO b",
+        "ADD a VARBINARY(9) NOT NULL AFTER b, RENAME COLUMN a TO b",
+        "ADD a VARBINARY(9) NOT NULL, RENAME COLUMN a TO b",
+        "ADD a VARBINARY(9) NOT NULL FIRST, CHANGE a b BINARY(3)",
+        "ADD a VARBINARY(9) NOT NULL, CHANGE a b BINARY(3) FIRST",
+        "ADD a VARBINARY(9) NOT NULL FIRST, RENAME COLUMN a TO b, DROP KEY u, ADD UNIQUE u (a)",
+    ],
+)
+def test_a_column_that_gets_the_name_of_a_renamed_one(follower: Follower, kind: str, clauses: str) -> None:
+    follows(follower, f"CREATE TABLE v (k INT, a {kind} NOT NULL, UNIQUE u (a), KEY n (a, k))")
+    follower.execute(f"ALTER TABLE v {clauses}")
+    assert follower.compared() == []
+
+
 @pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("table", ["binary", "utf8mb4 COLLATE utf8mb4_bin", "latin2"])
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ class _Place:
 
     Attributes:
         was: the name by which the old table's indexes know it, in lower case.
-        again: whether it is a second definition of an old column, which the server takes for a new column.
+        new: whether the server takes it for a new column: one that is added, or a second definition of an old one.
     """
 
     was: str
     name: str
     column: Column | ColumnDefinition
-    again: bool = False
+    new: bool = False
 
 
 def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor) -> Table:
@@ -104,9 +104,9 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
     for place in places:
         # A new column takes the place that one of the same name had in an index.
         names.setdefault(place.was, place.name)
-    # A new column replaces a dropped one of the same name, or one that is redefined too and has a later place.
+    # A new column replaces a dropped one of the same name, or one that has a later place.
     first = {place.was: place for place in reversed(places)}
-    replaced = (was for was, place in first.items() if was in clauses.dropped or place.again)
+    replaced = (was for was, place in first.items() if place.new)
     lengths = lengths_kept(table.columns, replaced, cursor.server.mariadb)
     kept = (_altered_index(index, clauses, names, lengths) for index in table.indexes)
     changed = replace(
@@ -209,7 +209,7 @@ def _places(table: Table, clauses: Clauses, converted: Charset | None) -> list[_
         if old is None:
             earlier = {one.name.lower() for _, one in clauses.defined[:number]}
             if not (definition.conditional and definition.name.lower() in present | earlier):
-                added.append(_Place(definition.name.lower(), definition.name, definition))
+                added.append(_Place(definition.name.lower(), definition.name, definition, new=True))
                 _insert(places, added[-1], definition.place)
         elif old.lower() in present and definition is redefined.get(old.lower()):
             _move(places, definition)
@@ -254,7 +254,7 @@ def _define_again(places: list[_Place], added: list[_Place], old: str, definitio
     for place in [place for place in added if place.name.lower() == definition.name.lower()]:
         added.remove(place)
         places.remove(place)
-        added.append(_Place(old.lower(), definition.name, definition, again=True))
+        added.append(_Place(old.lower(), definition.name, definition, new=True))
         _insert(places, added[-1], definition.place)
 
 
