@@ -147,7 +147,7 @@ def server(request: pytest.FixtureRequest) -> EmbeddedPostgres:
 def source(server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
     made = make_source(server, tmp_path / "state")
     yield made
-    drop_slots(made)
+    drop(made)
 
 
 def drop_slots(source: Source, name: str = "%") -> None:
@@ -161,6 +161,13 @@ def drop_slots(source: Source, name: str = "%") -> None:
                 break
             conn.execute("SELECT pg_sleep(0.05)")
         conn.execute(f"SELECT pg_drop_replication_slot(slot_name) {chosen}", values)
+
+
+def drop(source: Source) -> None:
+    """Drop a source's slots and its database: those of all tests would take gigabytes."""
+    drop_slots(source)
+    with psycopg.connect(source.server.conninfo(), autocommit=True) as conn:
+        conn.execute(f"DROP DATABASE {source.dbname} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

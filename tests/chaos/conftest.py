@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.databases import Database, Mysql
 
 NAME = "typed_kills"
@@ -20,7 +20,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Data
     if request.param == "pg18":
         source = make_source(server, tmp_path / "state")
         yield source.database, source.options
-        drop_slots(source)
+        drop(source)
         return
     server.execute(f"CREATE DATABASE {NAME}")
     options = {

@@ -23,7 +23,7 @@ from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError, LogGoneError, SchemaHistoryError, StateDirError
 from floodmark.spark.stream.readers import output_schema
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.applying import Event, Rows, apply, event
 from tests.support.damage import Saboteur
 from tests.support.databases import Database, Mysql
@@ -145,7 +145,7 @@ def served(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         try:
             yield source.database, source.options
         finally:
-            drop_slots(source)
+            drop(source)
         return
     flavor: Flavor = "mysql" if name == "mysql" else "mariadb"
     with MysqlServer(flavor) as binlog:

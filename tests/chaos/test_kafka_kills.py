@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.driver import Driver
 from tests.support.kafka import running_broker
 from tests.support.patience import within
@@ -50,6 +50,6 @@ def test_kill_9(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
             driver.kill()
         last = Driver(options, tmp_path, available_now=True)
         assert last.wait(within(120)) == 0, last.log()[-4000:]
-    drop_slots(source)
+    drop(source)
     read = Counter((event.table, event.key) for event in read_sink(tmp_path / "out") if event.op == "r")
     assert read == Counter((f"public.{table}", f'{{"id":{key}}}') for table in tables for key in range(1, ROWS + 1))

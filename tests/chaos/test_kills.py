@@ -10,7 +10,7 @@ import pytest
 
 import floodmark
 from floodmark.demo.embedded import EmbeddedPostgres
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.turmoil import Turmoil
@@ -61,4 +61,4 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
     last = Driver(source.options, tmp_path, available_now=True)
     assert last.wait(within(120)) == 0, last.log()[-4000:]
     verify(source.database, tmp_path, turmoil, reads=-(-KILLS // ROUNDS) if incremental else 1)
-    drop_slots(source)
+    drop(source)

@@ -15,7 +15,7 @@ from tests.conformance.cases import CASES, DDL, Case, altered, cases_of, tables
 from tests.conformance.count import counts
 from tests.conformance.differences import LEFT_OUT, OTHER_KEYS, expected_difference, read_twice
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 
 COMPARED = [case for case in CASES if case.name not in tables.REFUSED]
@@ -40,7 +40,7 @@ def test_events_equal_debeziums(case: Case, version: int, request: pytest.Fixtur
             session.execute(statement.encode())
     events += query.drain()
     query.stop()
-    drop_slots(source)
+    drop(source)
     _compare(case, source, events)
 
 
@@ -58,7 +58,7 @@ def test_changes_that_wait_in_the_log_are_those_of_their_time(
     later = InProcess(source.options, query.offset)
     events += later.drain()
     later.stop()
-    drop_slots(source)
+    drop(source)
     _compare(case, source, events)
 
 

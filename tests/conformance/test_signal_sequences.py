@@ -14,7 +14,7 @@ import pytest
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.record_signals import NOTIFICATIONS, SETUP
 from tests.conformance.test_signals import notifications
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 
 INCREMENTAL = {
@@ -33,7 +33,7 @@ def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
     made.options |= {"notification.enabled.channels": "sink", "notification.sink.topic.name": NOTIFICATIONS}
     made.execute(*SETUP)
     yield made
-    drop_slots(made)
+    drop(made)
 
 
 def send(source: Source, name: str, **data: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 
 STEPS = 60
@@ -217,7 +217,7 @@ def walked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int
     server = request.getfixturevalue("pg18" if request.param % 2 else "pg16")
     source = make_source(server, tmp_path / "state", **{"decimal.handling.mode": "string", "snapshot.mode": "no_data"})
     yield request.param, source
-    drop_slots(source)
+    drop(source)
 
 
 def test_altered_while_streaming(walked: tuple[int, Source]) -> None:

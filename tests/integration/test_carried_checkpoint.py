@@ -9,7 +9,7 @@ import pyspark
 import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.verify import verify
@@ -50,4 +50,4 @@ def test_a_checkpoint_is_carried_through_all_versions(pg18: EmbeddedPostgres, tm
     last = Driver(source.options, tmp_path, available_now=True)
     assert last.wait(within(120)) == 0, last.log()[-4000:]
     verify(source.database, tmp_path)
-    drop_slots(source)
+    drop(source)

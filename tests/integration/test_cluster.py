@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres, free_port
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.verify import verify
@@ -85,4 +85,4 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
     executors |= {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("worker*/app-*/*/stderr")}
     assert {"worker1", "worker2"} <= executors
     verify(source.database, tmp_path)
-    drop_slots(source)
+    drop(source)

@@ -14,7 +14,7 @@ import trustme
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConnectError, SourceStateError
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 from tests.support.tls_proxy import TlsProxy
 
@@ -62,7 +62,7 @@ def test_capture_over_tls(pg18: EmbeddedPostgres, tls_port: str, authority: trus
     rows += query.drain()
     query.stop()
     assert [row["op"] for row in rows] == ["r"] * ROWS + ["u"] * ROWS
-    drop_slots(source)
+    drop(source)
 
 
 def test_a_server_of_another_authority_is_refused(pg18: EmbeddedPostgres, tls_port: str, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_failover_slot(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     query.stop()
     slots = select(source, f"SELECT failover FROM pg_replication_slots WHERE database = '{source.dbname}'")
     assert slots == [(True,)]
-    drop_slots(source)
+    drop(source)
 
 
 def test_failover_slot_needs_version_17(pg16: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from floodmark.snapshots.incremental import reconcile
 from floodmark.snapshots.incremental.reconcile import Reconciled, Touches
 from floodmark.spark.stream.captured_log import CapturedLog
 from floodmark.spark.stream.planning import new_tables
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.following import Follower
 from tests.support.inprocess import InProcess
@@ -193,7 +193,7 @@ def opened(version: int, way: str, state: Path, kind: type[Laboratory] = Laborat
                     patch.setattr(owner, name, injecting(made, getattr(owner, name)))
             yield made
         made.close()
-        drop_slots(source)
+        drop(source)
 
 
 @pytest.fixture(scope="module", params=[16, 18])

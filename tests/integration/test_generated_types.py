@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support import random_types
 from tests.support.inprocess import InProcess
 from tests.support.random_types import ARRAYS, MODES, SCALARS, SETUP, Kind, Options
@@ -355,7 +355,7 @@ def run(server: EmbeddedPostgres, state: Path, batch: list[Case], options: Optio
         connection.commit()
         events += query.drain()
         query.stop()
-    drop_slots(source)
+    drop(source)
     found = []
     for table in tables:
         own = [event for event in events if event["table"] == table.name]

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.integration.test_incremental import SIGNALS, query_of, signal
 from tests.support.interleaving import KINDS, Sessions
 
@@ -24,7 +24,7 @@ def shop(tmp_path: Path) -> Iterator[Source]:
         made = make_source(server, tmp_path / "state")
         made.execute(SIGNALS)
         yield made
-        drop_slots(made)
+        drop(made)
 
 
 @pytest.mark.parametrize("kind", ["blocking", "parallel"])

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.merging import merged_rows
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.integration.test_typed_rows import rows_of
 from tests.integration.test_typed_rows_converge import COLUMNS, Work
 from tests.support.merging import Target, merge
@@ -70,7 +70,7 @@ def test_reduced_rows_make_the_same_target(
                 bare = {at: {n: v for n, v in row.items() if n != "_position"} for at, row in target.items()}
                 assert bare == expected
     query.stop()
-    drop_slots(source)
+    drop(source)
 
 
 def _held(schema: pa.Schema) -> pa.Schema:

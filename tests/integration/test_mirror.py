@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipeline import start_query
 from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.patience import within
 
 
@@ -58,7 +58,7 @@ def test_tables_are_mirrored(spark: SparkSession, pg18: EmbeddedPostgres, tmp_pa
     source.execute("TRUNCATE b", "INSERT INTO b VALUES (1, 'one')", "DELETE FROM a")
     run(spark, pipeline)
     same()
-    drop_slots(source)
+    drop(source)
 
 
 def pipeline_of(source: Source, folder: Path, **options: str) -> Pipeline:
@@ -89,7 +89,7 @@ def test_tables_without_a_key_keep_their_changes(spark: SparkSession, pg18: Embe
     found = [tuple(row.values())[1:] for row in rows]
     assert sorted(found[:2]) == [("r", 1, "one"), ("r", 2, "two")]
     assert found[2:] == [("u", 2, "zwei"), ("d", 1, "one"), ("t", None, None)]
-    drop_slots(source)
+    drop(source)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_new_column(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Pat
         run(spark, pipeline)
         earlier = 7 if policy == "read" else None
         assert [row["n"] for row in rows_of(table, "id, n")] == [earlier, earlier, 3]
-    drop_slots(source)
+    drop(source)
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_another_type_ends_the_query(spark: SparkSession, pg18: EmbeddedPostgres
     for _ in range(2):
         run(spark, pipeline_of(source, tmp_path, **{"missing.tables": "read"}))
     assert rows_of(table, "id, v") == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
-    drop_slots(source)
+    drop(source)
 
 
 @pytest.mark.slow
@@ -155,4 +155,4 @@ def test_a_target_that_is_gone(spark: SparkSession, pg18: EmbeddedPostgres, tmp_
     rows = rows_of(tmp_path / "lake" / "public.a", "id, v")
     assert {(row["id"], row["v"]) for row in rows} == {(1, "one"), (2, "two"), (3, "three")}
     assert len(rows) == (3 if keyed else 4)
-    drop_slots(source)
+    drop(source)

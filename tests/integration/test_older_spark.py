@@ -14,7 +14,7 @@ from floodmark.errors import CheckpointError
 from floodmark.spark.stream.older_reader import OlderStreamReader
 from floodmark.spark.stream.readers import output_schema
 from floodmark.spark.versions import GIVES_START
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 
 ROWS = 100
@@ -28,7 +28,7 @@ def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
         f"INSERT INTO t SELECT g, 0 FROM generate_series(1, {ROWS}) g",
     )
     yield made
-    drop_slots(made)
+    drop(made)
 
 
 class Calls:

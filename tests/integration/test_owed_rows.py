@@ -13,7 +13,7 @@ import pytest
 
 from floodmark.cli.status.view import resume_command
 from floodmark.snapshots.excluded_tables import GONE, NO_KEY, ExcludedTable
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, drop_slots, make_source
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
 
@@ -112,7 +112,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
     if isinstance(server, MysqlServer):
         server.execute(f"DROP DATABASE {DATABASE}")
     else:
-        drop_slots(source)
+        drop(source)
 
 
 def reads(rows: list[dict[str, Any]], table: str) -> set[int]:

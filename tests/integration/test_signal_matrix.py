@@ -22,7 +22,7 @@ from floodmark.errors import SignalError
 from floodmark.signals import kafka
 from floodmark.signals import records as signals_module
 from floodmark.signals.records import Signal
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, drop_slots, make_source
 from tests.integration.test_incremental import SIGNALS
 from tests.support.applying import apply, event
 from tests.support.hurry import hurry
@@ -374,7 +374,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     made = make_source(request.getfixturevalue(request.param), tmp_path_factory.mktemp("matrix") / "state")
     made.execute(SIGNALS)
     yield made
-    drop_slots(made)
+    drop(made)
 
 
 @pytest.fixture(params=CHANNELS)

@@ -15,7 +15,7 @@ import floodmark
 from floodmark.connectors.load import load_options
 from floodmark.signals.records import Signal, in_order_of_time
 from floodmark.snapshots import control
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.integration.test_incremental import SIGNALS, signal
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
@@ -104,7 +104,7 @@ def sender(pg18: Any, tmp_path: Path, broker: Broker, monkeypatch: pytest.Monkey
     source.execute(SIGNALS, "CREATE TABLE t (id integer PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 5000)")
     broker.create(f"{source.dbname}-signal")
     yield Sender(source, tmp_path, broker)
-    drop_slots(source)
+    drop(source)
 
 
 def paused(query: InProcess) -> bool:

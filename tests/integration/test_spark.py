@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.versions import GIVES_START
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.available_now import ENDING, start_to_end
 from tests.support.patience import within
 
@@ -31,7 +31,7 @@ def orders(pg18: EmbeddedPostgres, tmp_path: Path) -> Any:
         "INSERT INTO orders SELECT g, 'note' FROM generate_series(1, 100) g",
     )
     yield source
-    drop_slots(source)
+    drop(source)
 
 
 def start(spark: SparkSession, source: Source, work: Path, **trigger: Any) -> StreamingQuery:

@@ -16,7 +16,7 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import StatementTimeoutError
 from floodmark.snapshots import patience
 from floodmark.spark.stream.planning import new_tables, planner
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.integration.test_incremental import SIGNALS, over, query_of, signal
 from tests.support.first_rows import first_rows, keys
 from tests.support.inprocess import InProcess
@@ -42,7 +42,7 @@ def shop(pg18: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "INSERT INTO t SELECT generate_series(1, 1000)",
     )
     yield source
-    drop_slots(source)
+    drop(source)
 
 
 def streaming(source: Source, **options: str) -> InProcess:

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from floodmark.errors import CaptureError, ConnectError, LoginError
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -77,7 +77,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
     options = {**source.options, "table.include.list": r"public\.t"}
     yield Shop(options, int(options["database.port"]), source.execute, rows)
     drop_all_slots(source.conninfo)
-    drop_slots(source)
+    drop(source)
 
 
 def drop_all_slots(conninfo: str) -> None:

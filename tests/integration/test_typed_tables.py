@@ -16,7 +16,7 @@ from floodmark.changes.typed_tables import RowVersions
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, NoTableLeftError, SchemaChangeError
 from floodmark.spark.merging import changed_tables, merged_rows, table_rows
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, make_source
 from tests.support.available_now import ENDING, start_to_end
 from tests.support.inprocess import InProcess
 from tests.support.merging import Target, merge
@@ -64,7 +64,7 @@ def postgres_place(server: EmbeddedPostgres, directory: Path) -> Iterator[Place]
             return conn.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
 
     yield Place("public", source.options, source.execute, rows)
-    drop_slots(source)
+    drop(source)
 
 
 def binlog_place(server: MysqlServer, directory: Path) -> Iterator[Place]:

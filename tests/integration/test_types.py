@@ -25,7 +25,7 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.events.json_text import closed
 from tests.conformance.cases import CASES, Case
 from tests.conformance.golden import load
-from tests.conftest import Source, drop_slots, make_source
+from tests.conftest import Source, drop, make_source
 from tests.support.inprocess import InProcess
 from tests.support.options import REQUIRED
 
@@ -203,6 +203,6 @@ def test_stored_generated_columns_that_are_published(pg18: EmbeddedPostgres, tmp
     source.execute("INSERT INTO t VALUES (2)")
     rows += query.drain()
     query.stop()
-    drop_slots(source)
+    drop(source)
     after = [json.loads(row["value"])["after"] for row in rows]
     assert after == [{"id": 1, "twice": 2}, {"id": 2, "twice": 4}]

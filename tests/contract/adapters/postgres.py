@@ -9,7 +9,7 @@ from typing import Any
 
 from floodmark.connectors.postgres.server.connection import APPLICATION_NAME
 from floodmark.demo.embedded import EmbeddedPostgres, free_port
-from tests.conftest import drop_slots, make_source
+from tests.conftest import drop, drop_slots, make_source
 from tests.contract.sql_source import SqlTables
 from tests.contract.under_test import Capabilities, SourceUnderTest
 from tests.support.clusters import ask
@@ -40,7 +40,7 @@ class PostgresUnderTest:
         try:
             yield source
         finally:
-            drop_slots(source.source)
+            drop(source.source)
 
     @contextmanager
     def open_another(self, fixture: Callable[[str], Any], like: SourceUnderTest) -> Iterator[SourceUnderTest]:
@@ -50,7 +50,7 @@ class PostgresUnderTest:
         try:
             yield source
         finally:
-            drop_slots(source.source)
+            drop(source.source)
 
 
 class PostgresSource(SqlTables):
