@@ -272,6 +272,44 @@ def test_a_column_that_gets_the_name_of_a_renamed_one(follower: Follower, kind: 
     assert follower.compared() == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [
+        ("BLOB(100)", 100),
+        ("BLOB(255)", 254),
+        ("BLOB(255)", 255),
+        ("BLOB(256)", 255),
+        ("BLOB(256)", 256),
+        ("BLOB(300)", 299),
+        ("BLOB(300)", 300),
+        ("BLOB", 300),
+        ("TINYBLOB", 255),
+        ("TINYTEXT", 254),
+        ("TINYTEXT", 255),
+        ("TINYTEXT CHARSET utf8mb4", 63),
+        ("TEXT(63) CHARSET utf8mb4", 63),
+        ("TEXT(64) CHARSET utf8mb4", 64),
+        ("TEXT(300) CHARSET utf8mb3", 300),
+        ("VARBINARY(300)", 300),
+    ],
+)
+def test_an_index_over_the_beginning_of_a_large_value(follower: Follower, kind: str, length: int) -> None:
+    key, other = f"UNIQUE e (e({length}))", "UNIQUE k (f, k)"
+    follows(
+        follower,
+        f"CREATE TABLE v (f INT, e {kind}, k INT, {key}, {other}) CHARSET latin1",
+        "ALTER TABLE v FORCE",
+        "ALTER TABLE v ADD z INT",
+        f"ALTER TABLE v DROP KEY e, ADD {key}, DROP KEY k, ADD {other}",
+        f"ALTER TABLE v MODIFY e {kind}, COMMENT 'x'",
+        f"ALTER TABLE v MODIFY e {kind}, DROP KEY e, ADD {key}, DROP KEY k, ADD {other}",
+        "CREATE TABLE w LIKE v",
+        f"ALTER TABLE v DROP KEY e, DROP e, DROP KEY k, ADD e {kind}, ADD {key}, ADD {other}",
+        f"ALTER TABLE w DROP KEY e, DROP KEY k, ADD g {kind}, ADD UNIQUE e (g({length})), ADD {other}",
+        f"ALTER TABLE w CHANGE g h {kind}, COMMENT 'y'",
+    )
+
+
 @pytest.mark.parametrize("binlog_server", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("table", ["binary", "utf8mb4 COLLATE utf8mb4_bin", "latin2"])
 @pytest.mark.parametrize(

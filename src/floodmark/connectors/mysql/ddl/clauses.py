@@ -122,7 +122,8 @@ def altered(table: Table, clauses: Clauses, of_database: Charset, cursor: Cursor
         isinstance(place.column, ColumnDefinition) and place.was in before and _only_null(before[place.was], column)
         for place, column in zip(places, columns, strict=True)
     )
-    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods)
+    defined = {place.name for place in places if isinstance(place.column, ColumnDefinition)}
+    result = finished(changed, keys, sorting(cursor, keys, nulls), clauses.periods, defined)
     return result if clauses.sorts and not cursor.server.mariadb else as_it_was(result, table, cursor)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from floodmark.connectors.mysql.ddl.column_types import Charset, choose_charset
@@ -123,6 +123,7 @@ def create_table(cursor: Cursor, draft: Draft, replacing: bool) -> None:
         elements.keys,
         sorting(cursor, elements.keys),
         elements.periods,
+        {column.name for column in columns},
     )
     draft.put(table)
     draft.changed("CREATE", (database, name))
@@ -244,12 +245,14 @@ def finished(
     keys: list[KeyDefinition],
     how: Sorting,
     periods: Mapping[str, tuple[str, str]] | None = None,
+    defined: Set[str] = frozenset(),
 ) -> Table:
     """Return a table with new keys added, and its indexes in the server's order.
 
     Args:
         keys: those to add to the ones that it has.
         periods: MariaDB's periods; their columns can't be NULL, and the name of one in a key means both of its columns.
+        defined: columns that the statement defines.
     """
     periods = periods or {}
     forbidden = {column for period in periods.values() for column in period}
@@ -259,7 +262,8 @@ def finished(
     kept = table.columns
     if forbidden:
         kept = tuple(_required(column, how) if column.name.lower() in forbidden else column for column in kept)
-    indexes = arranged(kept, table.indexes, keys, {column.name for column in table.columns if column.optional}, how)
+    optional = {column.name for column in table.columns if column.optional}
+    indexes = arranged(kept, table.indexes, keys, optional, how, defined)
     return replace(table, columns=kept, indexes=indexes, key=effective_key(kept, indexes))
 
 

@@ -220,7 +220,12 @@ def sorting(cursor: Cursor, keys: Sequence[KeyDefinition], nulls: bool = False) 
 
 
 def arranged(
-    columns: Sequence[Column], old: Sequence[Index], new: Sequence[KeyDefinition], optional: Set[str], how: Sorting
+    columns: Sequence[Column],
+    old: Sequence[Index],
+    new: Sequence[KeyDefinition],
+    optional: Set[str],
+    how: Sorting,
+    defined: Set[str],
 ) -> tuple[Index, ...]:
     """Return a table's indexes with the names and in the order that the server gives them.
 
@@ -228,6 +233,7 @@ def arranged(
         old: those that the table has already.
         new: those that a statement adds.
         optional: columns that may be NULL until the statement makes them the primary key.
+        defined: columns that the statement defines.
     """
     names = {column.name.lower(): column.name for column in columns}
     keys = [replace(key, columns=tuple(names.get(part.lower(), "") for part in key.columns)) for key in new]
@@ -252,8 +258,8 @@ def arranged(
         if key.foreign and not _covered(key.columns, [*ordered, *later]):
             wanted = key.name if key.name is not None and not _named(indexes, key.name) else None
             indexes.append(Index(wanted or _free_name(key.columns[0], indexes), key.columns, made=True))
-    defined = {column.name: column for column in columns}
-    indexes = [replace(index, lengths=_kept_lengths(index, defined)) for index in indexes]
+    known = {column.name: column for column in columns}
+    indexes = [replace(index, lengths=_kept_lengths(index, known)) for index in indexes]
     hashed |= {index.name for index in indexes if index.unique and is_hashed(index, columns)}
     required = {column.name for column in columns if not column.optional}
     nullable |= {index.name for index in indexes if not required.issuperset(index.columns)}
@@ -268,7 +274,8 @@ def arranged(
         if last:
             return (False, not index.primary, True)
         computed = how is Sorting.MYSQL and not virtual.isdisjoint(index.columns)
-        return (False, not index.primary, False, null, index.partial, computed)
+        partial = _is_partial(index, known, defined if how is Sorting.MYSQL else frozenset())
+        return (False, not index.primary, False, null, partial, computed)
 
     return tuple(sorted(indexes, key=rank))
 
@@ -289,6 +296,22 @@ def _kept_length(column: Column, length: int) -> int:
     if column.type in _UNBOUNDED:
         return length
     return length if column.type in SIZED and length < (column.length or 1) else 0
+
+
+def _is_partial(index: Index, columns: Mapping[str, Column], defined: Set[str]) -> bool:
+    """Return whether the server takes an index for one that holds only the beginning of a column's values.
+
+    Args:
+        defined: columns whose declared length counts; else a text or blob is as long as its type allows.
+    """
+    parts = zip(index.columns, index.lengths, strict=True) if index.lengths else ()
+    return any(length and not _holds_all(columns[name], length, name in defined) for name, length in parts)
+
+
+def _holds_all(column: Column, length: int, declared: bool) -> bool:
+    if declared and column.type in _UNBOUNDED and column.type not in _SHORT:
+        return length == column.length
+    return column.type in _SHORT and length * max_bytes(column.charset) == _SHORT_BYTES
 
 
 def is_hashed(index: Index, columns: Sequence[Column]) -> bool:
