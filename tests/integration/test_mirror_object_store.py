@@ -22,7 +22,7 @@ from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.sinks.delta.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
-from floodmark.sinks.delta.stores import TableFolder, folder_name, table_folder
+from floodmark.sinks.delta.stores import TableFolder, folder_name, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
@@ -115,7 +115,8 @@ def test_a_table_follows(folder: TableFolder, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "table", ["s.a/b", "s.ü ß'\"", "s.%41~2F", "../../s.t", "s.a?b#c", "s.tschüß=1, 2", "s.\n", "..x...."]
+    "table",
+    ["s.a/b", "s.ü ß'\"", "s.%41~2F", "../../s.t", "s.a?b#c", "s.tschüß=1, 2", "s.\n", "..x....", "s.a[b]{c}^`d"],
 )
 @pytest.mark.parametrize("local", [True, False])
 def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> None:
@@ -140,3 +141,9 @@ def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local:
 def test_places_that_can_not_be_used(location: str) -> None:
     with pytest.raises(ConfigError, match="The mirror's path"):
         table_folder(location, "db.t")
+
+
+@pytest.mark.parametrize("location", ["/lake/[a", "s3://lake/a]", "/lake/a^b", "/lake/a|b", "/lake\\a"])
+def test_places_where_no_table_can_be_opened(location: str) -> None:
+    with pytest.raises(ConfigError, match="with which no Delta table can be opened"):
+        prove_location(location)

@@ -17,7 +17,7 @@ from floodmark.errors import ConfigError, FloodmarkError, TargetChangedError, Ta
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
 from floodmark.sinks.delta.parts import MESSAGE, Part, failed, make_parts
-from floodmark.sinks.delta.stores import table_folder
+from floodmark.sinks.delta.stores import prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.made_tables import MadeTables
@@ -46,7 +46,7 @@ class DeltaMirror:
         options: the mirror's.
 
     Raises:
-        ConfigError: the source's options are not those that a mirror needs.
+        ConfigError: the source's options are not those that a mirror needs, or no table can be opened at the location.
     """
 
     def __init__(self, location: str, source: CommonOptions, options: MirrorOptions) -> None:
@@ -54,6 +54,7 @@ class DeltaMirror:
             raise ConfigError(
                 "A mirror needs other options of the source.", "Set format=arrow and skipped.operations=none."
             )
+        prove_location(location)
         self._location = location
         self._source = source
         self._options = options

@@ -13,16 +13,38 @@ from obstore.store import LocalStore, ObjectStore, from_url
 from floodmark.errors import ConfigError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
 
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\%<>:"|?*#~]')
-"""Characters that mean something in a path, in a URI or to a filesystem, and the one that stands for them.
+_UNSAFE = re.compile(r"[^\w.$-]")
+"""Characters that mean something in a path, in a URI or to a filesystem, that readers can't cope with, and ``~``.
 
-It is not ``%``, as readers decode that more than once.
+What stands for them is not ``%``, as readers decode that more than once.
 """
 
 
 def folder_name(table: str) -> str:
-    """Return the name of a table's folder: its own, with unsafe characters as ``~`` and their code."""
-    return _UNSAFE.sub(lambda found: f"~{ord(found[0]):02X}", table)
+    """Return the name of a table's folder: its own, with the bytes of unsafe characters as ``~`` and two digits."""
+    return _UNSAFE.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()), table)
+
+
+_UNOPENED = re.compile(r"[\[\]^|\\]")
+"""Characters with which delta-rs opens no folder."""
+
+
+def prove_location(location: str) -> None:
+    """Check that the libraries can open tables at a place.
+
+    Args:
+        location: a path or a URI.
+
+    Raises:
+        ConfigError: it has a character with which they can't.
+    """
+    found = _UNOPENED.search(location)
+    if found is not None:
+        raise ConfigError(
+            f"The mirror's path '{shown_uri(location)}' has the character '{found[0]}', with which no Delta table can "
+            "be opened.",
+            "Use a path without the characters [ ] ^ | \\",
+        )
 
 
 @dataclass(frozen=True)
