@@ -18,6 +18,7 @@ from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
 from tests.support import quick_start
 from tests.support.contrib import contrib_server
 from tests.support.databases import Postgres
+from tests.support.delta_spark import DeltaSpark, running_delta_spark
 from tests.support.kafka import Broker, running_broker
 from tests.support.mysql import MysqlServer
 from tests.support.patience import stretch
@@ -184,3 +185,10 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def delta_spark() -> Iterator[DeltaSpark]:
+    """Return the Spark of Delta's makers, in a process of its own."""
+    with running_delta_spark() as session:
+        yield session

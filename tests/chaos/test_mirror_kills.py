@@ -7,11 +7,14 @@ import random
 from itertools import chain, islice, repeat
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from floodmark.sinks.delta.stores import folder_name
 from tests.support.databases import Database
+from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
@@ -34,7 +37,7 @@ ALTERATIONS = (
 
 
 @pytest.mark.timeout(max(900, 40 * KILLS))
-def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path: Path) -> None:
+def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path: Path, delta_spark: DeltaSpark) -> None:
     database, options = place
     chance = random.Random(database.schema)
     options = {**options, "format": "arrow", "skipped.operations": "none"}
@@ -58,9 +61,10 @@ def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path:
         assert last.wait(within(120)) == 0, last.log()[-4000:]
     for table, columns in COMPARED.items():
         name = next(name for name in KEYS if name.strip('"') == table)
-        assert mirrored(tmp_path / "out" / f"{database.schema}.{table}", [*KEYS[name], *columns]) == sorted(
-            ((*key, *values) for key, values in held_rows(database, table, columns).items()), key=str
-        ), table
+        expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
+        for reader, rows in read(tmp_path / "out" / folder_name(f"{database.schema}.{table}"), delta_spark).items():
+            chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
+            assert in_order(rows.select(chosen)) == sorted(expected, key=str), (reader, table)
 
 
 def alter(database: Database, statements: tuple[str, ...]) -> None:
@@ -70,7 +74,15 @@ def alter(database: Database, statements: tuple[str, ...]) -> None:
         session.commit()
 
 
-def mirrored(table: Path, columns: list[str]) -> list[tuple[object, ...]]:
-    names = ", ".join(name if name.startswith('"') else f'"{name}"' for name in columns)
-    query = QueryBuilder().register("t", DeltaTable(str(table))).execute(f"SELECT {names} FROM t")
-    return sorted((tuple(row.values()) for row in pa.table(query.read_all()).to_pylist()), key=str)
+def read(table: Path, spark: DeltaSpark) -> dict[str, pa.Table]:
+    """Return what each of the readers that know deletion vectors finds in a table."""
+    rows = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT * FROM t")
+    return {
+        "deltalake": pa.table(rows.read_all()),
+        "polars": pl.read_delta(str(table)).to_arrow(),
+        "Spark": spark.rows(f"SELECT * FROM delta.`{table}`"),
+    }
+
+
+def in_order(rows: pa.Table) -> list[tuple[object, ...]]:
+    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=str)

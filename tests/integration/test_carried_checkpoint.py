@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop, make_source
 from tests.support.driver import Driver
+from tests.support.older import HERE, OLDER, installed
 from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import UNHURRIED, Workload
 
-OLDER = ("4.0.5", "4.1.4", "4.2.1")
-HERE = pyspark.__version__
 ROUTE = (*OLDER, HERE, *reversed(OLDER), HERE)
-
-
-def installed(version: str) -> Path | None:
-    """Return the directory that the Makefile installs a version of PySpark in; None for the one that runs here."""
-    if version == HERE:
-        return None
-    path = Path(sys.prefix) / f"spark-{version}"
-    assert (path / "pyspark").is_dir(), f"PySpark {version} is missing; install it with: make test-spark-{version}"
-    return path
 
 
 @pytest.mark.slow

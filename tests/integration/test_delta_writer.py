@@ -55,7 +55,7 @@ class Mirror:
     def __init__(self, folder: Path, key: tuple[str, ...], **options: str) -> None:
         self.path, self.key, self.options = str(folder), key, options
         self.listener = Listener()
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.start()
 
     def start(self) -> None:

@@ -1,0 +1,108 @@
+"""Tables that Floodmark writes, read and changed by Delta's own Spark in between."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from obstore.store import LocalStore
+
+from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.parts import make_parts
+from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_spark import DeltaSpark
+from tests.support.merging import Target, merge
+from tests.unit.test_last_changes import KINDS, Source, schema
+
+FOREIGN = (
+    "OPTIMIZE {t}",
+    "OPTIMIZE {t} ZORDER BY (v)",
+    "REORG TABLE {t} APPLY (PURGE)",
+    "VACUUM {t} RETAIN 0 HOURS",
+    "MERGE INTO {t} AS t USING (SELECT * FROM {t}) AS s ON {on} WHEN MATCHED AND s.v % 2 = 0 THEN UPDATE SET v = s.v",
+    "UPDATE {t} SET v = v WHERE v % 3 = 0",
+    "ALTER TABLE {t} ADD COLUMN (other_{n} INT)",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointPolicy' = 'v2')",
+    "DELETE FROM {t} WHERE v % 5 = 0",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("key", "compact"), list(zip(KINDS, ["0", "3"], strict=True)))
+def test_a_table_that_spark_changes_too(
+    tmp_path: Path, delta_spark: DeltaSpark, key: tuple[str, ...], compact: str
+) -> None:
+    chance = random.Random(compact)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": compact})
+    table, on = f"delta.`{mirror.path}`", " AND ".join(f"t.{name} = s.{name}" for name in key)
+    expected: Target = {}
+    for batch, foreign in enumerate([None, *FOREIGN, *chance.sample(FOREIGN, 3)]):
+        if foreign is not None:
+            delta_spark.run(foreign.format(t=table, on=on, n=batch))
+            if foreign.startswith("DELETE"):
+                for row in [row for row in expected.values() if row["v"] % 5 == 0]:
+                    del expected[tuple(row[name] for name in key)]
+        first = len(source.told)
+        for _ in range(30):
+            what = chance.choice(WHAT)
+            source.change(what, chance.randrange(60), chance.randrange(60), chance.randrange(100), False)
+        told = source.told[first:]
+        merge(expected, told)
+        assert mirror.write(batch, told, tasks=chance.choice([1, 3]))
+        names = ", ".join(KINDS[key].names)
+        assert in_order(delta_spark.rows(f"SELECT {names} FROM {table}").to_pylist()) == in_order(expected.values())
+        assert mirror.rows() == in_order(expected.values())
+
+
+INSTANT = dt.datetime(1883, 11, 18, 17, 0, 0, 1, dt.UTC)
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "id": (pa.int64(), [1, 2, 3]),
+    "flag": (pa.bool_(), [True, False, None]),
+    "small": (pa.int16(), [-(2**15), 2**15 - 1, None]),
+    "whole": (pa.int32(), [-(2**31), 2**31 - 1, None]),
+    "single": (pa.float32(), [float("inf"), -0.0, None]),
+    "double": (pa.float64(), [5e-324, -1.7976931348623157e308, None]),
+    "exact": (
+        pa.decimal128(38, 9),
+        [Decimal("12345678901234567890123456789.123456789"), Decimal("-1e-9"), None],
+    ),
+    "short_exact": (pa.decimal128(9, 2), [Decimal("9999999.99"), Decimal("-9999999.99"), None]),
+    "text": (pa.string(), ["", "a\0b\U0001f600", None]),
+    "raw": (pa.binary(), [b"", bytes(range(256)), None]),
+    "day": (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31), None]),
+    "instant": (pa.timestamp("us", "UTC"), [INSTANT, dt.datetime(9999, 12, 31, 23, 59, 59, 999999, dt.UTC), None]),
+    "local": (pa.timestamp("us"), [dt.datetime(1, 1, 1), dt.datetime(1582, 10, 10, 0, 0, 0, 1), None]),
+    "texts": (pa.list_(pa.field("element", pa.string())), [["a", None], [], None]),
+    "nested": (
+        pa.list_(pa.field("element", pa.list_(pa.field("element", pa.decimal128(5, 1))))),
+        [[[Decimal("1.5")], None], [[]], None],
+    ),
+    "Odd name, of all": (pa.string(), ["x", "y", None]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_values_of_all_types(tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    row = pa.struct([(name, kind) for name, (kind, _) in VALUES.items()])
+    told = [
+        {
+            "op": "c",
+            "position": str(number),
+            "key": ["id"],
+            "after": {name: values[number] for name, (_, values) in VALUES.items()},
+        }
+        for number in range(3)
+    ]
+    kinds = [field.with_type(row) if field.name in ("before", "after") else field for field in schema(("id",))]
+    parts = make_parts(LocalStore(tmp_path / "t", mkdir=True), "db.t", [pa.Table.from_pylist(told, pa.schema(kinds))])
+    mirror = Mirror(tmp_path / "t", ("id",))
+    assert mirror.writer.write(1, parts)
+    found = delta_spark.rows(f"SELECT * FROM delta.`{mirror.path}` ORDER BY id").drop_columns([POSITION])
+    assert found.to_pylist() == [one["after"] for one in told]
