@@ -1,7 +1,7 @@
 """A driver to be killed: runs one streaming query into Parquet until it ends or is stopped.
 
 Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
-``every`` (the trigger's interval), ``master``.
+``every`` (the trigger's interval), ``master``, ``mirrors`` (options of a mirror; null for Parquet).
 """
 
 from __future__ import annotations
@@ -36,9 +36,13 @@ def main() -> None:
         .load()
     )
     mirrors = spec["mirrors"]
-    writer = mirror(stream, spec["out"], spec["options"]) if mirrors else stream.writeStream.format("parquet")
+    writer = (
+        mirror(stream, spec["out"], spec["options"], mirrors)
+        if mirrors is not None
+        else stream.writeStream.format("parquet")
+    )
     writer = writer.option("checkpointLocation", spec["checkpoint"])
-    path = None if mirrors else spec["out"]
+    path = None if mirrors is not None else spec["out"]
     if spec["available_now"]:
         query = start_to_end(writer, path)
     else:

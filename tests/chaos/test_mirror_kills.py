@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.sinks.delta.stores import folder_name
+from floodmark.sinks.soft_deletes import DELETED
 from tests.support.databases import Database
 from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
@@ -38,7 +39,25 @@ ALTERATIONS = (
 
 @pytest.mark.timeout(max(900, 40 * KILLS))
 def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path: Path, delta_spark: DeltaSpark) -> None:
-    database, options = place
+    survive(*place, tmp_path, delta_spark, {})
+
+
+@pytest.mark.timeout(max(900, 40 * KILLS))
+@pytest.mark.parametrize("place", ["pg18"], indirect=True)
+def test_deleted_rows_survive_kills(
+    place: tuple[Database, dict[str, str]], tmp_path: Path, delta_spark: DeltaSpark
+) -> None:
+    survive(*place, tmp_path, delta_spark, {"deletes": "soft"})
+
+
+def survive(
+    database: Database, options: dict[str, str], tmp_path: Path, delta_spark: DeltaSpark, mirrors: dict[str, str]
+) -> None:
+    """Kill a mirror and compare what is left of its tables with the source's.
+
+    Args:
+        mirrors: the mirror's options.
+    """
     chance = random.Random(database.schema)
     options = {**options, "format": "arrow", "skipped.operations": "none"}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
@@ -48,7 +67,7 @@ def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path:
     workload.start()
     try:
         for statements in islice(chain(ALTERATIONS, repeat(())), KILLS):
-            driver = Driver(small, tmp_path, mirrors=True)
+            driver = Driver(small, tmp_path, mirrors=mirrors)
             assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
             alter(database, statements)
             driver.wait_for_batches(1 << 30, chance.random() * 2)
@@ -57,14 +76,17 @@ def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path:
         workload.stop()
     # What the first one asks for, because of new columns, the second one reads.
     for _ in range(2):
-        last = Driver(options, tmp_path, available_now=True, mirrors=True)
+        last = Driver(options, tmp_path, available_now=True, mirrors=mirrors)
         assert last.wait(within(120)) == 0, last.log()[-4000:]
     for table, columns in COMPARED.items():
         name = next(name for name in KEYS if name.strip('"') == table)
         expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
         for reader, rows in read(tmp_path / "out" / folder_name(f"{database.schema}.{table}"), delta_spark).items():
             chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
-            assert in_order(rows.select(chosen)) == sorted(expected, key=str), (reader, table)
+            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
+            assert (len(living) < rows.num_rows) == (mirrors.get("deletes") == "soft"), (reader, table)
+            found = sorted((tuple(row[one] for one in chosen) for row in living), key=str)
+            assert found == sorted(expected, key=str), (reader, table)
 
 
 def alter(database: Database, statements: tuple[str, ...]) -> None:
@@ -82,7 +104,3 @@ def read(table: Path, spark: DeltaSpark) -> dict[str, pa.Table]:
         "polars": pl.read_delta(str(table)).to_arrow(),
         "Spark": spark.rows(f"SELECT * FROM delta.`{table}`"),
     }
-
-
-def in_order(rows: pa.Table) -> list[tuple[object, ...]]:
-    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=str)

@@ -73,7 +73,8 @@ class Mirror:
         for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
             events = pa.Table.from_pylist(told[begin:end], schema(self.key))
             if events.num_rows:
-                made = make_parts(LocalStore(self.path), "db.t", [events])
+                soft = self.options.get("deletes") == "soft"
+                made = make_parts(LocalStore(self.path), "db.t", [events], soft)
                 parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
         random.Random(batch).shuffle(parts)
         return bool(parts) and self.writer.write(batch, parts)

@@ -93,6 +93,38 @@ def test_tables_without_a_key_keep_their_changes(spark: SparkSession, pg18: Embe
 
 
 @pytest.mark.slow
+def test_deleted_rows_stay(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE a (id integer PRIMARY KEY, v text, big text)",
+        "ALTER TABLE a ALTER big SET STORAGE EXTERNAL",
+        "INSERT INTO a SELECT g, 'v' || g, repeat('x', 5000) || g FROM generate_series(1, 5) g",
+    )
+    pipeline = pipeline_of(source, tmp_path, deletes="soft")
+    run(spark, pipeline)
+    source.execute(
+        "DELETE FROM a WHERE id = 1", "UPDATE a SET id = 12 WHERE id = 2", "UPDATE a SET v = 'w' WHERE id = 3"
+    )
+    run(spark, pipeline)
+    table = tmp_path / "lake" / "public.a"
+    found = {row["id"]: (row["v"], row["_deleted"]) for row in rows_of(table, "id, v, _deleted")}
+    known = {1: ("v1", True), 2: ("v2", True), 3: ("w", False), 4: ("v4", False), 5: ("v5", False), 12: ("v2", False)}
+    assert found == known
+    source.execute("INSERT INTO a VALUES (1, 'again', '')", "TRUNCATE a", "INSERT INTO a VALUES (4, 'four', '')")
+    run(spark, pipeline)
+    rows = rows_of(table, "id, v, big, _deleted")
+    assert [(row["id"], row["v"], row["big"][-3:], row["_deleted"]) for row in rows] == [
+        (1, "again", "", True),
+        (2, "v2", "xx2", True),
+        (3, "w", "xx3", True),
+        (4, "four", "", False),
+        (5, "v5", "xx5", True),
+        (12, "v2", "xx2", True),
+    ]
+    drop(source)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["read", "leave_null", "fail"])
 def test_a_new_column(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path, policy: str) -> None:
     source = make_source(pg18, tmp_path / "state")

@@ -29,7 +29,7 @@ class Driver:
         available_now: whether the query ends when it has caught up.
         master: the Spark master.
         every: the interval of the trigger.
-        mirrors: whether the query writes Delta tables below its output directory, rather than Parquet files.
+        mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
@@ -41,7 +41,7 @@ class Driver:
         master: str = "local[2]",
         every: str = "0 seconds",
         spark: Path | None = None,
-        mirrors: bool = False,
+        mirrors: dict[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"

@@ -5,7 +5,7 @@ Such a value is the one that the row had under its old key, in the micro-batch o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -60,7 +60,7 @@ def last_states(key: Sequence[str], columns: Sequence[str], events: Sequence[Eve
             gone[at] = rows.get(at) or State({}, set(columns), at)
             rows[at] = None
             continue
-        source = _source(event, rows.get(at), gone, key, columns)
+        source = _source(event, rows, gone, key, columns)
         lacking = set(event["unavailable"])
         values = {name: source.values.get(name) if name in lacking else event["after"][name] for name in columns}
         rows[at] = State(values, source.unknown & lacking, source.held)
@@ -69,15 +69,17 @@ def last_states(key: Sequence[str], columns: Sequence[str], events: Sequence[Eve
 
 def _source(
     event: Event,
-    known: State | None,
-    gone: dict[Key, State],
+    rows: Mapping[Key, State | None],
+    gone: Mapping[Key, State],
     key: Sequence[str],
     columns: Sequence[str],
 ) -> State:
     """Return the state of an event's row before the event."""
     if event["op"] != "c":
-        return known or State({}, set(columns), tuple(event["_at"][name] for name in key))
+        at = tuple(event["_at"][name] for name in key)
+        return rows.get(at) or State({}, set(columns), at)
     if event["before"] is None:
         return State({}, set(columns), None)
     old = tuple(event["before"][name] for name in key)
-    return gone.get(old) or State({}, set(columns), old)
+    # Where deletes only mark rows, the old one is still there.
+    return gone.get(old) or rows.get(old) or State({}, set(columns), old)

@@ -19,6 +19,13 @@ class MirrorOptions(Options):
         "column is a new one.",
         OWN,
     )
+    deletes: Literal["hard", "soft"] = option(
+        "deletes",
+        "hard",
+        "`hard`: rows that the source deletes are deleted. `soft`: they stay with their last values and `_deleted` = "
+        "true; so do all rows before a truncate. For tables without a key it changes nothing.",
+        OWN,
+    )
     compact_files: int = option(
         "compact.files",
         10,

@@ -78,7 +78,11 @@ class DeltaMirror:
         # The query's id is known with the first micro-batch only.
         listener = _Listener(self._source, self._options, query)
         found: dict[str, list[Mapping[str, Any]]] = {}
-        for row in batch.mapInArrow(_parts_of(self._location), spark_schema(MESSAGE)).toArrow().to_pylist():
+        for row in (
+            batch.mapInArrow(_parts_of(self._location, self._options.deletes == "soft"), spark_schema(MESSAGE))
+            .toArrow()
+            .to_pylist()
+        ):
             if row["table"] is None:
                 log.warning(
                     "mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target"
@@ -160,25 +164,29 @@ class _Listener:
         send(self._source, self._source.owner, new_signal("execute-snapshot", data))
 
 
-def _parts_of(location: str) -> Any:
-    """Return what a task does with its rows."""
+def _parts_of(location: str, soft: bool) -> Any:
+    """Return what a task does with its rows.
+
+    Args:
+        soft: whether deleted rows are only marked.
+    """
 
     def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables: dict[str | None, list[pa.Table]] = {}
         for batch in batches:
             for table, rows in zip(batch["table"].to_pylist(), batch["rows"], strict=True):
                 tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
-        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows)]
+        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows, soft)]
         yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
 
     return parts
 
 
-def _messages(location: str, table: str | None, rows: Sequence[pa.Table]) -> list[dict[str, Any]]:
+def _messages(location: str, table: str | None, rows: Sequence[pa.Table], soft: bool) -> list[dict[str, Any]]:
     if table is None:
         return [dict.fromkeys(MESSAGE.names)]
     try:
-        parts = make_parts(table_folder(location, table).store, table, rows)
+        parts = make_parts(table_folder(location, table).store, table, rows, soft)
         return [part.to_message(table) for part in parts]
     except FloodmarkError as error:
         return [failed(table, error)]

@@ -6,7 +6,7 @@ Tasks write in parallel and see only their own rows. The commit (:mod:`.writer`)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from floodmark.json_data import Json
 from floodmark.sinks.delta.data_files import POSITION, bounds, open_parquet, write_file
 from floodmark.sinks.delta.log import DataFile
 from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.soft_deletes import DELETED, marked
 
 OPERATION = "_op"
 """The column of a table without a key that says what each change does."""
@@ -115,13 +116,14 @@ def failed(table: str, error: FloodmarkError) -> dict[str, Any]:
     return {**dict.fromkeys(MESSAGE.names), "table": table, "error": json.dumps([error.what, error.cure])}
 
 
-def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table]) -> list[Part]:
+def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], soft: bool = False) -> list[Part]:
     """Write the last changes of a task's rows of a table: one part, or several that can't be together.
 
     Args:
         store: the target table's folder.
         table: the source's table, for errors.
         rows: blocks of rows as ``format=rows`` has them, in any order.
+        soft: whether deleted rows are only marked.
 
     Raises:
         TargetError: a column can't be in a target.
@@ -132,7 +134,7 @@ def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table]) -> list
         keys = pc.unique(names).to_pylist()
         for key in keys:
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
-            parts.append(_part(store, table, chosen, key.split("\0") if key else []))
+            parts.append(_part(store, table, chosen, key.split("\0") if key else [], soft))
     return parts
 
 
@@ -147,15 +149,19 @@ def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
         return [pa.concat_tables(one) for one in alike.values()]
 
 
-def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str]) -> Part:
+def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str], soft: bool) -> Part:
     columns = pa.schema(list(events.schema.field("after").type))
-    _prove_names(table, columns)
+    soft = soft and bool(key)
+    _prove_names(table, columns, {POSITION, OPERATION, *([DELETED] if soft else [])})
+    if soft:
+        events = marked(events)
+        columns = pa.schema(list(events.schema.field("after").type))
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
     if not key:
         return _appended(store, events, columns, lost)
     changes = last_changes(events, key)
     truncated = _last_truncate(events) if changes.truncated else ""
-    if changes.unavailable:
+    if changes.unavailable or (soft and truncated):
         return Part(key, columns, _changes(changes, key), truncated, open=events, unrepresentable=lost)
     return written(store, changes, key, columns, truncated, lost)
 
@@ -267,14 +273,17 @@ def _last_truncate(events: pa.Table) -> str:
     return str(pc.max(events["position"].filter(pc.equal(events["op"], "t"))).as_py())
 
 
-def _prove_names(table: str, columns: pa.Schema) -> None:
-    """Refuse names that a Delta table can't have."""
-    taken = {POSITION, OPERATION}
+def _prove_names(table: str, columns: pa.Schema, taken: Set[str]) -> None:
+    """Refuse names that a Delta table can't have.
+
+    Args:
+        taken: names of the mirror's own columns.
+    """
     seen: dict[str, str] = {}
     for name in columns.names:
         other = seen.setdefault(name.casefold(), name)
-        if name in taken or other != name:
-            why = "a column of the mirror's own has that name" if name in taken else f"there is '{other}', too"
+        if name.casefold() in taken or other != name:
+            why = "a column of the mirror's own has that name" if other == name else f"there is '{other}', too"
             raise TargetError(
                 f"The column '{name}' of the table '{table}' can't be in a mirror: {why}.",
                 "Leave it out with column.exclude.list, or rename it.",

@@ -32,6 +32,10 @@ KEY_PROPERTY = "floodmark.key"
 """The property with the columns of the table's key, which are separated by commas."""
 
 
+DELETES_PROPERTY = "floodmark.deletes"
+"""The property that says whether deleted rows are only marked, ``soft``; ``hard`` without it."""
+
+
 def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str]) -> list[Action]:
     """Return the actions that create a table.
 
@@ -108,16 +112,37 @@ def prove_key(state: State, key: Sequence[str], name: str) -> None:
         )
 
 
-def emptied(state: State, rows: pa.Schema, key: Sequence[str], at_ms: int) -> list[Action]:
+def prove_deletes(state: State, deletes: str, name: str) -> None:
+    """Check that a table was made for the way in which rows are deleted.
+
+    Args:
+        deletes: ``hard`` or ``soft``.
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: it was made for the other one.
+    """
+    found = _properties(state).get(DELETES_PROPERTY, "hard")
+    if found != deletes:
+        raise TargetError(
+            f"The Delta table '{name}' was made with the mirror's option deletes={found}, but now it is {deletes}.",
+            f"Set it to {found}, or remove the target table and start the query with missing.tables=read.",
+        )
+
+
+def emptied(
+    state: State, rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str], at_ms: int
+) -> list[Action]:
     """Return the actions that remove all rows of a table and make its columns and key those of the source.
 
     Args:
         rows: the source's columns.
         key: the columns of the key.
+        properties: further properties that it gets.
         at_ms: the time, in milliseconds since the epoch.
     """
     metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged).content()
-    kept = {**_properties(state), KEY_PROPERTY: ",".join(key)}
+    kept = {**_properties(state), **properties, KEY_PROPERTY: ",".join(key)}
     changed: Action = {"metaData": {**metadata, "schemaString": _schema_text(rows), "configuration": kept}}
     return [changed, *(file.removed(at_ms) for file in state.files.values())]
 

@@ -15,7 +15,7 @@ from floodmark.sinks.delta.data_files import POSITION, open_parquet, read_column
 from floodmark.sinks.delta.kept import Kept
 from floodmark.sinks.delta.log import DataFile
 from floodmark.sinks.delta.vectors import Rows, deleted_rows
-from floodmark.sinks.keys import KeyIndex
+from floodmark.sinks.keys import KeyIndex, row_codes
 from floodmark.sinks.last_changes import LastChanges
 
 Numbers = npt.NDArray[np.int64]
@@ -69,6 +69,17 @@ class TargetRows:
         found = self._read(file, [POSITION], _POSITIONS)[POSITION]
         return found if rows is None else found.take(pa.array(rows))
 
+    def living_keys(self, file: DataFile, columns: pa.Schema) -> pa.Table:
+        """Return the keys of the rows that are not deleted.
+
+        Args:
+            columns: names and types of the key's columns.
+        """
+        keys = self.keys(file, columns)
+        living = np.ones(keys.num_rows, np.bool_)
+        living[self.deleted(file).astype(np.int64)] = False
+        return keys.filter(pa.array(living))
+
     def find(self, file: DataFile, columns: pa.Schema, index: KeyIndex) -> tuple[Numbers, Numbers]:
         """Return which rows have a key of an index, ascending, and which key each of them has.
 
@@ -93,10 +104,16 @@ class TargetRows:
         found: dict[str, tuple[Numbers, pa.Array]] = {}
         for name, mask in changes.unavailable.items():
             chosen = np.flatnonzero(mask)
-            rows, matched = self.find(file, columns, KeyIndex(changes.held.take(pa.array(chosen))))
+            held = changes.held.take(pa.array(chosen))
+            # A row that is only marked as deleted, and the one that its key was changed to, have the same values.
+            _, first, number = np.unique(row_codes(held), return_index=True, return_inverse=True)
+            rows, matched = self.find(file, columns, KeyIndex(held.take(pa.array(first))))
             if len(rows):
+                at = np.full(len(first), -1)
+                at[matched] = rows
+                at = at[number]
                 column = self._read(file, [name], changes.rows.schema)[name]
-                found[name] = chosen[matched], column.take(pa.array(rows)).combine_chunks()
+                found[name] = chosen[at >= 0], column.take(pa.array(at[at >= 0])).combine_chunks()
         return found
 
     def _read(self, file: DataFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:

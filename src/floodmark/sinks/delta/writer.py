@@ -31,12 +31,23 @@ from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.merged_parts import MergedParts
 from floodmark.sinks.delta.parts import OPERATION, Part, events_of, fitting, written
 from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.delta.tables import creation, emptied, evolution, fitted, prove_key, prove_writable, widened
+from floodmark.sinks.delta.tables import (
+    DELETES_PROPERTY,
+    creation,
+    emptied,
+    evolution,
+    fitted,
+    prove_deletes,
+    prove_key,
+    prove_writable,
+    widened,
+)
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows, filled
 from floodmark.sinks.delta.vectors import Rows, VectorFile
 from floodmark.sinks.keys import KeyIndex
 from floodmark.sinks.last_changes import last_changes
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.soft_deletes import without_truncates
 
 log = get_logger(__name__)
 
@@ -213,7 +224,7 @@ class DeltaWriter:
         if state.version < 0:
             self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
-            self._log.commit(0, creation(source, key, {}))
+            self._log.commit(0, creation(source, key, self._properties(key)))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name)
@@ -222,14 +233,19 @@ class DeltaWriter:
         self._state, now = state, int(time.time() * 1000)
         if state.files and self._application not in state.transactions:
             self._prove_replaceable()
-            self._commit("TRUNCATE", now, emptied(state, source, key, now))
+            self._commit("TRUNCATE", now, emptied(state, source, key, self._properties(key), now))
             return None
         prove_key(state, key, self._name)
+        prove_deletes(state, self._options.deletes if key else "hard", self._name)
         columns, wider = fitted(state, source, self._name)
         if wider:
             self._widen(wider, key, now)
             return None
         return columns
+
+    def _properties(self, key: Sequence[str]) -> dict[str, str]:
+        """Return the properties that the table is made with."""
+        return {DELETES_PROPERTY: self._options.deletes if key else "hard"}
 
     def _widen(self, wider: Mapping[str, pa.DataType], key: Sequence[str], at_ms: int) -> None:
         """Give columns types that hold more, which rewrites all files, unless another writer is faster."""
@@ -283,10 +299,12 @@ class DeltaWriter:
     ) -> list[Action]:
         keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
         vectors, actions = VectorFile(), []
-        emptied = self._emptied(files, truncated) if truncated else {}
+        soft = self._options.deletes == "soft"
+        emptied = self._emptied(files, truncated) if truncated and not soft else {}
         files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
         if any(part.open is not None for part in parts):
-            parts = [self._closed(parts, keys, columns, files)]
+            parts = [self._closed(parts, keys, columns, files, truncated)]
+            truncated = parts[0].truncated
         merged = MergedParts.of(parts, truncated)
         found = {one.file.identity: one for one in self._found(files, merged, keys)}
         for at in {**emptied, **found}:
@@ -313,14 +331,18 @@ class DeltaWriter:
                 emptied[file.identity] = _Found(file, len(positions), living.astype(np.uint64), nothing)
         return emptied
 
-    def _closed(self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile]) -> Part:
+    def _closed(
+        self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile], truncated: str
+    ) -> Part:
         """Reduce the rows of all parts together, with the values that only the target has, and write them."""
         events = pa.concat_tables([events_of(self._store, part) for part in parts], promote_options="permissive")
+        if truncated and self._options.deletes == "soft":
+            held = [keys.empty_table(), *(self._rows.living_keys(file, keys) for file in files)]
+            events, truncated = without_truncates(events, pa.concat_tables(held), truncated), ""
         changes = last_changes(events, keys.names)
         held = changes.held.filter(pc.is_valid(changes.held[keys.names[0]]))
         touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
         values = [self._rows.values(file, keys, changes) for file in touched]
-        truncated = max(part.truncated for part in parts)
         return written(self._store, filled(changes, values), keys.names, columns, truncated)
 
     def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
