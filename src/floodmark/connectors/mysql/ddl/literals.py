@@ -10,15 +10,14 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import numpy as np
 
 from floodmark.connectors.mysql.ddl.column_types import ColumnType
+from floodmark.connectors.mysql.ddl.number_texts import ROOM, number_text
 from floodmark.connectors.mysql.ddl.temporal_literals import USUAL, Clock, date_time, plain_number, time_of_day
 from floodmark.connectors.mysql.ddl.tokens import BITS, NUMBER, STRING
 from floodmark.connectors.mysql.structures.charsets import decoded
-from floodmark.connectors.mysql.structures.type_names import INTEGERS, TEMPORAL
+from floodmark.connectors.mysql.structures.type_names import INTEGERS, SIZED, TEMPORAL
 from floodmark.connectors.mysql.values.text import NAMES
 
 _ZEROFILL_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20, "float": 12, "double": 22}
-_FEWEST_DIGITS, _MOST_DIGITS = 15, 15
-"""Powers of ten, below and above 1, from which a number is written with an exponent."""
 _NUMERIC = frozenset({*INTEGERS, "decimal", "float", "double", "year"})
 _APPROXIMATE = frozenset({"float", "double"})
 _EXACT = Context(prec=130, rounding=ROUND_HALF_UP)
@@ -68,7 +67,8 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
     if name in ("float", "double"):
         return _filled(type_, _approximate(type_, text))
     if kind == NUMBER and name != "year":
-        text = plain_number(text) if name in ("date", *TEMPORAL) else _number(text)
+        # MariaDB cuts off a number with an exponent that is too long; other texts that are too long are refused.
+        text = plain_number(text) if name in ("date", *TEMPORAL) else _number(text, _width(type_))[: _width(type_)]
     if name in _BYTES:
         return _hexadecimal(name, text.encode())
     if name == "year":
@@ -82,9 +82,6 @@ def _default_text(type_: ColumnType, kind: str, value: str, clock: Clock) -> str
     if name == "set":
         wanted = {item.rstrip(" ").lower() for item in text.split(",")}
         return ",".join(label for label in type_.values if label.lower() in wanted)
-    if name in ("char", "varchar"):
-        # MariaDB cuts off a number with an exponent that is too long; other texts that are too long are refused.
-        text = text[: 1 if type_.length is None else type_.length]
     return text.rstrip(" ") if name == "char" else text
 
 
@@ -98,10 +95,14 @@ def _filled(type_: ColumnType, number: str) -> str:
     return number.zfill(width + (1 if type_.name == "decimal" and type_.scale else 0))
 
 
-def _number(text: str) -> str:
-    """Return a number as the server converts it to text."""
+def _width(type_: ColumnType) -> int:
+    return (1 if type_.length is None else type_.length) if type_.name in SIZED else ROOM
+
+
+def _number(text: str, width: int) -> str:
+    """Return a number as the server converts it to text for a column of so many characters."""
     if "e" in text.lower():
-        return _shortest(np.float64(text))
+        return number_text(np.float64(text), width)
     number = Decimal(text)
     return f"{number or abs(number):f}"
 
@@ -118,17 +119,7 @@ def _approximate(type_: ColumnType, text: str) -> str:
     if type_.scale is not None:
         return f"{Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP):f}"
     number = np.float32(text) if type_.name == "float" else np.float64(text)
-    return _shortest(number)
-
-
-def _shortest(number: np.float32 | np.float64) -> str:
-    """Return the shortest text that identifies the number, in the servers' form."""
-    if number == 0:
-        return "0"
-    digits, _, exponent = np.format_float_scientific(number, trim="-", exp_digits=1).partition("e")
-    if -_FEWEST_DIGITS <= int(exponent) < _MOST_DIGITS:
-        return np.format_float_positional(number, trim="-")
-    return f"{digits}e{int(exponent)}"
+    return number_text(number)
 
 
 def _hexadecimal(name: str, content: bytes) -> str:
