@@ -14,7 +14,7 @@ import psycopg
 from tests.support.mysql import MysqlServer
 
 from benchmarks.common import Leg, Result, Scale, wait_until
-from benchmarks.engine import START_TIMEOUT_S, QueryProcess, process_peaks
+from benchmarks.engine import SINKS, START_TIMEOUT_S, QueryProcess, process_peaks
 from benchmarks.query import Spec
 from floodmark.demo.embedded import EmbeddedPostgres
 
@@ -34,9 +34,9 @@ def run(scale: Scale, postgres: int) -> Result:
     result = Result("tables", scale.name, f"PostgreSQL {postgres}, MySQL 9.7")
     result.notes.append(f"each table has {ROWS} rows; offsets in characters; memory as each process's peak")
     for count in scale.table_counts:
-        for name, source in (("PostgreSQL", _postgres), ("MySQL", _mysql)):
+        for name, source in (("PostgreSQL", postgres_tables), ("MySQL", _mysql)):
             with source(count, postgres) as (options, execute), tempfile.TemporaryDirectory() as scratch:
-                result.legs.append(_measure(f"{name}, {count:,} tables", options, execute, Path(scratch)))
+                result.legs.append(measure(f"{name}, {count:,} tables", options, execute, Path(scratch)))
     return result
 
 
@@ -46,7 +46,8 @@ def names(count: int) -> list[str]:
 
 
 @contextmanager
-def _postgres(count: int, version: int) -> Iterator[tuple[dict[str, str], Execute]]:
+def postgres_tables(count: int, version: int) -> Iterator[tuple[dict[str, str], Execute]]:
+    """Yield the options of a source with so many tables, and what runs statements there."""
     settings = {"max_locks_per_transaction": "1024", "autovacuum": "off", "synchronous_commit": "off", "fsync": "off"}
     with (
         EmbeddedPostgres(version, settings) as server,
@@ -85,9 +86,10 @@ def _mysql(count: int, _: int) -> Iterator[tuple[dict[str, str], Execute]]:
         yield {**server.options(), "database.include.list": "shop"}, execute
 
 
-def _measure(name: str, options: dict[str, str], execute: Execute, scratch: Path) -> Leg:
-    given = {**options, "topic.prefix": "bench", "state.dir": str(scratch / "state")}
-    spec = Spec(given, str(scratch / "checkpoint"), available_now=False)
+def measure(name: str, options: dict[str, str], execute: Execute, scratch: Path, sink: str = "noop") -> Leg:
+    """Let a query take a snapshot, and then stream changes of some of the tables for a while."""
+    given = {**options, **SINKS.get(sink, {}), "topic.prefix": "bench", "state.dir": str(scratch / "state")}
+    spec = Spec(given, str(scratch / "checkpoint"), sink, str(scratch / "output"), available_now=False)
     with QueryProcess([spec], scratch / "query.log") as query:
         begun = query.start_next()["at"]
         offsets = _Offsets(scratch / "checkpoint")
