@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from itertools import chain, islice, repeat
+from itertools import chain, islice, product, repeat
 from pathlib import Path
 
 import polars as pl
@@ -37,27 +37,18 @@ ALTERATIONS = (
 )
 
 
-@pytest.mark.timeout(max(900, 40 * KILLS))
-def test_mirrors_survive_kills(place: tuple[Database, dict[str, str]], tmp_path: Path, delta_spark: DeltaSpark) -> None:
-    survive(*place, tmp_path, delta_spark, {})
+SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
+CASES: list[tuple[str, dict[str, str]]] = [("pg18", {}), ("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
+if os.environ.get("FLOODMARK_FULL_MATRIX"):
+    CASES = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, {**SOFT, **COPIED})))
 
 
 @pytest.mark.timeout(max(900, 40 * KILLS))
-@pytest.mark.parametrize("place", ["pg18"], indirect=True)
-def test_deleted_rows_survive_kills(
-    place: tuple[Database, dict[str, str]], tmp_path: Path, delta_spark: DeltaSpark
+@pytest.mark.parametrize(("place", "mirrors"), CASES, indirect=["place"])
+def test_mirrors_survive_kills(
+    place: tuple[Database, dict[str, str]], mirrors: dict[str, str], tmp_path: Path, delta_spark: DeltaSpark
 ) -> None:
-    survive(*place, tmp_path, delta_spark, {"deletes": "soft"})
-
-
-def survive(
-    database: Database, options: dict[str, str], tmp_path: Path, delta_spark: DeltaSpark, mirrors: dict[str, str]
-) -> None:
-    """Kill a mirror and compare what is left of its tables with the source's.
-
-    Args:
-        mirrors: the mirror's options.
-    """
+    database, options = place
     chance = random.Random(database.schema)
     options = {**options, "format": "arrow", "skipped.operations": "none"}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import shutil
 from collections.abc import Iterable, Sequence
@@ -96,8 +97,10 @@ def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("tasks", "compact"), [(1, "0"), (4, "0"), (1, "2"), (4, "3")])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int, compact: str) -> None:
+    vectors = "off" if seed % 3 == 2 else "on"
     chance = random.Random(seed)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": compact})
+    source = Source(key)
+    mirror = Mirror(tmp_path / "t", key, **{"compact.files": compact, "deletion.vectors": vectors})
     expected: Target = {}
     for batch in range(12):
         first = len(source.told)
@@ -122,6 +125,8 @@ def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks:
             DeltaTable(mirror.path).create_checkpoint()
         assert mirror.rows() == in_order(expected.values())
     assert pl.read_delta(mirror.path).drop(POSITION).height == len(expected)
+    if vectors == "off":
+        assert DeltaTable(mirror.path).to_pyarrow_table().num_rows == len(expected)
 
 
 def test_earlier_changes_move_no_row_back(tmp_path: Path) -> None:
@@ -274,12 +279,27 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
         )
 
 
-def more(mirror: Mirror, told: list[dict[str, Any]]) -> list[Part]:
+def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = None) -> list[Part]:
     """Return the part of rows that have another column."""
     key = mirror.key
-    row = pa.struct([*KINDS[key], ("more", pa.int32())])
+    row = pa.struct([*KINDS[key], ("more", kind or pa.int32())])
     columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
     return make_parts(LocalStore(mirror.path), "db.t", [pa.Table.from_pylist(told, pa.schema(columns))])
+
+
+@pytest.mark.parametrize("vectors", ["on", "off"])
+def test_a_column_that_needs_a_feature_is_added(tmp_path: Path, vectors: str) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"deletion.vectors": vectors})
+    source.change("insert", 1, 0, 1, False)
+    assert mirror.write(1, source.told)
+    source.change("insert", 2, 0, 2, False)
+    told = [{**source.told[1], "after": {**source.told[1]["after"], "more": dt.datetime(2026, 1, 1)}}]
+    assert mirror.writer.write(2, more(mirror, told, pa.timestamp("us")))
+    protocol = DeltaTable(mirror.path).protocol()
+    assert "timestampNtz" in (protocol.reader_features or [])
+    assert "timestampNtz" in (protocol.writer_features or [])
+    assert ("deletionVectors" in (protocol.writer_features or [])) == (vectors == "on")
 
 
 def test_a_column_is_added(tmp_path: Path) -> None:

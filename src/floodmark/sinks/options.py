@@ -19,6 +19,14 @@ class MirrorOptions(Options):
         "column is a new one.",
         OWN,
     )
+    deletion_vectors: Literal["on", "off"] = option(
+        "deletion.vectors",
+        "on",
+        "How rows are replaced. `on`: they are marked in deletion vectors, which costs what has changed. `off`: the "
+        "files that hold them are written again, for readers that don't know deletion vectors; this costs what they "
+        "hold.",
+        OWN,
+    )
     deletes: Literal["hard", "soft"] = option(
         "deletes",
         "hard",

@@ -25,6 +25,9 @@ _READER, _WRITER = 3, 7
 _VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
 _READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
 _WRITES = _READS | {"appendOnly", "invariants", "domainMetadata"}
+_EARLIER = frozenset({"appendOnly", "invariants"})
+_EARLIER_WRITER = 2
+"""The features of tables whose protocol lists none, up to this version for writers."""
 _OFF = {"delta.appendOnly": "false", "delta.enableChangeDataFeed": "false", "delta.columnMapping.mode": "none"}
 """Properties that must have these values, which are the defaults."""
 _VECTORS_ON = "delta.enableDeletionVectors"
@@ -36,16 +39,16 @@ DELETES_PROPERTY = "floodmark.deletes"
 """The property that says whether deleted rows are only marked, ``soft``; ``hard`` without it."""
 
 
-def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str]) -> list[Action]:
+def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str], vectors: bool = True) -> list[Action]:
     """Return the actions that create a table.
 
     Args:
         rows: the source's columns.
         key: the columns of the key.
         properties: further properties of the table.
+        vectors: whether it has deletion vectors.
     """
-    local = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in rows)
-    reads = [_VECTORS, *([_LOCAL_TIMES] if local else [])]
+    wanted = ([_VECTORS] if vectors else []) + _features_of(rows)
     now = int(time.time() * 1000)
     metadata: dict[str, Json] = {
         "id": str(uuid4()),
@@ -53,29 +56,64 @@ def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str])
         "schemaString": _schema_text(rows),
         "partitionColumns": [],
         "createdTime": now,
-        "configuration": {**properties, _VECTORS_ON: "true", KEY_PROPERTY: ",".join(key)},
+        "configuration": {
+            **properties,
+            **({_VECTORS_ON: "true"} if vectors else {}),
+            KEY_PROPERTY: ",".join(key),
+        },
     }
-    protocol: dict[str, Json] = {"minReaderVersion": _READER, "minWriterVersion": _WRITER, "readerFeatures": reads}
+    earliest: dict[str, Json] = {"minReaderVersion": 1, "minWriterVersion": 2}
     commit: dict[str, Json] = {"timestamp": now, "operation": "CREATE TABLE", "engineInfo": "floodmark"}
     return [
         {"commitInfo": commit},
-        {"protocol": {**protocol, "writerFeatures": [*reads, "appendOnly", "invariants"]}},
+        *(_upgraded(earliest, wanted, "The protocol of a new table") or [{"protocol": earliest}]),
         {"metaData": metadata},
     ]
 
 
-def prove_writable(state: State, name: str) -> None:
+def _features_of(rows: pa.Schema) -> list[str]:
+    """Return the features that a table needs for its columns' types."""
+    local = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in rows)
+    return [_LOCAL_TIMES] if local else []
+
+
+def _upgraded(protocol: Mapping[str, Json], features: Sequence[str], what: str) -> list[Action]:
+    """Return the action that adds features of readers and writers to a protocol, if it lacks any.
+
+    Args:
+        what: what the protocol is, for errors.
+    """
+    known = JsonObject(protocol, what, damaged)
+    lists = "writerFeatures" in known
+    reads = known.texts("readerFeatures") if "readerFeatures" in known else []
+    writes = known.texts("writerFeatures") if lists else sorted(_EARLIER)
+    if all(one in reads and one in writes for one in features):
+        return []
+    versions: dict[str, Json] = {"minReaderVersion": _READER, "minWriterVersion": _WRITER}
+    added = {"readerFeatures": list(dict.fromkeys([*reads, *features]))}
+    return [{"protocol": {**versions, **added, "writerFeatures": list(dict.fromkeys([*writes, *features]))}}]
+
+
+def prove_writable(state: State, name: str, vectors: bool = True) -> None:
     """Check that a table is one that can be written.
 
     Args:
         name: the table's, for errors.
+        vectors: whether rows are deleted in deletion vectors.
 
     Raises:
         TargetError: it needs what Floodmark doesn't do.
     """
     protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
     # Tables of earlier versions of the protocol list no features, and have no deletion vectors.
-    given = set(protocol.texts("writerFeatures") if "writerFeatures" in protocol else ())
+    listed = "writerFeatures" in protocol
+    given = set(protocol.texts("writerFeatures") if listed else _EARLIER)
+    if not listed and protocol.integer("minWriterVersion") > _EARLIER_WRITER:
+        raise TargetError(
+            f"The Delta table '{name}' has version {protocol.integer('minWriterVersion')} of the protocol for writers, "
+            f"which Floodmark does not write.",
+            "Let the mirror make a table of its own.",
+        )
     others = sorted(given - _WRITES)
     if others:
         raise TargetError(
@@ -89,10 +127,17 @@ def prove_writable(state: State, name: str) -> None:
                 f"The Delta table '{name}' has the property {wanted}={properties[wanted]}; a mirror needs {value}.",
                 f"Set it with ALTER TABLE … SET TBLPROPERTIES ('{wanted}' = '{value}').",
             )
-    if _VECTORS not in given or properties.get(_VECTORS_ON) != "true":
+    if not vectors and properties.get(_VECTORS_ON) == "true":
+        raise TargetError(
+            f"The Delta table '{name}' has deletion vectors, but the mirror's option deletion.vectors is off.",
+            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'false') and, so that readers find "
+            "none any more, REORG TABLE … APPLY (PURGE).",
+        )
+    if vectors and (_VECTORS not in given or properties.get(_VECTORS_ON) != "true"):
         raise TargetError(
             f"The Delta table '{name}' has no deletion vectors.",
-            f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'true').",
+            f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'true'), or set the mirror's option "
+            "deletion.vectors to off.",
         )
     if JsonObject(state.metadata, f"The metadata of '{name}'", damaged).texts("partitionColumns"):
         raise TargetError(f"The Delta table '{name}' is partitioned, which a mirror is not.", "Use another table.")
@@ -144,7 +189,8 @@ def emptied(
     metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged).content()
     kept = {**_properties(state), **properties, KEY_PROPERTY: ",".join(key)}
     changed: Action = {"metaData": {**metadata, "schemaString": _schema_text(rows), "configuration": kept}}
-    return [changed, *(file.removed(at_ms) for file in state.files.values())]
+    upgrade = _upgraded(state.protocol, _features_of(rows), "The protocol of a Delta table")
+    return [*upgrade, changed, *(file.removed(at_ms) for file in state.files.values())]
 
 
 def fitted(state: State, rows: pa.Schema, name: str) -> tuple[pa.Schema, dict[str, pa.DataType]]:
@@ -226,7 +272,8 @@ def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], l
         return [], []
     schema = {**known.content(), "fields": [*known.items("fields"), *added]}
     changed: Action = {"metaData": {**metadata.content(), "schemaString": json.dumps(schema)}}
-    return [changed], [str(field["name"]) for field in added]
+    upgrade = _upgraded(state.protocol, _features_of(rows), f"The protocol of '{name}'")
+    return [*upgrade, changed], [str(field["name"]) for field in added]
 
 
 def _schema(state: State, name: str) -> JsonObject:

@@ -123,6 +123,7 @@ class DeltaWriter:
         self._name = name
         self._application = application
         self._options = options
+        self._vectors = options.deletion_vectors == "on"
         self._listener = listener
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
@@ -224,10 +225,10 @@ class DeltaWriter:
         if state.version < 0:
             self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
-            self._log.commit(0, creation(source, key, self._properties(key)))
+            self._log.commit(0, creation(source, key, self._properties(key), self._vectors))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
-            prove_writable(state, self._name)
+            prove_writable(state, self._name, self._vectors)
         if self._state.version < 0:
             self._listener.exists(self._name)
         self._state, now = state, int(time.time() * 1000)
@@ -298,7 +299,8 @@ class DeltaWriter:
         self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, now: int
     ) -> list[Action]:
         keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
-        vectors, actions = VectorFile(), []
+        actions: list[Action] = []
+        vectors = VectorFile() if self._vectors else None
         soft = self._options.deletes == "soft"
         emptied = self._emptied(files, truncated) if truncated and not soft else {}
         files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
@@ -307,12 +309,14 @@ class DeltaWriter:
             truncated = parts[0].truncated
         merged = MergedParts.of(parts, truncated)
         found = {one.file.identity: one for one in self._found(files, merged, keys)}
-        for at in {**emptied, **found}:
-            actions += self._without([one[at] for one in (emptied, found) if at in one], vectors, now)
+        changed = [[one[at] for one in (emptied, found) if at in one] for at in {**emptied, **found}]
+        with ThreadPoolExecutor(_THREADS if vectors is None else 1) as pool:
+            for without in pool.map(lambda one: self._without(one, vectors, key, now), changed):
+                actions += without
         for number, part in enumerate(parts):
             if part.add is not None:
-                actions += _added(part.add, part.rows, merged.lost_rows(number, part.rows), vectors)
-        if vectors.content:
+                actions += self._added(part.add, part.rows, merged.lost_rows(number, part.rows), vectors, key)
+        if vectors is not None and vectors.content:
             obstore.put(self._store, vectors.path, vectors.content)
         return actions
 
@@ -370,11 +374,14 @@ class DeltaWriter:
         newer = _as_mask(pc.fill_null(pc.greater_equal(before, changes[POSITION].take(pa.array(matched))), False))
         return _Found(file, count, rows[~newer].astype(np.uint64), matched[newer])
 
-    def _without(self, found: Sequence[_Found], vectors: VectorFile, at_ms: int) -> list[Action]:
+    def _without(
+        self, found: Sequence[_Found], vectors: VectorFile | None, key: Sequence[str], at_ms: int
+    ) -> list[Action]:
         """Return the actions that delete rows of a file.
 
         Args:
             found: what is known of them; at least one, all of the same file.
+            vectors: where they are marked; None: the file is written again.
         """
         file, count = found[0].file, found[0].count
         if count < 0:
@@ -386,7 +393,26 @@ class DeltaWriter:
         rows = np.sort(np.concatenate([self._rows.deleted(file), replaced]), kind="stable")
         if len(rows) == count:
             return [file.removed(at_ms)]
+        if vectors is None:
+            return [file.removed(at_ms), *self._rewritten(file, rows, key)]
         return file.added(vectors.add(rows), at_ms, count)
+
+    def _added(
+        self, add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile | None, key: Sequence[str]
+    ) -> list[Action]:
+        """Return the action that adds a data file without the rows that are lost, if any are left."""
+        if len(lost) == rows:
+            return []
+        if not len(lost):
+            return [{"add": add}]
+        if vectors is None:
+            return self._rewritten(DataFile.from_json(dict(add)), lost, key)
+        return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()}}]
+
+    def _rewritten(self, file: DataFile, rows: Rows, key: Sequence[str]) -> list[Action]:
+        """Write a file again without some of its rows, and return the action that adds it."""
+        add = rewritten(self._store, [(file, rows)], key)
+        return [] if add is None else [{"add": {**add, "dataChange": True}}]
 
     def _tidy(self, key: Sequence[str]) -> None:
         """Rewrite small files, and give the log a checkpoint now and then; neither matters for what the table holds."""
@@ -425,13 +451,6 @@ def _mark(parts: Sequence[Part]) -> int:
     """Return a number for the position at which a micro-batch ends for a table."""
     last = max(part.last for part in parts)
     return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1
-
-
-def _added(add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile) -> list[Action]:
-    """Return the action that adds a data file without the rows that are lost, if any are left."""
-    if len(lost) == rows:
-        return []
-    return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()} if len(lost) else add}]
 
 
 def _as_mask(array: pa.ChunkedArray) -> Mask:
