@@ -214,6 +214,31 @@ def test_rows_of_another_query(tmp_path: Path) -> None:
     assert mirror.rows() == rows[:2]
 
 
+def test_two_queries_with_one_path(tmp_path: Path) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+
+    def another(name: str, **options: str) -> DeltaWriter:
+        parsed = MirrorOptions.parse(options)
+        return DeltaWriter(folder_of(mirror.path), name, "db.t", parsed, KeptRows(), mirror.listener)
+
+    for number in range(4):
+        source.change("insert", number, 0, number, False)
+    source.change("delete", 0, 0, 0, False)
+    assert mirror.write(1, source.told[:1])
+    assert mirror.write(2, source.told[4:])
+    first, second = mirror.writer, another("other", **{"existing.tables": "empty"})
+    # The table has no rows at the moment.
+    mirror.writer = second
+    assert mirror.write(0, source.told[1:2])
+    for mirror.writer in (first, another("test", **{"existing.tables": "empty"})):
+        with pytest.raises(TargetChangedError, match="Another query has emptied the Delta table"):
+            mirror.write(3, source.told[2:3])
+    mirror.writer = second
+    assert mirror.write(1, source.told[3:4])
+    assert [row["id"] for row in mirror.rows()] == [1, 3]
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_a_truncate_of_files_without_statistics(tmp_path: Path, after: bool) -> None:
     key = ("id",)

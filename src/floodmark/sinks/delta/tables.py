@@ -39,6 +39,15 @@ DELETES_PROPERTY = "floodmark.deletes"
 """The property that says whether deleted rows are only marked, ``soft``; ``hard`` without it."""
 
 
+OWNER_PROPERTY = "floodmark.query"
+"""The property that names the query whose table it is."""
+
+
+def owner(state: State) -> str | None:
+    """Return which query a table belongs to; None: it was made by none."""
+    return _properties(state).get(OWNER_PROPERTY)
+
+
 def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str], vectors: bool = True) -> list[Action]:
     """Return the actions that create a table.
 

@@ -33,10 +33,12 @@ from floodmark.sinks.delta.parts import OPERATION, Part, events_of, fitting, wri
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import (
     DELETES_PROPERTY,
+    OWNER_PROPERTY,
     creation,
     emptied,
     evolution,
     fitted,
+    owner,
     prove_deletes,
     prove_key,
     prove_writable,
@@ -232,8 +234,12 @@ class DeltaWriter:
         if self._state.version < 0:
             self._listener.exists(self._name)
         self._state, now = state, int(time.time() * 1000)
-        if state.files and self._application not in state.transactions:
-            self._prove_replaceable()
+        another = owner(state) not in (None, self._application)
+        if self._application in state.transactions:
+            self._prove_kept(another)
+        elif state.files or another:
+            if state.files:
+                self._prove_replaceable()
             self._commit("TRUNCATE", now, emptied(state, source, key, self._properties(key), now))
             return None
         prove_key(state, key, self._name)
@@ -246,7 +252,7 @@ class DeltaWriter:
 
     def _properties(self, key: Sequence[str]) -> dict[str, str]:
         """Return the properties that the table is made with."""
-        return {DELETES_PROPERTY: self._options.deletes if key else "hard"}
+        return {OWNER_PROPERTY: self._application, DELETES_PROPERTY: self._options.deletes if key else "hard"}
 
     def _widen(self, wider: Mapping[str, pa.DataType], key: Sequence[str], at_ms: int) -> None:
         """Give columns types that hold more, which rewrites all files, unless another writer is faster."""
@@ -284,6 +290,15 @@ class DeltaWriter:
             {"txn": {"appId": name, "version": version, "lastUpdated": now}} for name, version in done.items()
         ]
         return [*actions, *transactions]
+
+    def _prove_kept(self, another: bool) -> None:
+        """Raise an error if another query has made the table its own."""
+        if another:
+            raise TargetChangedError(
+                f"Another query has emptied the Delta table '{self._name}' and writes it now.",
+                "Give each query a path of its own. To take the table over, end the other one, and start this one with "
+                "a new checkpoint and the mirror's option existing.tables=empty.",
+            )
 
     def _prove_replaceable(self) -> None:
         """Raise an error unless the option says that what another query has written may be removed."""
