@@ -1,0 +1,195 @@
+"""Finds what a micro-batch replaces in a Delta table, and turns it into actions of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.store import ObjectStore
+
+from floodmark.json_data import Json
+from floodmark.sinks.delta.compaction import rewritten
+from floodmark.sinks.delta.data_files import POSITION, bounds, may_hold
+from floodmark.sinks.delta.log import Action, DataFile
+from floodmark.sinks.delta.merged_parts import MergedParts
+from floodmark.sinks.delta.parts import Part, events_of, written
+from floodmark.sinks.delta.target_rows import TargetRows, filled
+from floodmark.sinks.delta.vectors import Rows, VectorFile
+from floodmark.sinks.keys import KeyIndex
+from floodmark.sinks.last_changes import last_changes
+from floodmark.sinks.soft_deletes import without_truncates
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_THREADS = 4
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a file holds of the changed rows.
+
+    Attributes:
+        count: how many rows it has, deleted ones included.
+        replaced: numbers of the rows that get deleted.
+        newer: numbers of the changes that are older than the file's row, and so change nothing.
+    """
+
+    file: DataFile
+    count: int
+    replaced: Rows
+    newer: Numbers
+
+
+class Replacements:
+    """Plans what the parts of a micro-batch replace.
+
+    Args:
+        store: the table's folder.
+        rows: the rows of its files.
+        vectors: whether replaced rows are marked in deletion vectors; otherwise their files are written again.
+        soft: whether deleted rows are only marked.
+    """
+
+    def __init__(self, store: ObjectStore, rows: TargetRows, vectors: bool, soft: bool) -> None:
+        self._store = store
+        self._rows = rows
+        self._vectors = vectors
+        self._soft = soft
+
+    def actions(
+        self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, at_ms: int
+    ) -> list[Action]:
+        """Return the actions that add the parts' rows and delete those that they replace; vectors are written here.
+
+        Args:
+            parts: of a table with a key; at least one.
+            files: those of the table.
+            key: the columns of the key.
+            columns: the source's columns with the types that they have in the table.
+            at_ms: the time, in milliseconds since the epoch.
+        """
+        keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
+        actions: list[Action] = []
+        vectors = VectorFile() if self._vectors else None
+        emptied = self._emptied(files, truncated) if truncated and not self._soft else {}
+        files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
+        if any(part.open is not None for part in parts):
+            parts = [self._closed(parts, keys, columns, files, truncated)]
+            truncated = parts[0].truncated
+        merged = MergedParts.of(parts, truncated)
+        found = {one.file.identity: one for one in self._found(files, merged, keys)}
+        changed = [[one[at] for one in (emptied, found) if at in one] for at in {**emptied, **found}]
+        with ThreadPoolExecutor(_THREADS if vectors is None else 1) as pool:
+            for without in pool.map(lambda one: self._without(one, vectors, key, at_ms), changed):
+                actions += without
+        for number, part in enumerate(parts):
+            if part.add is not None:
+                actions += self._added(part.add, part.rows, merged.lost_rows(number, part.rows), vectors, key)
+        if vectors is not None and vectors.content:
+            obstore.put(self._store, vectors.path, vectors.content)
+        return actions
+
+    def _emptied(self, files: Sequence[DataFile], truncated: str) -> dict[tuple[str, str], _Found]:
+        """Return what a truncate deletes, by the files' identities; without a count for whole files."""
+        emptied = {}
+        nothing = np.zeros(0, np.int64)
+        for file in files:
+            known = bounds(file, POSITION)
+            if known is not None and known[1] < truncated:
+                emptied[file.identity] = _Found(file, -1, nothing.astype(np.uint64), nothing)
+            elif known is None or known[0] < truncated:
+                positions = self._rows.positions(file)
+                earlier = np.flatnonzero(_as_mask(pc.fill_null(pc.less(positions, truncated), True)))
+                living = np.setdiff1d(earlier, self._rows.deleted(file).astype(np.int64), assume_unique=True)
+                emptied[file.identity] = _Found(file, len(positions), living.astype(np.uint64), nothing)
+        return emptied
+
+    def _closed(
+        self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile], truncated: str
+    ) -> Part:
+        """Reduce the rows of all parts together, with the values that only the target has, and write them."""
+        events = pa.concat_tables([events_of(self._store, part) for part in parts], promote_options="permissive")
+        if truncated and self._soft:
+            held = [keys.empty_table(), *(self._rows.living_keys(file, keys) for file in files)]
+            events, truncated = without_truncates(events, pa.concat_tables(held), truncated), ""
+        changes = last_changes(events, keys.names)
+        held = changes.held.filter(pc.is_valid(changes.held[keys.names[0]]))
+        touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
+        values = [self._rows.values(file, keys, changes) for file in touched]
+        return written(self._store, filled(changes, values), keys.names, columns, truncated)
+
+    def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
+        """Find what replaces earlier rows, and take what is older than the target's rows for lost."""
+        wanted = np.flatnonzero(~merged.lost)
+        changes = merged.changes.take(pa.array(wanted))
+        if not len(wanted):
+            return []
+        index = KeyIndex(changes.select(keys.names))
+        touched = [file for file in files if may_hold(file, changes.select(keys.names))]
+        first = pc.min(changes[POSITION]).as_py()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(lambda file: self._found_in(file, changes, keys, index, first), touched))
+        for one in found:
+            merged.lost[wanted[one.newer]] = True
+        return found
+
+    def _found_in(self, file: DataFile, changes: pa.Table, keys: pa.Schema, index: KeyIndex, first: str) -> _Found:
+        rows, matched = self._rows.find(file, keys, index)
+        known, count = bounds(file, POSITION), self._rows.keys(file, keys).num_rows
+        if not len(rows) or (known is not None and known[1] < first):
+            # All changes are newer than all rows of the file.
+            return _Found(file, count, rows.astype(np.uint64), np.zeros(0, np.int64))
+        before = self._rows.positions(file, rows)
+        newer = _as_mask(pc.fill_null(pc.greater_equal(before, changes[POSITION].take(pa.array(matched))), False))
+        return _Found(file, count, rows[~newer].astype(np.uint64), matched[newer])
+
+    def _without(
+        self, found: Sequence[_Found], vectors: VectorFile | None, key: Sequence[str], at_ms: int
+    ) -> list[Action]:
+        """Return the actions that delete rows of a file.
+
+        Args:
+            found: what is known of them; at least one, all of the same file.
+            vectors: where they are marked; None: the file is written again.
+        """
+        file, count = found[0].file, found[0].count
+        if count < 0:
+            return [file.removed(at_ms)]
+        if not any(len(one.replaced) for one in found):
+            return []
+        replaced = found[0].replaced if len(found) == 1 else np.union1d(found[0].replaced, found[1].replaced)
+        # Each row is in one of them. NumPy's union is slow, since it looks for what is in both.
+        rows = np.sort(np.concatenate([self._rows.deleted(file), replaced]), kind="stable")
+        if len(rows) == count:
+            return [file.removed(at_ms)]
+        if vectors is None:
+            return [file.removed(at_ms), *self._rewritten(file, rows, key)]
+        return file.added(vectors.add(rows), at_ms, count)
+
+    def _added(
+        self, add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile | None, key: Sequence[str]
+    ) -> list[Action]:
+        """Return the action that adds a data file without the rows that are lost, if any are left."""
+        if len(lost) == rows:
+            return []
+        if not len(lost):
+            return [{"add": add}]
+        if vectors is None:
+            return self._rewritten(DataFile.from_json(dict(add)), lost, key)
+        return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()}}]
+
+    def _rewritten(self, file: DataFile, rows: Rows, key: Sequence[str]) -> list[Action]:
+        """Write a file again without some of its rows, and return the action that adds it."""
+        add = rewritten(self._store, [(file, rows)], key)
+        return [] if add is None else [{"add": {**add, "dataChange": True}}]
+
+
+def _as_mask(array: pa.ChunkedArray) -> Mask:
+    return np.asarray(array.combine_chunks().to_numpy(zero_copy_only=False), dtype=np.bool_)
