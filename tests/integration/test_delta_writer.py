@@ -313,14 +313,17 @@ def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = 
 
 
 @pytest.mark.parametrize("vectors", ["on", "off"])
-def test_a_column_that_needs_a_feature_is_added(tmp_path: Path, vectors: str) -> None:
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_column_that_needs_a_feature_is_added(tmp_path: Path, vectors: str, listed: bool) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"deletion.vectors": vectors})
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(1, source.told)
     source.change("insert", 2, 0, 2, False)
-    told = [{**source.told[1], "after": {**source.told[1]["after"], "more": dt.datetime(2026, 1, 1)}}]
-    assert mirror.writer.write(2, more(mirror, told, pa.timestamp("us")))
+    value, kind = dt.datetime(2026, 1, 1), pa.timestamp("us")
+    after = {**source.told[1]["after"], "more": [value] if listed else value}
+    kind = pa.list_(pa.field("element", kind)) if listed else kind
+    assert mirror.writer.write(2, more(mirror, [{**source.told[1], "after": after}], kind))
     protocol = DeltaTable(mirror.path).protocol()
     assert "timestampNtz" in (protocol.reader_features or [])
     assert "timestampNtz" in (protocol.writer_features or [])

@@ -82,8 +82,13 @@ def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str],
 
 def _features_of(rows: pa.Schema) -> list[str]:
     """Return the features that a table needs for its columns' types."""
-    local = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in rows)
-    return [_LOCAL_TIMES] if local else []
+    return [_LOCAL_TIMES] if any(_has_local_times(field.type) for field in rows) else []
+
+
+def _has_local_times(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is None
+    return any(_has_local_times(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _upgraded(protocol: Mapping[str, Json], features: Sequence[str], what: str) -> list[Action]:
