@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.mysql.ddl.number_texts import number_text
+from floodmark.connectors.mysql.structures.number_texts import number_text
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False).map(np.float64)
 

@@ -10,10 +10,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import numpy as np
 
 from floodmark.connectors.mysql.ddl.column_types import ColumnType
-from floodmark.connectors.mysql.ddl.number_texts import ROOM, number_text
 from floodmark.connectors.mysql.ddl.temporal_literals import USUAL, Clock, date_time, plain_number, time_of_day
 from floodmark.connectors.mysql.ddl.tokens import BITS, NUMBER, STRING
 from floodmark.connectors.mysql.structures.charsets import decoded
+from floodmark.connectors.mysql.structures.number_texts import ROOM, number_text
 from floodmark.connectors.mysql.structures.type_names import INTEGERS, SIZED, TEMPORAL
 from floodmark.connectors.mysql.values.text import NAMES
 
