@@ -214,6 +214,28 @@ def test_rows_of_another_query(tmp_path: Path) -> None:
     assert mirror.rows() == rows[:2]
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_table_that_is_restored(tmp_path: Path, version: int, again: bool) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key)
+    for number in range(4):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told[:1])
+    assert mirror.write(2, source.told[1:2])
+    DeltaTable(mirror.path).restore(version)
+    if again:
+        mirror.start()
+    for batch, told in ((2, source.told[1:2]), (3, source.told[2:3])):
+        with pytest.raises(TargetChangedError, match="was restored to an earlier version"):
+            mirror.write(batch, told)
+    empty = MirrorOptions.parse({"existing.tables": "empty"})
+    mirror.writer = DeltaWriter(folder_of(mirror.path), "new", "db.t", empty, KeptRows(), mirror.listener)
+    assert mirror.write(0, source.told)
+    assert mirror.write(1, source.told[3:])
+    assert len(mirror.rows()) == 4
+
+
 def test_two_queries_with_one_path(tmp_path: Path) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -101,6 +101,8 @@ class State:
         protocol, metadata: the contents of these actions.
         files: by their identities.
         transactions: the last version that each application has committed.
+        undone: applications that have committed nothing since the table was restored to an earlier version. A
+            checkpoint of the log doesn't tell.
     """
 
     version: int
@@ -108,6 +110,7 @@ class State:
     metadata: Mapping[str, Json]
     files: Mapping[tuple[str, str], DataFile]
     transactions: Mapping[str, int]
+    undone: Set[str] = frozenset()
 
 
 NO_TABLE = State(-1, {}, {}, {}, {})
@@ -243,9 +246,12 @@ def _plain(value: Any, name: str = "") -> Any:
 
 def _applied(state: State, actions: Iterable[Action]) -> State:
     protocol, metadata = state.protocol, state.metadata
-    files, transactions = dict(state.files), dict(state.transactions)
+    files, transactions, undone = dict(state.files), dict(state.transactions), set(state.undone)
     for kind, content in _contents(actions):
-        if kind == "remove":
+        if kind == "commitInfo":
+            if isinstance(content, dict) and content.get("operation") == "RESTORE":
+                undone.update(transactions)
+        elif kind == "remove":
             files.pop(DataFile.from_json(content).identity, None)
         elif kind == "protocol":
             protocol = JsonObject(content, "The protocol of a Delta table", damaged).content()
@@ -254,10 +260,11 @@ def _applied(state: State, actions: Iterable[Action]) -> State:
         elif kind == "txn":
             given = JsonObject(content, "A transaction of the Delta log", damaged)
             transactions[given.text("appId")] = given.integer("version")
+            undone.discard(given.text("appId"))
         elif kind == "add":
             file = DataFile.from_json(content)
             files[file.identity] = file
-    return State(state.version, protocol, metadata, files, transactions)
+    return State(state.version, protocol, metadata, files, transactions, frozenset(undone))
 
 
 def _contents(actions: Iterable[Action]) -> Iterator[tuple[str, Json]]:

@@ -210,7 +210,7 @@ class DeltaWriter:
         self._state, now = state, int(time.time() * 1000)
         another = owner(state) not in (None, self._application)
         if self._application in state.transactions:
-            self._prove_kept(another)
+            self._prove_kept(another, self._application in state.undone)
         elif state.files or another:
             if state.files:
                 self._prove_replaceable()
@@ -265,8 +265,14 @@ class DeltaWriter:
         ]
         return [*actions, *transactions]
 
-    def _prove_kept(self, another: bool) -> None:
-        """Raise an error if another query has made the table its own."""
+    def _prove_kept(self, another: bool, undone: bool) -> None:
+        """Raise an error if another query has made the table its own, or an earlier version was restored."""
+        if undone:
+            raise TargetChangedError(
+                f"The Delta table '{self._name}' was restored to an earlier version, so it lacks what this query has "
+                "written since.",
+                "Start the query with a new checkpoint and the mirror's option existing.tables=empty.",
+            )
         if another:
             raise TargetChangedError(
                 f"Another query has emptied the Delta table '{self._name}' and writes it now.",
