@@ -236,6 +236,16 @@ def test_a_table_that_is_restored(tmp_path: Path, version: int, again: bool) -> 
     assert len(mirror.rows()) == 4
 
 
+def test_tables_get_properties(tmp_path: Path) -> None:
+    rules = r".*:delta.checkpointInterval=20; other\.t:x=1; db\.(t|u):delta.checkpointInterval=30;db.*:owner=some: one"
+    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), **{"table.properties": rules})
+    source.change("insert", 1, 0, 1, False)
+    assert mirror.write(1, source.told)
+    found = DeltaTable(mirror.path).metadata().configuration
+    assert (found["delta.checkpointInterval"], found["owner"]) == ("30", "some: one")
+    assert "x" not in found
+
+
 def test_two_queries_with_one_path(tmp_path: Path) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key)

@@ -427,6 +427,15 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: mirror, format: iceberg}`", sink={"type": "mirror", "format": "iceberg", "path": "x"}),
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
+            key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),
+            key(
+                "`sink.options: {table.properties: delta.logRetentionDuration=1 day}`",
+                sink=mirror({"table.properties": "delta.logRetentionDuration=1 day"}),
+            ),
+            key(
+                "`sink.options: {table.properties: .*:delta.enableChangeDataFeed=true}`",
+                sink=mirror({"table.properties": ".*:delta.enableChangeDataFeed=true"}),
+            ),
             key("`format: rows` with `sink.type: mirror`", source={**POSTGRES, "format": "rows"}, sink=mirror({})),
             key("`sink.format: parquet`", sink={"format": "parquet", "path": "x"}),
             key(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from floodmark.config.model import OWN, Options, option
+from floodmark.sinks.table_properties import PropertyRules
 
 
 class MirrorOptions(Options):
@@ -41,6 +42,13 @@ class MirrorOptions(Options):
         "0: never.",
         OWN,
         ge=0,
+    )
+    table_properties: PropertyRules = option(
+        "table.properties",
+        (),
+        "Properties that targets get when they are made: `<table>:<name>=<value>;…`, where the table is a regular "
+        "expression. The last one that matches counts.",
+        OWN,
     )
     missing_tables: Literal["fail", "read"] = option(
         "missing.tables",

@@ -41,6 +41,7 @@ from floodmark.sinks.delta.tables import (
 )
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.table_properties import properties_of
 
 log = get_logger(__name__)
 
@@ -226,7 +227,8 @@ class DeltaWriter:
 
     def _properties(self, key: Sequence[str]) -> dict[str, str]:
         """Return the properties that the table is made with."""
-        return {OWNER_PROPERTY: self._application, DELETES_PROPERTY: self._options.deletes if key else "hard"}
+        own = {OWNER_PROPERTY: self._application, DELETES_PROPERTY: self._options.deletes if key else "hard"}
+        return {**properties_of(self._name, self._options.table_properties), **own}
 
     def _widen(self, wider: Mapping[str, pa.DataType], key: Sequence[str], at_ms: int) -> None:
         """Give columns types that hold more, which rewrites all files, unless another writer is faster."""
