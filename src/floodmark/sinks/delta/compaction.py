@@ -6,13 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.data_files import open_parquet, plain_types, write_file
+from floodmark.sinks.delta.data_files import living, open_parquet, plain_types, write_file
 from floodmark.sinks.delta.log import DataFile
 from floodmark.sinks.delta.vectors import Rows
 
@@ -68,10 +67,7 @@ def rewritten(
     """
     parts = []
     for file, deleted in group:
-        rows = plain_types(open_parquet(store, file).read())
-        living = np.ones(rows.num_rows, np.bool_)
-        living[deleted.astype(np.int64)] = False
-        parts.append(rows.filter(pa.array(living)))
+        parts.append(living(plain_types(open_parquet(store, file).read()), deleted))
     rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     if not rows.num_rows:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
 from floodmark.sinks.delta.log import DataFile
+from floodmark.sinks.delta.vectors import Rows
 
 POSITION = "_position"
 """The column with the position of each row's last change."""
@@ -90,6 +92,17 @@ def plain_types(rows: pa.Table) -> pa.Table:
     """Return rows of a file of any writer without the types that only save memory, such as ``string_view``."""
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.large_string(): pa.string()}
     return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))
+
+
+def living(table: pa.Table, deleted: Rows) -> pa.Table:
+    """Return the rows of a data file that are not deleted.
+
+    Args:
+        table: all rows of the file, in their order.
+    """
+    kept = np.ones(table.num_rows, np.bool_)
+    kept[deleted.astype(np.int64)] = False
+    return table.filter(pa.array(kept))
 
 
 def statistics(rows: pa.Table, names: Sequence[str]) -> dict[str, Json]:

@@ -122,7 +122,7 @@ class Replacements:
         changes = last_changes(events, keys.names)
         held = changes.held.filter(pc.is_valid(changes.held[keys.names[0]]))
         touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
-        values = [self._rows.values(file, keys, changes) for file in touched]
+        values = self._rows.values(touched, keys, changes)
         return written(self._store, filled(changes, values), keys.names, columns, truncated)
 
     def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:

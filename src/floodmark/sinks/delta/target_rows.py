@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.data_files import POSITION, open_parquet, read_columns
+from floodmark.sinks.delta.data_files import POSITION, living, open_parquet, read_columns
 from floodmark.sinks.delta.kept import Kept
 from floodmark.sinks.delta.log import DataFile
 from floodmark.sinks.delta.vectors import Rows, deleted_rows
@@ -75,10 +75,7 @@ class TargetRows:
         Args:
             columns: names and types of the key's columns.
         """
-        keys = self.keys(file, columns)
-        living = np.ones(keys.num_rows, np.bool_)
-        living[self.deleted(file).astype(np.int64)] = False
-        return keys.filter(pa.array(living))
+        return living(self.keys(file, columns), self.deleted(file))
 
     def find(self, file: DataFile, columns: pa.Schema, index: KeyIndex) -> tuple[Numbers, Numbers]:
         """Return which rows have a key of an index, ascending, and which key each of them has.
@@ -94,9 +91,9 @@ class TargetRows:
         return rows[alive], matched[alive]
 
     def values(
-        self, file: DataFile, columns: pa.Schema, changes: LastChanges
+        self, files: Sequence[DataFile], columns: pa.Schema, changes: LastChanges
     ) -> Mapping[str, tuple[Numbers, pa.Array]]:
-        """Return the values that changes need of a file: for each column with some, for which changes, and the values.
+        """Return the values that changes need of files: for each column with some, for which changes, and the values.
 
         Args:
             columns: names and types of the key's columns.
@@ -107,13 +104,18 @@ class TargetRows:
             held = changes.held.take(pa.array(chosen))
             # A row that is only marked as deleted, and the one that its key was changed to, have the same values.
             _, first, number = np.unique(row_codes(held), return_index=True, return_inverse=True)
-            rows, matched = self.find(file, columns, KeyIndex(held.take(pa.array(first))))
-            if len(rows):
-                at = np.full(len(first), -1)
-                at[matched] = rows
-                at = at[number]
-                column = self._read(file, [name], changes.rows.schema)[name]
-                found[name] = chosen[at >= 0], column.take(pa.array(at[at >= 0])).combine_chunks()
+            index = KeyIndex(held.take(pa.array(first)))
+            parts = []
+            for file in files:
+                rows, matched = self.find(file, columns, index)
+                if len(rows):
+                    at = np.full(len(first), -1)
+                    at[matched] = rows
+                    at = at[number]
+                    column = self._read(file, [name], changes.rows.schema)[name]
+                    parts.append((chosen[at >= 0], column.take(pa.array(at[at >= 0])).combine_chunks()))
+            if parts:
+                found[name] = np.concatenate([one for one, _ in parts]), pa.concat_arrays([one for _, one in parts])
         return found
 
     def _read(self, file: DataFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
@@ -123,19 +125,15 @@ class TargetRows:
         return bytes(obstore.get_range(self._store, path, start=offset, length=size))
 
 
-def filled(changes: LastChanges, found: Sequence[Mapping[str, tuple[Numbers, pa.Array]]]) -> LastChanges:
+def filled(changes: LastChanges, found: Mapping[str, tuple[Numbers, pa.Array]]) -> LastChanges:
     """Return changes with the values that the target has."""
     rows = changes.rows
-    for name in changes.unavailable:
-        parts = [one[name] for one in found if name in one]
-        if parts:
-            numbers = np.concatenate([numbers for numbers, _ in parts])
-            values = pa.concat_arrays([values for _, values in parts])
-            source = np.full(rows.num_rows, -1)
-            source[numbers] = np.arange(len(numbers))
-            filled = values.take(pa.array(source, mask=source < 0))
-            place = rows.column_names.index(name)
-            rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, filled, rows[name]))
+    for name, (numbers, values) in found.items():
+        source = np.full(rows.num_rows, -1)
+        source[numbers] = np.arange(len(numbers))
+        taken = values.take(pa.array(source, mask=source < 0))
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, taken, rows[name]))
     return LastChanges(changes.truncated, rows, changes.positions, changes.deleted, {}, changes.held)
 
 
