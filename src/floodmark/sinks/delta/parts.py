@@ -150,12 +150,10 @@ def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
 
 
 def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str], soft: bool) -> Part:
-    columns = pa.schema(list(events.schema.field("after").type))
     soft = soft and bool(key)
-    _prove_names(table, columns, {POSITION, OPERATION, *([DELETED] if soft else [])})
-    if soft:
-        events = marked(events)
-        columns = pa.schema(list(events.schema.field("after").type))
+    _prove_names(table, events.schema.field("after").type.names, {POSITION, OPERATION, *([DELETED] if soft else [])})
+    events = marked(events) if soft else events
+    columns = pa.schema(list(events.schema.field("after").type))
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
     if not key:
         return _appended(store, events, columns, lost)
@@ -273,14 +271,15 @@ def _last_truncate(events: pa.Table) -> str:
     return str(pc.max(events["position"].filter(pc.equal(events["op"], "t"))).as_py())
 
 
-def _prove_names(table: str, columns: pa.Schema, taken: Set[str]) -> None:
+def _prove_names(table: str, columns: Sequence[str], taken: Set[str]) -> None:
     """Refuse names that a Delta table can't have.
 
     Args:
+        columns: the names of the source's columns.
         taken: names of the mirror's own columns.
     """
     seen: dict[str, str] = {}
-    for name in columns.names:
+    for name in columns:
         other = seen.setdefault(name.casefold(), name)
         if name.casefold() in taken or other != name:
             why = "a column of the mirror's own has that name" if other == name else f"there is '{other}', too"

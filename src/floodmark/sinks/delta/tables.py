@@ -33,12 +33,8 @@ _OFF = {"delta.appendOnly": "false", "delta.enableChangeDataFeed": "false", "del
 _VECTORS_ON = "delta.enableDeletionVectors"
 KEY_PROPERTY = "floodmark.key"
 """The property with the columns of the table's key, which are separated by commas."""
-
-
 DELETES_PROPERTY = "floodmark.deletes"
 """The property that says whether deleted rows are only marked, ``soft``; ``hard`` without it."""
-
-
 OWNER_PROPERTY = "floodmark.query"
 """The property that names the query whose table it is."""
 
