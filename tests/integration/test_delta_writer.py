@@ -27,6 +27,7 @@ from floodmark.sinks.options import MirrorOptions
 from tests.support.merging import Target, merge
 from tests.unit.test_last_changes import KINDS, Source, schema
 
+EMPTY = {"existing.tables": "empty"}
 WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
 
 
@@ -61,9 +62,12 @@ class Mirror:
 
     def start(self) -> None:
         """Begin as another process does."""
-        self.writer = DeltaWriter(
-            folder_of(self.path), "test", "db.t", MirrorOptions.parse(self.options), KeptRows(), self.listener
-        )
+        self.writer = self.another("test", **self.options)
+
+    def another(self, application: str, **options: str) -> DeltaWriter:
+        """Return what writes the table for another query."""
+        parsed = MirrorOptions.parse(options)
+        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener)
 
     def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
         """Write rows that are dealt out to tasks; parts come to the driver as messages."""
@@ -201,14 +205,11 @@ def test_rows_of_another_query(tmp_path: Path) -> None:
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told)
     rows = mirror.rows()
-    mirror.writer = DeltaWriter(
-        folder_of(mirror.path), "other", "db.t", MirrorOptions.parse({}), KeptRows(), mirror.listener
-    )
+    mirror.writer = mirror.another("other")
     with pytest.raises(TargetChangedError, match="has rows that this query has not written"):
         mirror.write(0, source.told[:1])
     assert mirror.rows() == rows
-    empty = MirrorOptions.parse({"existing.tables": "empty"})
-    mirror.writer = DeltaWriter(folder_of(mirror.path), "other", "db.t", empty, KeptRows(), mirror.listener)
+    mirror.writer = mirror.another("other", **EMPTY)
     assert mirror.write(0, source.told[:1])
     assert mirror.write(1, source.told[1:2])
     assert mirror.rows() == rows[:2]
@@ -229,8 +230,7 @@ def test_a_table_that_is_restored(tmp_path: Path, version: int, again: bool) -> 
     for batch, told in ((2, source.told[1:2]), (3, source.told[2:3])):
         with pytest.raises(TargetChangedError, match="was restored to an earlier version"):
             mirror.write(batch, told)
-    empty = MirrorOptions.parse({"existing.tables": "empty"})
-    mirror.writer = DeltaWriter(folder_of(mirror.path), "new", "db.t", empty, KeptRows(), mirror.listener)
+    mirror.writer = mirror.another("new", **EMPTY)
     assert mirror.write(0, source.told)
     assert mirror.write(1, source.told[3:])
     assert len(mirror.rows()) == 4
@@ -250,20 +250,17 @@ def test_two_queries_with_one_path(tmp_path: Path) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key)
 
-    def another(name: str, **options: str) -> DeltaWriter:
-        parsed = MirrorOptions.parse(options)
-        return DeltaWriter(folder_of(mirror.path), name, "db.t", parsed, KeptRows(), mirror.listener)
-
     for number in range(4):
         source.change("insert", number, 0, number, False)
     source.change("delete", 0, 0, 0, False)
     assert mirror.write(1, source.told[:1])
     assert mirror.write(2, source.told[4:])
-    first, second = mirror.writer, another("other", **{"existing.tables": "empty"})
+    first, second = mirror.writer, mirror.another("other", **EMPTY)
     # The table has no rows at the moment.
     mirror.writer = second
     assert mirror.write(0, source.told[1:2])
-    for mirror.writer in (first, another("test", **{"existing.tables": "empty"})):
+    for writer in (first, mirror.another("test", **EMPTY)):
+        mirror.writer = writer
         with pytest.raises(TargetChangedError, match="Another query has emptied the Delta table"):
             mirror.write(3, source.told[2:3])
     mirror.writer = second
