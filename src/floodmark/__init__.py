@@ -35,6 +35,7 @@ from floodmark.errors import (
     TargetChangedError,
     TargetDamagedError,
     TargetError,
+    TargetUnfitError,
     UnreadableLogError,
 )
 
@@ -81,6 +82,7 @@ __all__ = [
     "TargetChangedError",
     "TargetDamagedError",
     "TargetError",
+    "TargetUnfitError",
     "UnreadableLogError",
     "__version__",
     "changed_tables",

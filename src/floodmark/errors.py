@@ -28,7 +28,8 @@
     ├── CaptureError           capture gave up after its retries
     └── TargetError            a target table cannot be written
         ├── TargetChangedError   others changed it in a way that the query can't go on from
-        └── TargetDamagedError   its files are not what they should be
+        ├── TargetDamagedError   its files are not what they should be
+        └── TargetUnfitError     it can't take the source table's rows, and others can go on without it
 """
 
 from __future__ import annotations
@@ -156,6 +157,10 @@ class TargetChangedError(TargetError):
 
 class TargetDamagedError(TargetError):
     """A target table's files are not what they should be."""
+
+
+class TargetUnfitError(TargetError):
+    """A target table can't take the rows of the source's, whatever the mirror's options are."""
 
 
 def describe(error: BaseException) -> str:

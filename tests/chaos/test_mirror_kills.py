@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from floodmark.sinks.delta.stores import folder_name
+from floodmark.sinks.folders import folder_name
 from floodmark.sinks.soft_deletes import DELETED
 from tests.support.databases import Database
 from tests.support.delta_spark import DeltaSpark

@@ -148,7 +148,7 @@ def test_a_new_column(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Pat
 
 @pytest.mark.slow
 def test_another_type_ends_the_query(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
-    source = make_source(pg18, tmp_path / "state")
+    source = make_source(pg18, tmp_path / "state", **{"errors.tables": "fail"})
     source.execute("CREATE TABLE a (id integer PRIMARY KEY, v text)", "CREATE TABLE b (id integer PRIMARY KEY)")
     source.execute("INSERT INTO a VALUES (1, '1')", "INSERT INTO b VALUES (1)")
     pipeline = pipeline_of(source, tmp_path)

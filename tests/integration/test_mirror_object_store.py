@@ -22,9 +22,10 @@ from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.sinks.delta.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
-from floodmark.sinks.delta.stores import TableFolder, folder_name, prove_location, table_folder
+from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
 from tests.integration.test_delta_writer import Listener
 from tests.support.patience import within
@@ -135,6 +136,29 @@ def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local:
         store = from_url("s3://lake")
         names = {str(one["path"]).split("/")[1] for one in obstore.list(store, "named").collect()}
         assert folder_name(table) in names
+
+
+@pytest.mark.parametrize("table", ["s.t", "s.a/b", "s.ü ß'\"", "s.%41~2F"])
+@pytest.mark.parametrize("local", [True, False])
+def test_marks(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> None:
+    location = str(tmp_path / "lake") if local else "s3://lake/marked/"
+    marks, store = FolderMarks(location), table_folder(location, table).store
+    assert marks.get(table) is None
+    assert marks.is_removed(table)
+    obstore.put(store, "_delta_log/0.json", b"{}")
+    assert not marks.is_removed(table)
+    marks.put(table, b"why")
+    marks.put(table, b"why not")
+    assert marks.get(table) == b"why not"
+    assert sorted(str(one["path"]) for one in obstore.list(store).collect()) == [
+        "_delta_log/0.json",
+        "_floodmark/set_aside.json",
+    ]
+    obstore.delete(store, "_delta_log/0.json")
+    assert not marks.is_removed(table)
+    obstore.delete(store, "_floodmark/set_aside.json")
+    assert marks.is_removed(table)
+    assert marks.is_removed("s.other")
 
 
 @pytest.mark.parametrize("location", ["hdfs://host/lake", "s3:/lake", "dbfs:/lake"])

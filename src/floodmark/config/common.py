@@ -229,7 +229,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "errors.tables",
         "isolate",
         "A table that cannot be read or decoded: `isolate` tries it again, then excludes it while the others go "
-        "on; `fail` ends the query.",
+        "on; `fail` ends the query. The same goes for a mirror's target that cannot take its rows.",
         OWN,
     )
     errors_max_retries: int = option(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from pyarrow import fs
-
-from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
-from floodmark.capture.store import MIRRORS
 from floodmark.config.common import CommonOptions
+from floodmark.sinks.remembered import Remembered
 
 
 class MadeTables:
@@ -22,9 +17,7 @@ class MadeTables:
     """
 
     def __init__(self, options: CommonOptions, query: str) -> None:
-        self._state_dir = options.state_dir
-        self._fs, root = open_filesystem(options.state_dir)
-        self._folder = f"{root.rstrip('/')}/{options.owner}/{MIRRORS}/{query}"
+        self._files = Remembered(options, query)
         self._known: set[str] = set()
 
     def knows(self, table: str) -> bool:
@@ -33,7 +26,7 @@ class MadeTables:
         Raises:
             StateDirError: the state directory can't be read.
         """
-        if table not in self._known and self._exists(table):
+        if table not in self._known and self._files.has(table):
             self._known.add(table)
         return table in self._known
 
@@ -43,24 +36,23 @@ class MadeTables:
         Raises:
             StateDirError: the state directory can't be written.
         """
-        if self.knows(table):
-            return
-        try:
-            write_durably(self._fs, self._path(table), [table.encode() + b"\n"])
-        except OSError as error:
-            raise state_dir_error(
-                self._state_dir, "where the mirror's tables are remembered", error, "Make it writable."
-            ) from None
-        self._known.add(table)
+        if not self.knows(table):
+            self._files.write(table, table.encode() + b"\n")
+            self._known.add(table)
 
-    def _exists(self, table: str) -> bool:
-        try:
-            return bool(self._fs.get_file_info(self._path(table)).type == fs.FileType.File)
-        except OSError as error:
-            raise state_dir_error(
-                self._state_dir, "where the mirror's tables are remembered", error, "Make it readable."
-            ) from None
+    def names(self) -> frozenset[str]:
+        """Return all of them.
 
-    def _path(self, table: str) -> str:
-        # A name may be longer than a filesystem allows, or not be one.
-        return f"{self._folder}/{hashlib.sha256(table.encode()).hexdigest()}"
+        Raises:
+            StateDirError: the state directory can't be read.
+        """
+        return frozenset(content.decode().rstrip("\n") for content in self._files.contents())
+
+    def forget(self, table: str) -> None:
+        """Remove a table, which counts as new then.
+
+        Raises:
+            StateDirError: the state directory can't be written.
+        """
+        self._files.remove(table)
+        self._known.discard(table)

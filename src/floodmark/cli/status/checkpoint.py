@@ -95,6 +95,23 @@ class Checkpoint:
         cure = "Correct the key 'checkpoint': one directory for one query."
         raise CheckpointError(f"{self.uri} is not the checkpoint of a Floodmark query.", cure)
 
+    def query(self) -> str:
+        """Return the query's id; empty if it isn't there, or damaged.
+
+        Raises:
+            CheckpointError: the file cannot be read.
+        """
+        try:
+            with self._fs.open_input_stream(f"{self._path}/metadata") as stream:
+                found = json.loads(stream.read())
+        except FileNotFoundError:
+            return ""
+        except OSError as exc:
+            raise self._unreadable(exc) from None
+        except ValueError:
+            return ""
+        return str(found.get("id", "")) if isinstance(found, dict) else ""
+
     def _batches(self, folder: str) -> list[BatchFile]:
         files = [
             BatchFile(int(info.base_name), info.path, None if info.mtime_ns is None else info.mtime_ns / 1e9)

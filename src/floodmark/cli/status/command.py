@@ -10,9 +10,10 @@ import typer
 from floodmark.cli.output import output_console
 from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOffset, pipeline_progress
-from floodmark.cli.status.view import as_json_data, render
+from floodmark.cli.status.view import Lake, as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
+from floodmark.sinks.targets_aside import TargetAside, targets_aside
 from floodmark.spark.pipeline_file import Pipeline
 
 # The speed of a snapshot is measured over that many micro-batches.
@@ -32,10 +33,11 @@ def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
     """
     found = read_progress(pipeline.checkpoint)
     log = read_log(pipeline, found)
+    lake = Lake(pipeline.sink.path or "", read_aside(pipeline))
     if as_json:
-        typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log), indent=2))
+        typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log, lake), indent=2))
     else:
-        output_console().print(render(pipeline.title, file, found, log))
+        output_console().print(render(pipeline.title, file, found, log, lake))
 
 
 def read_progress(uri: str) -> PipelineProgress:
@@ -53,6 +55,17 @@ def read_progress(uri: str) -> PipelineProgress:
     return pipeline_progress(
         offsets, committed.batch if committed else None, committed.written if committed else None, time.time()
     )
+
+
+def read_aside(pipeline: Pipeline) -> list[TargetAside]:
+    """Return the targets of a mirror that are set aside; none for another sink.
+
+    Raises:
+        StateDirError: the state directory can't be read.
+        CheckpointError: the checkpoint can't be, or what the state directory has is damaged.
+    """
+    query = Checkpoint(pipeline.checkpoint).query() if pipeline.sink.type == "mirror" else ""
+    return targets_aside(pipeline.options, query) if query else []
 
 
 def read_log(pipeline: Pipeline, found: PipelineProgress) -> LogStatus:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -15,12 +16,32 @@ from floodmark.cli.output import human_bytes, human_time, printable
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TableSpeed
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.json_data import Json
+from floodmark.redact import shown_uri
+from floodmark.sinks.folders import folder_name
+from floodmark.sinks.targets_aside import TargetAside
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
-def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) -> dict[str, Json]:
+@dataclass(frozen=True)
+class Lake:
+    """The targets of a mirror.
+
+    Attributes:
+        path: where they are; empty for another sink.
+        aside: those that are set aside.
+    """
+
+    path: str
+    aside: Sequence[TargetAside]
+
+
+OTHER = Lake("", ())
+"""That of another sink."""
+
+
+def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER) -> dict[str, Json]:
     """Return everything as one JSON object."""
     return {
         "pipeline": name,
@@ -46,11 +67,15 @@ def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus) 
         "set_aside": [
             {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
             for table in found.excluded
+        ]
+        + [
+            {"name": target.table, "part": "target", "error": target.error, "resume": _take_back(lake.path, target)}
+            for target in lake.aside
         ],
     }
 
 
-def render(name: str, file: str, found: PipelineProgress, log: LogStatus) -> Group:
+def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER) -> Group:
     """Return what is printed for people."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True, style="bold")
@@ -79,7 +104,19 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus) -> Gro
             Text(f"\n{table.name} is set aside ({left_out}): {table.error}", style="bold red"),
             Text(f"When that is mended: {resume_command(file, table)}"),
         ]
+    for target in lake.aside:
+        parts += [
+            Text(
+                f"\n{target.table} is set aside (target, since micro-batch {target.batch}): {target.error}", "bold red"
+            ),
+            Text(f"When that is mended: {_take_back(lake.path, target)}"),
+        ]
     return Group(*parts)
+
+
+def _take_back(path: str, target: TargetAside) -> str:
+    folder = f"{shown_uri(path)}/{folder_name(target.table)}"
+    return f"remove the folder {folder}; the table is read again with the next micro-batch"
 
 
 def resume_command(file: str, table: ExcludedTable) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -15,6 +16,7 @@ import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
@@ -86,6 +88,18 @@ def read_columns(parquet: pq.ParquetFile, names: Sequence[str], kinds: pa.Schema
             # The file is from before the column.
             table = table.append_column(name, pa.nulls(parquet.metadata.num_rows, kinds.field(name).type))
     return table.select(list(names)).cast(pa.schema([kinds.field(name) for name in names]))
+
+
+def discard(store: ObjectStore, adds: Iterable[Mapping[str, Json] | None]) -> None:
+    """Remove files that no commit names; those that can't be removed now are left to ``VACUUM``.
+
+    Args:
+        adds: what ``write_file`` returned; nothing is done for None.
+    """
+    for add in adds:
+        if add is not None:
+            with contextlib.suppress(OSError, BaseError):
+                obstore.delete(store, str(add["path"]))
 
 
 def plain_types(rows: pa.Table) -> pa.Table:

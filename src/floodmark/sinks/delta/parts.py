@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
 from floodmark.changes.arrow_tables import packed, unpacked
-from floodmark.errors import FloodmarkError, TargetError
+from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
 from floodmark.sinks.delta.data_files import POSITION, bounds, open_parquet, write_file
 from floodmark.sinks.delta.log import DataFile
@@ -39,6 +39,8 @@ MESSAGE = pa.schema(
     ]
 )
 """The columns in which tasks send parts to the driver; ``error`` is what a part could not be made for."""
+_UNFIT = "unfit"
+"""Tells an error that stays from one that may pass."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Part:
             TargetError: the task could not make it.
         """
         if row["error"] is not None:
-            raise TargetError(*json.loads(row["error"]))
+            kind, what, cure = json.loads(row["error"])
+            raise (TargetUnfitError if kind == _UNFIT else TargetError)(what, cure)
         return cls(
             row["key"],
             pa.ipc.read_schema(pa.py_buffer(row["columns"])),
@@ -111,9 +114,19 @@ class Part:
         )
 
 
-def failed(table: str, error: FloodmarkError) -> dict[str, Any]:
-    """Return a row of ``MESSAGE`` for a table whose part can't be made."""
-    return {**dict.fromkeys(MESSAGE.names), "table": table, "error": json.dumps([error.what, error.cure])}
+def failed(table: str, key: Sequence[str], error: FloodmarkError) -> dict[str, Any]:
+    """Return a row of ``MESSAGE`` for a table whose part can't be made.
+
+    Args:
+        key: the columns of its key.
+    """
+    kind = _UNFIT if isinstance(error, TargetUnfitError) else ""
+    return {
+        **dict.fromkeys(MESSAGE.names),
+        "table": table,
+        "key": list(key),
+        "error": json.dumps([kind, error.what, error.cure]),
+    }
 
 
 def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], soft: bool = False) -> list[Part]:
@@ -126,7 +139,7 @@ def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], soft: b
         soft: whether deleted rows are only marked.
 
     Raises:
-        TargetError: a column can't be in a target.
+        TargetUnfitError: a column can't be in a target.
     """
     parts = []
     for events in together(rows):
@@ -283,7 +296,7 @@ def _prove_names(table: str, columns: Sequence[str], taken: Set[str]) -> None:
         other = seen.setdefault(name.casefold(), name)
         if name.casefold() in taken or other != name:
             why = "a column of the mirror's own has that name" if other == name else f"there is '{other}', too"
-            raise TargetError(
+            raise TargetUnfitError(
                 f"The column '{name}' of the table '{table}' can't be in a mirror: {why}.",
                 "Leave it out with column.exclude.list, or rename it.",
             )

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from floodmark.errors import ConfigError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.sinks.delta.log import FOLDER
+from floodmark.sinks.folders import folder_name
 
-_UNSAFE = re.compile(r"[^\w.$-]")
-"""Characters that mean something in a path, in a URI or to a filesystem, that readers can't cope with, and ``~``.
-
-What stands for them is not ``%``, as readers decode that more than once.
-"""
-
-
-def folder_name(table: str) -> str:
-    """Return the name of a table's folder: its own, with the bytes of unsafe characters as ``~`` and two digits."""
-    return _UNSAFE.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()), table)
-
+_MARK = "_floodmark/set_aside.json"
+"""A table that is set aside has this file in its folder."""
 
 _UNOPENED = re.compile(r"[\[\]^|\\]")
 """Characters with which delta-rs opens no folder."""
@@ -70,7 +64,11 @@ def table_folder(location: str, table: str) -> TableFolder:
     Raises:
         ConfigError: there is no such place.
     """
-    name = folder_name(table)
+    return _opened(location, folder_name(table))
+
+
+def _opened(location: str, name: str) -> TableFolder:
+    """Return a folder; without a name the one that all tables are in."""
     parts = urlsplit(location)
     try:
         if parts.scheme in ("", "file"):
@@ -85,3 +83,38 @@ def table_folder(location: str, table: str) -> TableFolder:
             f"The mirror's path '{shown_uri(location)}' can't be used: {reason}.",
             "Give a directory, or a URI of an object store such as s3://, gs://, az:// or abfss://.",
         ) from error
+
+
+class FolderMarks:
+    """Marks in the folders of tables, under a name that ``VACUUM`` leaves alone.
+
+    Its methods raise an ``OSError`` or a ``BaseError`` of obstore if the store can't be used.
+
+    Args:
+        location: a path or a URI, below which the folders are.
+
+    Raises:
+        ConfigError: there is no such place.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._store = _opened(location, "").store
+
+    def put(self, table: str, content: bytes) -> None:
+        """Mark a table."""
+        obstore.put(self._store, self._path(table), content)
+
+    def get(self, table: str) -> bytes | None:
+        """Return what a table was marked with; None: it isn't marked."""
+        try:
+            return bytes(obstore.get(self._store, self._path(table)).bytes())
+        except FileNotFoundError:
+            return None
+
+    def is_removed(self, table: str) -> bool:
+        """Return whether neither the table nor its mark is there any more."""
+        log = obstore.list(self._store, f"{folder_name(table)}/{FOLDER}", chunk_size=1)
+        return self.get(table) is None and not any(map(len, log))
+
+    def _path(self, table: str) -> str:
+        return f"{folder_name(table)}/{_MARK}"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from floodmark.changes.schema_changes import holds
-from floodmark.errors import TargetError
+from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.data_files import POSITION
 from floodmark.sinks.delta.log import Action, State
@@ -112,28 +112,29 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
         vectors: whether rows are deleted in deletion vectors.
 
     Raises:
-        TargetError: it needs what Floodmark doesn't do.
+        TargetUnfitError: it needs what Floodmark doesn't do.
+        TargetError: the option that says whether rows are deleted in deletion vectors doesn't go with it.
     """
     protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
     # Tables of earlier versions of the protocol list no features, and have no deletion vectors.
     listed = "writerFeatures" in protocol
     given = set(protocol.texts("writerFeatures") if listed else _EARLIER)
     if not listed and protocol.integer("minWriterVersion") > _EARLIER_WRITER:
-        raise TargetError(
+        raise TargetUnfitError(
             f"The Delta table '{name}' has version {protocol.integer('minWriterVersion')} of the protocol for writers, "
             f"which Floodmark does not write.",
             "Let the mirror make a table of its own.",
         )
     others = sorted(given - _WRITES)
     if others:
-        raise TargetError(
+        raise TargetUnfitError(
             f"The Delta table '{name}' has the feature '{others[0]}', which Floodmark does not write.",
             f"Drop it with ALTER TABLE … DROP FEATURE {others[0]}, or let the mirror make a table of its own.",
         )
     properties = _properties(state)
     for wanted, value in _OFF.items():
         if properties.get(wanted, value) != value:
-            raise TargetError(
+            raise TargetUnfitError(
                 f"The Delta table '{name}' has the property {wanted}={properties[wanted]}; a mirror needs {value}.",
                 f"Set it with ALTER TABLE … SET TBLPROPERTIES ('{wanted}' = '{value}').",
             )
@@ -150,18 +151,18 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
             "deletion.vectors to off.",
         )
     if JsonObject(state.metadata, f"The metadata of '{name}'", damaged).texts("partitionColumns"):
-        raise TargetError(f"The Delta table '{name}' is partitioned, which a mirror is not.", "Use another table.")
+        raise TargetUnfitError(f"The Delta table '{name}' is partitioned, which a mirror is not.", "Use another table.")
 
 
 def prove_key(state: State, key: Sequence[str], name: str) -> None:
     """Check that a table was made for this key.
 
     Raises:
-        TargetError: it was made for another one, or none.
+        TargetUnfitError: it was made for another one, or none.
     """
     found = _properties(state).get(KEY_PROPERTY)
     if found is not None and found != ",".join(key):
-        raise TargetError(
+        raise TargetUnfitError(
             f"The Delta table '{name}' was made for the key ({found}), but the source's is ({', '.join(key)}).",
             "Remove the target table, and start the query with the mirror's option missing.tables=read.",
         )
@@ -211,7 +212,7 @@ def fitted(state: State, rows: pa.Schema, name: str) -> tuple[pa.Schema, dict[st
         name: the table's, for errors.
 
     Raises:
-        TargetError: no type of the two holds the values of the other one.
+        TargetUnfitError: no type of the two holds the values of the other one.
     """
     known = pa.schema(Schema.from_json(json.dumps(_schema(state, name).content())).to_arrow())
     kinds, wider = [], {}
@@ -222,7 +223,7 @@ def fitted(state: State, rows: pa.Schema, name: str) -> tuple[pa.Schema, dict[st
             if _widens(field.type, found):
                 wider[field.name] = found = field.type
             elif not _widens(found, field.type):
-                raise TargetError(
+                raise TargetUnfitError(
                     f"The column '{field.name}' of the Delta table '{name}' is {_shown_type(known.field(place))}, but "
                     f"the source's is {_shown_type(field)}.",
                     "Alter the column, or remove the table and take a snapshot of the source's table again.",
@@ -264,7 +265,7 @@ def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], l
         name: the table's, for errors.
 
     Raises:
-        TargetError: a column that the source lacks can't be null.
+        TargetUnfitError: a column that the source lacks can't be null.
     """
     metadata = JsonObject(state.metadata, f"The metadata of '{name}'", damaged)
     known = _schema(state, name)
@@ -273,7 +274,7 @@ def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], l
     given = {field["name"] for field in wanted}
     required = [one for one, field in fields.items() if one not in given and not field.flag("nullable", True)]
     if required:
-        raise TargetError(
+        raise TargetUnfitError(
             f"The column '{required[0]}' of the Delta table '{name}' can't be null, and the source has no such column.",
             f"Alter the table: ALTER COLUMN {required[0]} DROP NOT NULL.",
         )

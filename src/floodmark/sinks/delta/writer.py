@@ -5,23 +5,22 @@ That adds their data files, and one deletion vector for each file that holds an 
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Protocol
 
-import obstore
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
-from floodmark.errors import TargetChangedError, TargetError, describe
+from floodmark.errors import TargetChangedError, TargetUnfitError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import due, rewritten
+from floodmark.sinks.delta.data_files import discard
 from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
 from floodmark.sinks.delta.replacements import Replacements
@@ -126,7 +125,7 @@ class DeltaWriter:
             done = self._state.transactions.get(self._application)
             if done is not None and done >= batch:
                 self._prove_repeated(batch, done, parts)
-                self._discard(part.add for part in parts)
+                discard(self._store, (part.add for part in parts))
                 return False
             parts = [fitting(self._store, part, columns) for part in parts]
             now = int(time.time() * 1000)
@@ -160,7 +159,7 @@ class DeltaWriter:
         with both would otherwise be in the way for ever.
 
         Raises:
-            TargetError: there are others, and the table exists.
+            TargetUnfitError: there are others, and the table exists.
         """
         newest, *older = sorted(parts, key=lambda part: part.last, reverse=True)
         chosen, columns, others = [newest], newest.columns, []
@@ -178,14 +177,14 @@ class DeltaWriter:
             what = "key" if others[0].key != newest.key else "types"
             state = self._log.state(self._state)
             if state.version >= 0 and state.transactions.get(self._application) != batch:
-                raise TargetError(
+                raise TargetUnfitError(
                     f"The {what} of the table '{self._name}' changed within a micro-batch: its rows in the target "
                     "can't be told apart any more, or have no type in common.",
                     "Remove the target table, and start the query with the mirror's option missing.tables=read.",
                 )
             if state.version < 0:
                 self._listener.is_missing(self._name, bool(newest.key), torn=True)
-            self._discard(part.add for part in others)
+            discard(self._store, (part.add for part in others))
         return chosen, columns if newest.key else columns.append(pa.field(OPERATION, pa.string()))
 
     def _refresh(self, key: Sequence[str], source: pa.Schema) -> pa.Schema | None:
@@ -241,7 +240,7 @@ class DeltaWriter:
         removed = [file.removed(at_ms, changes_data=False) for file in files]
         added: list[Action] = [{"add": add} for add in adds if add is not None]
         if not self._commit("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
-            self._discard(adds)
+            discard(self._store, adds)
 
     def _commit(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
         """Commit the next version of the table; return whether no other writer was faster."""
@@ -314,15 +313,8 @@ class DeltaWriter:
         if self._commit("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
             self._state = self._log.state(self._state)
             return self._state.version
-        self._discard([add])
+        discard(self._store, [add])
         return 0
-
-    def _discard(self, adds: Iterable[Mapping[str, Json] | None]) -> None:
-        """Remove files that no commit names; those that can't be removed now are left to VACUUM."""
-        for add in adds:
-            if add is not None:
-                with contextlib.suppress(OSError, BaseError):
-                    obstore.delete(self._store, str(add["path"]))
 
 
 def _mark(parts: Sequence[Part]) -> int:

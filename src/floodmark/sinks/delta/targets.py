@@ -1,0 +1,159 @@
+"""The Delta tables of one query: writes what a micro-batch has of each, and sets aside those that can't take it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from obstore.exceptions import BaseError
+
+from floodmark.config.common import CommonOptions
+from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
+from floodmark.logger import get_logger
+from floodmark.sinks.delta.data_files import discard
+from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
+from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.made_tables import MadeTables
+from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.table_policies import TablePolicies
+from floodmark.sinks.targets_aside import TargetAside, TargetsAside
+
+log = get_logger(__name__)
+
+_AT_ONCE = 4
+"""How many tables are committed at the same time."""
+Rows = Sequence[Mapping[str, Any]]
+"""What tasks have sent of a table (``MESSAGE``)."""
+
+
+class DeltaTargets:
+    """The targets of a query.
+
+    Args:
+        location: a path, or a URI such as ``s3://bucket/tables``.
+        source: the source's options.
+        options: the mirror's.
+        query: the query's id.
+
+    Raises:
+        ConfigError: there is no such place.
+        StateDirError: the state directory can't be read.
+    """
+
+    def __init__(self, location: str, source: CommonOptions, options: MirrorOptions, query: str) -> None:
+        self.query = query
+        self._location = location
+        self._options = options
+        self._isolates = source.errors_tables == "isolate"
+        self._made = MadeTables(source, query)
+        self._aside = TargetsAside(source, query, FolderMarks(location))
+        if self._aside.tables:
+            log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
+        self._policies = TablePolicies(source, options, self._made)
+        self._kept = KeptRows()
+        self._writers: dict[str, DeltaWriter] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def aside(self) -> frozenset[str]:
+        """Return the tables whose rows are left out, after those are taken back whose targets were removed."""
+        try:
+            removed = self._aside.removed()
+        except (BaseError, OSError) as error:
+            raise unwritable(", ".join(sorted(self._aside.tables)), error) from error
+        for target in removed:
+            self._policies.is_removed(target)
+            self._aside.forget(target.table)
+        return self._aside.tables
+
+    def write(self, batch: int, found: Mapping[str, Rows]) -> None:
+        """Write what tasks have made of a micro-batch.
+
+        Args:
+            batch: its number.
+            found: what they have sent, by table.
+
+        Raises:
+            TargetError: a table can't be written, and isn't set aside. The others are written.
+        """
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            written = {table: pool.submit(self._write, batch, table, rows) for table, rows in found.items()}
+        errors = {table: error for table, one in written.items() if (error := one.exception()) is not None}
+        for error in errors.values():
+            if not self._isolates or not isinstance(error, TargetUnfitError | TargetDamagedError):
+                raise error
+        if errors:
+            self._set_aside(batch, found, errors)
+
+    def _set_aside(self, batch: int, found: Mapping[str, Rows], errors: Mapping[str, BaseException]) -> None:
+        """Set aside the tables that have failed.
+
+        Raises:
+            TargetError: no other table is left. Then none is set aside, so that the query loses nothing.
+        """
+        if not ({*self._made.names(), *found} - self._aside.tables - errors.keys()):
+            raise next(iter(errors.values()))
+        for table, error in errors.items():
+            keyed = any(row["key"] for row in found[table])
+            folder = table_folder(self._location, table)
+            self._writers.pop(table, None)
+            self._aside.add(TargetAside(self.query, table, keyed, batch, _reason(error)))
+            log.error(
+                "target_is_set_aside",
+                table=table,
+                batch=batch,
+                error=_reason(error),
+                resume=f"Remove {folder.uri}; the table is read again with the next micro-batch.",
+            )
+            _discard(folder, found[table])
+
+    def _write(self, batch: int, table: str, rows: Rows) -> None:
+        try:
+            writer = self._writer(table)
+            if writer is None:
+                _discard(table_folder(self._location, table), rows)
+                return
+            parts = [Part.from_message(row) for row in rows]
+            writer.write(batch, parts)
+        except (BaseError, OSError) as error:
+            raise unwritable(table, error) from error
+        for column in {column for part in parts for column in part.unrepresentable}:
+            if (table, column) not in self._told:
+                self._told.add((table, column))
+                log.warning(
+                    "values_are_null_in_the_target", table=table, column=column, why="its type has no such value"
+                )
+
+    def _writer(self, table: str) -> DeltaWriter | None:
+        """Return the writer of a table; None: it is set aside."""
+        writer = self._writers.get(table)
+        if writer is None and not self._aside.finds(table):
+            folder = table_folder(self._location, table)
+            application = f"floodmark-{self.query}"
+            writer = DeltaWriter(folder, application, table, self._options, self._kept, self._policies)
+            self._writers[table] = writer
+        return writer
+
+
+def _reason(error: BaseException) -> str:
+    # Its ways out are those of a query that has ended; a target that is set aside has only one.
+    return error.what if isinstance(error, FloodmarkError) else describe(error)
+
+
+def _discard(folder: TableFolder, rows: Rows) -> None:
+    discard(folder.store, (None if row["add"] is None else json.loads(row["add"]) for row in rows))
+
+
+def unwritable(table: str, error: Exception) -> TargetError:
+    """Return the error for a store that can't be used.
+
+    Args:
+        table: the table that is written or read.
+    """
+    return TargetError(
+        f"The files of the target table '{table}' can't be written or read: {describe(error)}",
+        "See to it that the driver and all executors may read and write there, and start the query again.",
+    )

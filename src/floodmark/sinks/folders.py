@@ -1,0 +1,16 @@
+"""The names of targets' folders."""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(r"[^\w.$-]")
+"""Characters that mean something in a path, in a URI or to a filesystem, that readers can't cope with, and ``~``.
+
+What stands for them is not ``%``, as readers decode that more than once.
+"""
+
+
+def folder_name(table: str) -> str:
+    """Return the name of a table's folder: its own, with the bytes of unsafe characters as ``~`` and two digits."""
+    return _UNSAFE.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()), table)

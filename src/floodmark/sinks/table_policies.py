@@ -1,0 +1,78 @@
+"""What the options of a mirror say about tables that are missing, and about new columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from floodmark.config.common import CommonOptions
+from floodmark.errors import TargetChangedError, TargetError
+from floodmark.logger import get_logger
+from floodmark.signals.files import new_signal, send
+from floodmark.sinks.made_tables import MadeTables
+from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.targets_aside import TargetAside
+
+log = get_logger(__name__)
+
+
+class TablePolicies:
+    """Does what the options say about tables that are missing, and about new columns.
+
+    Args:
+        source: the source's options.
+        options: the mirror's.
+        made: the tables that the query has made.
+    """
+
+    def __init__(self, source: CommonOptions, options: MirrorOptions, made: MadeTables) -> None:
+        self._source = source
+        self._options = options
+        self._made = made
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        """Called before a table is made.
+
+        Args:
+            keyed: whether its rows have a key.
+            torn: whether earlier rows of the micro-batch are left out, since they don't go with later ones.
+        """
+        known = self._made.knows(table)
+        if not known and not torn:
+            return
+        if known and self._options.missing_tables == "fail":
+            raise TargetChangedError(
+                f"The target table '{table}' is gone. This query had made it, and its rows would be missing.",
+                "Restore it, or set the mirror's option missing.tables to 'read', so that the table is read again.",
+            )
+        self._read_again(table, "incremental" if keyed else "blocking")
+        log.warning("a_table_is_made", table=table, known=known, effect="the source's table is read again")
+
+    def exists(self, table: str) -> None:
+        """Called when a table is written for the first time in this process, as soon as it exists."""
+        self._made.add(table)
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
+        """Called before a table that has rows gets columns that the source's rows have."""
+        if self._options.new_columns == "fail":
+            raise TargetError(
+                f"The table '{table}' has new columns: {', '.join(columns)}. The log doesn't tell their values in rows "
+                "that are in the target already.",
+                "Set the mirror's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
+            )
+        reads = self._options.new_columns == "read"
+        if reads:
+            self._read_again(table, "incremental")
+        effect = "the table is read again" if reads else "earlier rows have null there"
+        log.warning("the_target_gets_columns", table=table, columns=list(columns), effect=effect)
+
+    def is_removed(self, target: TargetAside) -> None:
+        """Called when a target that was set aside has been removed, which is how users take it back."""
+        self._read_again(target.table, "incremental" if target.keyed else "blocking")
+        self._made.forget(target.table)
+        log.info("target_is_taken_back", table=target.table, effect="the source's table is read again")
+
+    def _read_again(self, table: str, kind: str) -> None:
+        # Before the commit, so that a driver that dies in between sends it twice rather than not at all.
+        data = {"data-collections": [re.escape(table)], "type": kind}
+        send(self._source, self._source.owner, new_signal("execute-snapshot", data))
