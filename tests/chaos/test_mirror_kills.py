@@ -7,10 +7,7 @@ import random
 from itertools import chain, islice, product, repeat
 from pathlib import Path
 
-import polars as pl
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.soft_deletes import DELETED
@@ -18,6 +15,7 @@ from tests.support.databases import Database
 from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
 from tests.support.patience import within
+from tests.support.readers import read_by_all
 from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "3"))
@@ -72,7 +70,9 @@ def test_mirrors_survive_kills(
     for table, columns in COMPARED.items():
         name = next(name for name in KEYS if name.strip('"') == table)
         expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
-        for reader, rows in read(tmp_path / "out" / folder_name(f"{database.schema}.{table}"), delta_spark).items():
+        for reader, rows in read_by_all(
+            tmp_path / "out" / folder_name(f"{database.schema}.{table}"), delta_spark
+        ).items():
             chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
             living = [row for row in rows.to_pylist() if not row.get(DELETED)]
             assert (len(living) < rows.num_rows) == (mirrors.get("deletes") == "soft"), (reader, table)
@@ -85,13 +85,3 @@ def alter(database: Database, statements: tuple[str, ...]) -> None:
         for statement in statements:
             session.execute(statement)
         session.commit()
-
-
-def read(table: Path, spark: DeltaSpark) -> dict[str, pa.Table]:
-    """Return what each of the readers that know deletion vectors finds in a table."""
-    rows = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT * FROM t")
-    return {
-        "deltalake": pa.table(rows.read_all()),
-        "polars": pl.read_delta(str(table)).to_arrow(),
-        "Spark": spark.rows(f"SELECT * FROM delta.`{table}`"),
-    }

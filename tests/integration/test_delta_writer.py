@@ -25,6 +25,7 @@ from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
 from tests.support.merging import Target, merge
+from tests.support.readers import read_by_duckdb
 from tests.unit.test_last_changes import KINDS, Source, schema
 
 EMPTY = {"existing.tables": "empty"}
@@ -129,6 +130,8 @@ def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks:
             DeltaTable(mirror.path).create_checkpoint()
         assert mirror.rows() == in_order(expected.values())
     assert pl.read_delta(mirror.path).drop(POSITION).height == len(expected)
+    found = read_by_duckdb(Path(mirror.path)).drop_columns([POSITION]).to_pylist()
+    assert in_order(found) == in_order(expected.values())
     if vectors == "off":
         assert DeltaTable(mirror.path).to_pyarrow_table().num_rows == len(expected)
 
