@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from itertools import chain, islice, product, repeat
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.soft_deletes import DELETED
+from tests.support import tpcc
 from tests.support.databases import Database
 from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.readers import read_by_all
+from tests.support.tpcc import Terminal
+from tests.support.worker import Worker
 from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "3"))
@@ -36,48 +40,80 @@ ALTERATIONS = (
 
 
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
-CASES: list[tuple[str, dict[str, str]]] = [("pg18", {}), ("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
+Case = tuple[str, dict[str, str]]
+CASES: list[Case] = [("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
+ORDERS: list[Case] = [("pg18", {})]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
-    CASES = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, {**SOFT, **COPIED})))
+    CASES = ORDERS = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, {**SOFT, **COPIED})))
+Place = tuple[Database, dict[str, str]]
+Mirrors = dict[str, str]
 
 
 @pytest.mark.timeout(max(900, 40 * KILLS))
 @pytest.mark.parametrize(("place", "mirrors"), CASES, indirect=["place"])
-def test_mirrors_survive_kills(
-    place: tuple[Database, dict[str, str]], mirrors: dict[str, str], tmp_path: Path, delta_spark: DeltaSpark
+def test_mirrors_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    database, _ = place
+    workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
+    workload.create(6000)
+    alter(database, (SPARE,))
+    kill_and_end(place, mirrors, tmp_path, [workload], ALTERATIONS)
+    for table, columns in COMPARED.items():
+        name = next(name for name in KEYS if name.strip('"') == table)
+        chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
+        expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
+        target = tmp_path / "out" / folder_name(f"{database.schema}.{table}")
+        for reader, rows in read_by_all(target, delta_spark).items():
+            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
+            assert (len(living) < rows.num_rows) == (mirrors.get("deletes") == "soft"), (reader, table)
+            found = sorted((tuple(row[one] for one in chosen) for row in living), key=str)
+            assert found == sorted(expected, key=str), (reader, table)
+
+
+@pytest.mark.timeout(max(900, 40 * KILLS))
+@pytest.mark.parametrize(("place", "mirrors"), ORDERS, indirect=["place"])
+def test_orders_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    database, _ = place
+    terminals = [Terminal(database, seed) for seed in (1, 2)]
+    terminals[0].create()
+    kill_and_end(place, mirrors, tmp_path, terminals, ())
+    for table, key in tpcc.KEYS.items():
+        expected = sorted((tuple(row.values()) for row in tpcc.held_by(database, table)), key=str)
+        for reader, rows in read_by_all(tmp_path / "out" / f"{database.schema}.{table}", delta_spark).items():
+            own = [name for name in rows.column_names if not name.startswith("_")]
+            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
+            assert sorted((tuple(row[name] for name in own) for row in living), key=str) == expected, (reader, table)
+            assert key or {row["_op"] for row in living} == {"r", "c"}
+    assert sum(terminal.transactions for terminal in terminals) > 10 * KILLS
+
+
+def kill_and_end(
+    place: Place,
+    mirrors: Mirrors,
+    folder: Path,
+    workers: Sequence[Worker],
+    alterations: Sequence[tuple[str, ...]],
 ) -> None:
+    """Kill a query again and again while rows and tables are changed, and let it come to the end then."""
     database, options = place
     chance = random.Random(database.schema)
     options = {**options, "format": "arrow", "skipped.operations": "none"}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
-    workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
-    workload.create(6000)
-    alter(database, (SPARE,))
-    workload.start()
+    for worker in workers:
+        worker.start()
     try:
-        for statements in islice(chain(ALTERATIONS, repeat(())), KILLS):
-            driver = Driver(small, tmp_path, mirrors=mirrors)
+        for statements in islice(chain(alterations, repeat(())), KILLS):
+            driver = Driver(small, folder, mirrors=mirrors)
             assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
             alter(database, statements)
             driver.wait_for_batches(1 << 30, chance.random() * 2)
             driver.kill()
     finally:
-        workload.stop()
+        for worker in workers:
+            worker.stop()
     # What the first one asks for, because of new columns, the second one reads.
     for _ in range(2):
-        last = Driver(options, tmp_path, available_now=True, mirrors=mirrors)
+        last = Driver(options, folder, available_now=True, mirrors=mirrors)
         assert last.wait(within(120)) == 0, last.log()[-4000:]
-    for table, columns in COMPARED.items():
-        name = next(name for name in KEYS if name.strip('"') == table)
-        expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
-        for reader, rows in read_by_all(
-            tmp_path / "out" / folder_name(f"{database.schema}.{table}"), delta_spark
-        ).items():
-            chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
-            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
-            assert (len(living) < rows.num_rows) == (mirrors.get("deletes") == "soft"), (reader, table)
-            found = sorted((tuple(row[one] for one in chosen) for row in living), key=str)
-            assert found == sorted(expected, key=str), (reader, table)
 
 
 def alter(database: Database, statements: tuple[str, ...]) -> None:

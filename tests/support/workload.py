@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from tests.support.databases import Database, Session
-from tests.support.patience import within
+from tests.support.worker import Worker
 
 KEYS = {
     "plain": ("id",),
@@ -25,7 +24,7 @@ UNHURRIED = (0, 0.005, 0.02, 0.05)
 """Some hundred changes a second, which leave most of the machine to what is tested."""
 
 
-class Workload:
+class Workload(Worker):
     """Changes rows at random until told to stop; every change of a row sets a larger ``v``.
 
     Args:
@@ -44,16 +43,12 @@ class Workload:
         alters: bool = True,
         pauses_s: Sequence[float] = HURRIED,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._alterations = database.alterations if alters else ()
         self._random = random.Random(seed)
         self._keys = keys
         self._pauses_s = pauses_s
         self._version = self._altered = 0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.transactions = 0
-        self.error: BaseException | None = None
 
     def create(self, rows: int) -> None:
         """Create the tables with some rows."""
@@ -66,33 +61,6 @@ class Workload:
             session.execute(f"INSERT INTO toasted SELECT g, 0, repeat('x', 3000) {numbers}", [rows // 10])
             session.execute(f"INSERT INTO full_identity SELECT g, 0, '1' {numbers}", [rows])
             session.commit()
-
-    def start(self) -> None:
-        """Start changing rows in a thread."""
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop and wait for the last transaction."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(within(30))
-            assert self.error is not None or not self._thread.is_alive(), "The last transaction does not end."
-        if self.error is not None:
-            raise self.error
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                with self._database.session() as session:
-                    while not self._stop.is_set():
-                        self._transaction(session)
-            except self._database.lost:
-                self._stop.wait(0.1)  # the server restarts
-            except BaseException as exc:
-                self.error = exc
-                return
 
     def _transaction(self, session: Session) -> None:
         for _ in range(self._random.randint(1, 8)):
