@@ -17,8 +17,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetDamagedError
-from floodmark.sinks.delta.log import NO_TABLE, Action, DeltaLog, State, commit_path
-from floodmark.sinks.delta.vectors import VectorFile, deleted_rows
+from floodmark.sinks.delta.format.log import NO_TABLE, Action, DeltaLog, State, commit_path
+from floodmark.sinks.delta.format.vectors import VectorFile, deleted_rows
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

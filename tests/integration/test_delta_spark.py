@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import LocalStore
 
-from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import make_parts
 from tests.integration.test_delta_writer import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark

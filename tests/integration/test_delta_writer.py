@@ -18,7 +18,7 @@ from deltalake.schema import PrimitiveType
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetError
-from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import Part, make_parts
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.target_rows import KeptRows

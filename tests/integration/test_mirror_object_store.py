@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
-from floodmark.sinks.delta.log import Action, DeltaLog
+from floodmark.sinks.delta.format.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from floodmark.errors import TargetDamagedError
 from floodmark.json_data import Json
-from floodmark.sinks.delta.vectors import Descriptor, VectorFile, decoded, deleted_rows, encoded
+from floodmark.sinks.delta.format.vectors import Descriptor, VectorFile, decoded, deleted_rows, encoded
 
 ROWS = st.lists(st.integers(0, 1 << 40), unique=True).map(sorted)
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.data_files import living, open_parquet, plain_types, write_file
-from floodmark.sinks.delta.log import DataFile
-from floodmark.sinks.delta.vectors import Rows
+from floodmark.sinks.delta.format.data_files import living, open_parquet, plain_types, write_file
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.vectors import Rows
 
 _SMALLEST_BYTES = 1 << 16
 """Files up to this size are of the lowest tier."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.sinks.delta.data_files import POSITION
+from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.keys import row_codes
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
-from floodmark.json_data import Json
-from floodmark.sinks.delta.compaction import rewritten
-from floodmark.sinks.delta.data_files import POSITION, bounds, may_hold
-from floodmark.sinks.delta.log import Action, DataFile
+from floodmark.sinks.delta.format.data_files import POSITION, bounds, may_hold
+from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.delta.merged_parts import MergedParts
 from floodmark.sinks.delta.parts import Part, events_of, written
+from floodmark.sinks.delta.row_deletions import RowDeletions
 from floodmark.sinks.delta.target_rows import TargetRows, filled
-from floodmark.sinks.delta.vectors import Rows, VectorFile
 from floodmark.sinks.keys import KeyIndex
 from floodmark.sinks.last_changes import last_changes
 from floodmark.sinks.soft_deletes import without_truncates
@@ -76,8 +74,7 @@ class Replacements:
             at_ms: the time, in milliseconds since the epoch.
         """
         keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
-        actions: list[Action] = []
-        vectors = VectorFile() if self._vectors else None
+        deletions = RowDeletions(self._store, self._rows, self._vectors, key, at_ms)
         emptied = self._emptied(files, truncated) if truncated and not self._soft else {}
         files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
         if any(part.open is not None for part in parts):
@@ -86,14 +83,11 @@ class Replacements:
         merged = MergedParts.of(parts, truncated)
         found = {one.file.identity: one for one in self._found(files, merged, keys)}
         changed = [[one[at] for one in (emptied, found) if at in one] for at in {**emptied, **found}]
-        with ThreadPoolExecutor(_THREADS if vectors is None else 1) as pool:
-            for without in pool.map(lambda one: self._without(one, vectors, key, at_ms), changed):
-                actions += without
+        actions = deletions.of_files(changed, lambda one: self._without(one, deletions, at_ms))
         for number, part in enumerate(parts):
             if part.add is not None:
-                actions += self._added(part.add, part.rows, merged.lost_rows(number, part.rows), vectors, key)
-        if vectors is not None and vectors.content:
-            obstore.put(self._store, vectors.path, vectors.content)
+                actions += deletions.added(part.add, part.rows, merged.lost_rows(number, part.rows))
+        deletions.finish()
         return actions
 
     def _emptied(self, files: Sequence[DataFile], truncated: str) -> dict[tuple[str, str], _Found]:
@@ -150,45 +144,17 @@ class Replacements:
         newer = _as_mask(pc.fill_null(pc.greater_equal(before, changes[POSITION].take(pa.array(matched))), False))
         return _Found(file, count, rows[~newer].astype(np.uint64), matched[newer])
 
-    def _without(
-        self, found: Sequence[_Found], vectors: VectorFile | None, key: Sequence[str], at_ms: int
-    ) -> list[Action]:
+    def _without(self, found: Sequence[_Found], deletions: RowDeletions, at_ms: int) -> list[Action]:
         """Return the actions that delete rows of a file.
 
         Args:
             found: what is known of them; at least one, all of the same file.
-            vectors: where they are marked; None: the file is written again.
         """
         file, count = found[0].file, found[0].count
         if count < 0:
             return [file.removed(at_ms)]
-        if not any(len(one.replaced) for one in found):
-            return []
         replaced = found[0].replaced if len(found) == 1 else np.union1d(found[0].replaced, found[1].replaced)
-        # Each row is in one of them. NumPy's union is slow, since it looks for what is in both.
-        rows = np.sort(np.concatenate([self._rows.deleted(file), replaced]), kind="stable")
-        if len(rows) == count:
-            return [file.removed(at_ms)]
-        if vectors is None:
-            return [file.removed(at_ms), *self._rewritten(file, rows, key)]
-        return file.added(vectors.add(rows), at_ms, count)
-
-    def _added(
-        self, add: Mapping[str, Json], rows: int, lost: Rows, vectors: VectorFile | None, key: Sequence[str]
-    ) -> list[Action]:
-        """Return the action that adds a data file without the rows that are lost, if any are left."""
-        if len(lost) == rows:
-            return []
-        if not len(lost):
-            return [{"add": add}]
-        if vectors is None:
-            return self._rewritten(DataFile.from_json(dict(add)), lost, key)
-        return [{"add": {**add, "deletionVector": vectors.add(lost).to_json()}}]
-
-    def _rewritten(self, file: DataFile, rows: Rows, key: Sequence[str]) -> list[Action]:
-        """Write a file again without some of its rows, and return the action that adds it."""
-        add = rewritten(self._store, [(file, rows)], key)
-        return [] if add is None else [{"add": {**add, "dataChange": True}}]
+        return deletions.of(file, count, replaced)
 
 
 def _as_mask(array: pa.ChunkedArray) -> Mask:

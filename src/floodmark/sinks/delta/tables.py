@@ -16,9 +16,9 @@ from deltalake import Schema
 from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
-from floodmark.sinks.delta.data_files import POSITION
-from floodmark.sinks.delta.log import Action, State
-from floodmark.sinks.delta.vectors import damaged
+from floodmark.sinks.delta.format.data_files import POSITION
+from floodmark.sinks.delta.format.log import Action, State
+from floodmark.sinks.delta.format.vectors import damaged
 
 _READER, _WRITER = 3, 7
 """The versions of the protocol from which on a table lists its features."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.data_files import POSITION, living, open_parquet, read_columns
+from floodmark.sinks.delta.format.data_files import POSITION, living, open_parquet, read_columns
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.vectors import Rows, deleted_rows
 from floodmark.sinks.delta.kept import Kept
-from floodmark.sinks.delta.log import DataFile
-from floodmark.sinks.delta.vectors import Rows, deleted_rows
 from floodmark.sinks.keys import KeyIndex, row_codes
 from floodmark.sinks.last_changes import LastChanges
 

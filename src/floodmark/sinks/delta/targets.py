@@ -12,7 +12,7 @@ from obstore.exceptions import BaseError
 from floodmark.config.common import CommonOptions
 from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
-from floodmark.sinks.delta.data_files import discard
+from floodmark.sinks.delta.format.data_files import discard
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows

@@ -20,8 +20,8 @@ from floodmark.errors import TargetChangedError, TargetUnfitError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import due, rewritten
-from floodmark.sinks.delta.data_files import discard
-from floodmark.sinks.delta.log import NO_TABLE, Action, DataFile, DeltaLog
+from floodmark.sinks.delta.format.data_files import discard
+from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
 from floodmark.sinks.delta.replacements import Replacements
 from floodmark.sinks.delta.stores import TableFolder

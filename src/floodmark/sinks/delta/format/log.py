@@ -21,7 +21,7 @@ from obstore.store import ObjectStore
 
 from floodmark.errors import TargetChangedError
 from floodmark.json_data import Json, JsonObject
-from floodmark.sinks.delta.vectors import Descriptor, damaged
+from floodmark.sinks.delta.format.vectors import Descriptor, damaged
 
 FOLDER = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -20,8 +20,8 @@ from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.log import DataFile
-from floodmark.sinks.delta.vectors import Rows
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.vectors import Rows
 
 POSITION = "_position"
 """The column with the position of each row's last change."""

@@ -1,0 +1,85 @@
+"""Deletes rows of a Delta table's files, in deletion vectors or by writing the files again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+import obstore
+from obstore.store import ObjectStore
+
+from floodmark.json_data import Json
+from floodmark.sinks.delta.compaction import rewritten
+from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.vectors import Rows, VectorFile
+from floodmark.sinks.delta.target_rows import TargetRows
+
+_THREADS = 4
+T = TypeVar("T")
+
+
+class RowDeletions:
+    """What a commit deletes.
+
+    Args:
+        store: the table's folder.
+        rows: the rows of its files.
+        vectors: whether rows are marked in deletion vectors; otherwise their files are written again.
+        order: the columns by which files are sorted.
+        at_ms: the time, in milliseconds since the epoch.
+    """
+
+    def __init__(self, store: ObjectStore, rows: TargetRows, vectors: bool, order: Sequence[str], at_ms: int) -> None:
+        self._store = store
+        self._rows = rows
+        self._vectors = VectorFile() if vectors else None
+        self._order = order
+        self._at_ms = at_ms
+
+    def of_files(self, work: Iterable[T], actions: Callable[[T], list[Action]]) -> list[Action]:
+        """Return the actions for several files, which are written at the same time where they are written again."""
+        with ThreadPoolExecutor(_THREADS if self._vectors is None else 1) as pool:
+            return [action for found in pool.map(actions, work) for action in found]
+
+    def of(self, file: DataFile, count: int, deleted: Rows) -> list[Action]:
+        """Return the actions that delete rows of a file.
+
+        Args:
+            count: how many rows it has, deleted ones included.
+            deleted: rows that are not deleted yet, each once.
+        """
+        if not len(deleted):
+            return []
+        # Each row is in one of them. NumPy's union is slow, since it looks for what is in both.
+        rows = np.sort(np.concatenate([self._rows.deleted(file), deleted]), kind="stable")
+        if len(rows) == count:
+            return [file.removed(self._at_ms)]
+        if self._vectors is None:
+            return [file.removed(self._at_ms), *self._rewritten(file, rows)]
+        return file.added(self._vectors.add(rows), self._at_ms, count)
+
+    def added(self, add: Mapping[str, Json], count: int, lost: Rows) -> list[Action]:
+        """Return the action that adds a data file without rows that are lost, if any are left.
+
+        Args:
+            count: how many rows it has.
+        """
+        if len(lost) == count:
+            return []
+        if not len(lost):
+            return [{"add": add}]
+        if self._vectors is None:
+            return self._rewritten(DataFile.from_json(dict(add)), lost)
+        return [{"add": {**add, "deletionVector": self._vectors.add(lost).to_json()}}]
+
+    def finish(self) -> None:
+        """Write the deletion vectors, if there are any."""
+        if self._vectors is not None and self._vectors.content:
+            obstore.put(self._store, self._vectors.path, self._vectors.content)
+
+    def _rewritten(self, file: DataFile, rows: Rows) -> list[Action]:
+        """Write a file again without some of its rows, and return the action that adds it."""
+        add = rewritten(self._store, [(file, rows)], self._order)
+        return [] if add is None else [{"add": {**add, "dataChange": True}}]
