@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from itertools import chain, islice, product, repeat
+from itertools import chain, islice, pairwise, product, repeat
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.folders import folder_name
+from floodmark.sinks.history import CURRENT, VALID_FROM, VALID_TO, VALIDITY
 from floodmark.sinks.soft_deletes import DELETED
 from tests.support import tpcc
 from tests.support.databases import Database
@@ -41,10 +45,11 @@ ALTERATIONS = (
 
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
 Case = tuple[str, dict[str, str]]
+HISTORY = {"history": "on"}
 CASES: list[Case] = [("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
-ORDERS: list[Case] = [("pg18", {})]
+ORDERS: list[Case] = [("pg18", HISTORY)]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
-    CASES = ORDERS = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, {**SOFT, **COPIED})))
+    CASES = ORDERS = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, HISTORY)))
 Place = tuple[Database, dict[str, str]]
 Mirrors = dict[str, str]
 
@@ -63,8 +68,8 @@ def test_mirrors_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, d
         expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
         target = tmp_path / "out" / folder_name(f"{database.schema}.{table}")
         for reader, rows in read_by_all(target, delta_spark).items():
-            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
-            assert (len(living) < rows.num_rows) == (mirrors.get("deletes") == "soft"), (reader, table)
+            living = living_of(rows, chosen[: len(KEYS[name])])
+            assert (len(living) < rows.num_rows) == (mirrors in (SOFT, HISTORY)), (reader, table)
             found = sorted((tuple(row[one] for one in chosen) for row in living), key=str)
             assert found == sorted(expected, key=str), (reader, table)
 
@@ -79,11 +84,26 @@ def test_orders_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, de
     for table, key in tpcc.KEYS.items():
         expected = sorted((tuple(row.values()) for row in tpcc.held_by(database, table)), key=str)
         for reader, rows in read_by_all(tmp_path / "out" / f"{database.schema}.{table}", delta_spark).items():
-            own = [name for name in rows.column_names if not name.startswith("_")]
-            living = [row for row in rows.to_pylist() if not row.get(DELETED)]
+            own = [name for name in rows.column_names if not name.startswith("_") and name not in VALIDITY.names]
+            living = living_of(rows, key)
             assert sorted((tuple(row[name] for name in own) for row in living), key=str) == expected, (reader, table)
             assert key or {row["_op"] for row in living} == {"r", "c"}
     assert sum(terminal.transactions for terminal in terminals) > 10 * KILLS
+
+
+def living_of(rows: pa.Table, key: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows that the source still has; of a history, prove that its versions don't overlap."""
+    found = [row for row in rows.to_pylist() if not row.get(DELETED)]
+    if VALID_TO not in rows.column_names or not key:
+        return found
+    found.sort(key=lambda row: [str([row[name] for name in key]), row[POSITION]])
+    for one, other in pairwise(found):
+        if all(one[name] == other[name] for name in key):
+            assert not one[CURRENT], (one, other)
+            assert one[POSITION] < other[POSITION], (one, other)
+            assert one[VALID_FROM] <= one[VALID_TO] <= other[VALID_FROM], (one, other)
+    assert all(row[CURRENT] == (row[VALID_TO] is None) for row in found)
+    return [row for row in found if row[CURRENT]]
 
 
 def kill_and_end(

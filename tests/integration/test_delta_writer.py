@@ -26,6 +26,7 @@ from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_duckdb
+from tests.unit.test_history import timed_schema
 from tests.unit.test_last_changes import KINDS, Source, schema
 
 EMPTY = {"existing.tables": "empty"}
@@ -77,10 +78,10 @@ class Mirror:
         chosen = sorted(random.Random(batch).sample(cuts, min(tasks - 1, len(cuts))))
         parts = []
         for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
-            events = pa.Table.from_pylist(told[begin:end], schema(self.key))
+            events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
             if events.num_rows:
-                soft = self.options.get("deletes") == "soft"
-                made = make_parts(LocalStore(self.path), "db.t", [events], soft)
+                mode = MirrorOptions.parse(self.options).mode
+                made = make_parts(LocalStore(self.path), "db.t", [events], mode)
                 parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
         random.Random(batch).shuffle(parts)
         return bool(parts) and self.writer.write(batch, parts)

@@ -125,6 +125,50 @@ def test_deleted_rows_stay(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path
 
 
 @pytest.mark.slow
+def test_every_version_stays(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE a (id integer PRIMARY KEY, v text, big text)",
+        "ALTER TABLE a ALTER big SET STORAGE EXTERNAL",
+        "INSERT INTO a SELECT g, 'v' || g, repeat('x', 5000) || g FROM generate_series(1, 4) g",
+    )
+    pipeline = pipeline_of(source, tmp_path, history="on")
+    run(spark, pipeline)
+    source.execute(
+        "UPDATE a SET v = 'w' WHERE id = 1",
+        "UPDATE a SET v = 'x' WHERE id = 1",
+        "DELETE FROM a WHERE id = 2",
+        "UPDATE a SET id = 13 WHERE id = 3",
+    )
+    run(spark, pipeline)
+    source.execute("INSERT INTO a VALUES (2, 'again', '')", "ALTER TABLE a ADD n integer DEFAULT 7")
+    run(spark, pipeline)
+    source.execute("UPDATE a SET v = 'y' WHERE id = 13", "TRUNCATE a", "INSERT INTO a VALUES (5, 'five', '')")
+    run(spark, pipeline)
+    names = "id, v, right(big, 2) AS big, valid_from, valid_to, is_current, _position"
+    rows = sorted(rows_of(tmp_path / "lake" / "public.a", names), key=lambda row: (row["id"], row["_position"]))
+    found = {
+        number: [(row["v"], row["big"], row["is_current"]) for row in rows if row["id"] == number]
+        for number in (1, 2, 3, 4, 5, 13)
+    }
+    # The table is read again for the new column, after the rows were deleted that had none.
+    assert found == {
+        1: [("v1", "x1", False), ("w", "x1", False), ("x", "x1", False)],
+        2: [("v2", "x2", False), ("again", "", False)],
+        3: [("v3", "x3", False)],
+        4: [("v4", "x4", False)],
+        5: [("five", "", True)],
+        13: [("v3", "x3", False), ("y", "x3", False)],
+    }
+    first, second, third = (row for row in rows if row["id"] == 1)
+    assert first["valid_from"] < first["valid_to"] == second["valid_from"] < second["valid_to"] == third["valid_from"]
+    deleted, again = (row for row in rows if row["id"] == 2)
+    assert deleted["valid_to"] < again["valid_from"]
+    assert [row["valid_to"] is None for row in rows] == [row["is_current"] for row in rows]
+    drop(source)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["read", "leave_null", "fail"])
 def test_a_new_column(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path, policy: str) -> None:
     source = make_source(pg18, tmp_path / "state")

@@ -83,7 +83,9 @@ def test_the_way_of_deleting_can_not_change(tmp_path: Path, first: str, then: st
     assert mirror.write(1, source.told[:1])
     mirror.options["deletes"] = then
     mirror.start()
-    with pytest.raises(TargetError, match=f"was made with the mirror's option deletes={first}, but now it is {then}"):
+    with pytest.raises(
+        TargetError, match=f"was made with the mirror's option deletes={first}, but now it is deletes={then}"
+    ):
         mirror.write(2, source.told[1:])
 
 

@@ -428,6 +428,11 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
             key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),
+            key("`sink.options: {history: true}`", sink=mirror({"history": "true"})),
+            key(
+                "`sink.options: {history: on, deletes: soft}`",
+                sink=mirror({"history": "on", "deletes": "soft"}),
+            ),
             key(
                 "`sink.options: {table.properties: delta.logRetentionDuration=1 day}`",
                 sink=mirror({"table.properties": "delta.logRetentionDuration=1 day"}),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from floodmark.config.model import OWN, Options, option
 from floodmark.sinks.table_properties import PropertyRules
+
+Mode = Literal["hard", "soft", "history"]
+"""What becomes of rows that are changed or deleted: nothing is left of them, they are marked, or become versions."""
 
 
 class MirrorOptions(Options):
@@ -33,6 +38,14 @@ class MirrorOptions(Options):
         "hard",
         "`hard`: rows that the source deletes are deleted. `soft`: they stay with their last values and `_deleted` = "
         "true; so do all rows before a truncate. For tables without a key it changes nothing.",
+        OWN,
+    )
+    history: Literal["off", "on"] = option(
+        "history",
+        "off",
+        "`on`: every version of a row stays as a row of its own, with the times from which on, and to which, it was "
+        "valid (`valid_from`, `valid_to`) and whether it is current (`is_current`). For tables without a key it "
+        "changes nothing.",
         OWN,
     )
     compact_files: int = option(
@@ -65,3 +78,17 @@ class MirrorOptions(Options):
         "has rows of the table.",
         OWN,
     )
+
+    @model_validator(mode="after")
+    def _check_modes(self) -> Self:
+        if self.history == "on" and self.deletes == "soft":
+            raise ValueError(
+                "Options 'history' and 'deletes' exclude each other where they are 'on' and 'soft': with a history, "
+                "deleted rows stay anyway."
+            )
+        return self
+
+    @property
+    def mode(self) -> Mode:
+        """What becomes of rows that are changed or deleted."""
+        return "history" if self.history == "on" else self.deletes

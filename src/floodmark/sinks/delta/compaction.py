@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ _SPARSE = 0.5
 """A file of which more is deleted is rewritten alone."""
 
 
-def due(files: Iterable[DataFile], together: int) -> list[list[DataFile]]:
+def due(files: Iterable[DataFile], together: int, kind: Callable[[DataFile], bool]) -> list[list[DataFile]]:
     """Return the files to be rewritten, in groups that become one file each.
 
     Files of about the same size belong to a tier, each of which is so many times as large as the one below. A tier that
@@ -32,8 +32,9 @@ def due(files: Iterable[DataFile], together: int) -> list[list[DataFile]]:
     Args:
         files: those of the table.
         together: how many files fill a tier; at least 2.
+        kind: tells files apart that don't become one.
     """
-    tiers: dict[int, list[DataFile]] = defaultdict(list)
+    tiers: dict[tuple[int, bool], list[DataFile]] = defaultdict(list)
     groups = []
     for file in files:
         size = _number(file.add.get("size"))
@@ -41,7 +42,8 @@ def due(files: Iterable[DataFile], together: int) -> list[list[DataFile]]:
         if file.vector is not None and rows and file.vector.rows > rows * _SPARSE and size > _SMALLEST_BYTES:
             groups.append([file])
         elif size < _LARGE_BYTES:
-            tiers[max(0, math.floor(math.log(max(size, 1) / _SMALLEST_BYTES, together)) + 1)].append(file)
+            level = max(0, math.floor(math.log(max(size, 1) / _SMALLEST_BYTES, together)) + 1)
+            tiers[level, kind(file)].append(file)
     for _, tier in sorted(tiers.items()):
         if len(tier) >= together:
             groups.append(_up_to(tier, 2 * _LARGE_BYTES))
@@ -59,7 +61,7 @@ def rewritten(
     Args:
         store: the table's folder.
         group: the files, with the rows of each that are deleted.
-        key: the columns of the table's key.
+        key: the columns by which the file is sorted, and whose statistics the log gets.
         kinds: types that columns get, by their names.
 
     Raises:

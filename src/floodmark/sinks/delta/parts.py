@@ -20,11 +20,16 @@ from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
 from floodmark.sinks.delta.format.data_files import POSITION, bounds, open_parquet, write_file
 from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.history import TIME, VALID_TO, VALIDITY
+from floodmark.sinks.keys import row_codes
 from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.options import Mode
 from floodmark.sinks.soft_deletes import DELETED, marked
 
 OPERATION = "_op"
 """The column of a table without a key that says what each change does."""
+_OWN: Mapping[Mode, Sequence[str]] = {"hard": (), "soft": (DELETED,), "history": tuple(VALIDITY.names)}
+"""Columns of a target with a key that the source's table doesn't have, besides the positions."""
 MESSAGE = pa.schema(
     [
         ("table", pa.string()),
@@ -129,14 +134,14 @@ def failed(table: str, key: Sequence[str], error: FloodmarkError) -> dict[str, A
     }
 
 
-def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], soft: bool = False) -> list[Part]:
+def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], mode: Mode = "hard") -> list[Part]:
     """Write the last changes of a task's rows of a table: one part, or several that can't be together.
 
     Args:
         store: the target table's folder.
         table: the source's table, for errors.
         rows: blocks of rows as ``format=rows`` has them, in any order.
-        soft: whether deleted rows are only marked.
+        mode: what becomes of rows that are changed or deleted.
 
     Raises:
         TargetUnfitError: a column can't be in a target.
@@ -147,7 +152,7 @@ def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], soft: b
         keys = pc.unique(names).to_pylist()
         for key in keys:
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
-            parts.append(_part(store, table, chosen, key.split("\0") if key else [], soft))
+            parts.append(_part(store, table, chosen, key.split("\0") if key else [], mode))
     return parts
 
 
@@ -162,19 +167,45 @@ def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
         return [pa.concat_tables(one) for one in alike.values()]
 
 
-def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str], soft: bool) -> Part:
-    soft = soft and bool(key)
-    _prove_names(table, events.schema.field("after").type.names, {POSITION, OPERATION, *([DELETED] if soft else [])})
+def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str], mode: Mode) -> Part:
+    own = _OWN[mode] if key else ()
+    _prove_names(table, events.schema.field("after").type.names, {POSITION, OPERATION, *own})
+    soft = mode == "soft" and bool(key)
     events = marked(events) if soft else events
     columns = pa.schema(list(events.schema.field("after").type))
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
     if not key:
         return _appended(store, events, columns, lost)
+    if mode == "history":
+        return _versions(store, events, key, lost)
     changes = last_changes(events, key)
     truncated = _last_truncate(events) if changes.truncated else ""
     if changes.unavailable or (soft and truncated):
         return Part(key, columns, _changes(changes, key), truncated, open=events, unrepresentable=lost)
     return written(store, changes, key, columns, truncated, lost)
+
+
+def _versions(store: ObjectStore, events: pa.Table, key: Sequence[str], lost: Sequence[str]) -> Part:
+    """Write rows that begin versions, if they do nothing else; the others need what the target has."""
+    row, ops = events.schema.field("after").type, events["op"]
+    columns = pa.schema([*row, *VALIDITY])
+    changed = events.filter(pc.not_equal(ops, "t"))
+    before, after = (changed[side].combine_chunks() for side in ("before", "after"))
+    gone = pc.equal(changed["op"], "d").combine_chunks()
+    places = [row.get_field_index(name) for name in key]
+    flat = [pc.if_else(gone, was, now) for was, now in zip(before.flatten(), after.flatten(), strict=True)]
+    changes = pa.table({name: flat[at] for name, at in zip(key, places, strict=True)})
+    begins = pc.and_(pc.is_in(ops, pa.array(["r", "c"])), pc.is_null(events["before"]))
+    whole = pc.and_(begins, pc.equal(pc.fill_null(pc.list_value_length(events["unavailable"]), 0), 0))
+    if not pc.all(whole).as_py() or len(np.unique(row_codes(changes))) < changes.num_rows:
+        truncated = _last_truncate(events) if changed.num_rows < events.num_rows else ""
+        positions = changes.append_column(POSITION, changed["position"])
+        return Part(key, columns, positions, truncated, open=events, unrepresentable=lost)
+    none, true = pa.nulls(events.num_rows, TIME), pa.repeat(True, events.num_rows)
+    rows = pa.table([*flat, events["source_ts"].cast(TIME), none, true], schema=columns)
+    rows = rows.append_column(POSITION, events["position"]).sort_by([(name, "ascending") for name in key])
+    add = write_file(store, rows, [*key, VALID_TO])
+    return Part(key, columns, rows.select([*key, POSITION]), "", add, None, lost)
 
 
 def written(
@@ -212,9 +243,10 @@ def fitting(store: ObjectStore, part: Part, columns: pa.Schema) -> Part:
     if add is not None:
         rows = open_parquet(store, DataFile.from_json(dict(add))).read()
         kinds = [wanted.field(one.name) if one.name in wanted.names else one for one in rows.schema]
-        add = write_file(store, rows.cast(pa.schema(kinds)), part.key)
+        described = [*part.key, VALID_TO] if VALID_TO in rows.column_names else part.key
+        add = write_file(store, rows.cast(pa.schema(kinds)), described)
     if opened is not None:
-        row = pa.struct(list(wanted))
+        row = pa.struct([wanted.field(name) for name in opened.schema.field("after").type.names])
         kinds = [one.with_type(row) if one.name in ("before", "after") else one for one in opened.schema]
         opened = opened.cast(pa.schema(kinds))
     return replace(part, columns=wanted, changes=changes, add=add, open=opened)

@@ -19,6 +19,7 @@ from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.format.log import Action, State
 from floodmark.sinks.delta.format.vectors import damaged
+from floodmark.sinks.options import Mode
 
 _READER, _WRITER = 3, 7
 """The versions of the protocol from which on a table lists its features."""
@@ -34,7 +35,8 @@ _VECTORS_ON = "delta.enableDeletionVectors"
 KEY_PROPERTY = "floodmark.key"
 """The property with the columns of the table's key, which are separated by commas."""
 DELETES_PROPERTY = "floodmark.deletes"
-"""The property that says whether deleted rows are only marked, ``soft``; ``hard`` without it."""
+"""The property that says what becomes of rows that are changed or deleted, as a ``Mode``; ``hard`` without it."""
+_AS_OPTION: Mapping[str, str] = {"hard": "deletes=hard", "soft": "deletes=soft", "history": "history=on"}
 OWNER_PROPERTY = "floodmark.query"
 """The property that names the query whose table it is."""
 
@@ -168,21 +170,21 @@ def prove_key(state: State, key: Sequence[str], name: str) -> None:
         )
 
 
-def prove_deletes(state: State, deletes: str, name: str) -> None:
-    """Check that a table was made for the way in which rows are deleted.
+def prove_mode(state: State, mode: Mode, name: str) -> None:
+    """Check that a table was made for the way in which rows are changed and deleted.
 
     Args:
-        deletes: ``hard`` or ``soft``.
         name: the table's, for errors.
 
     Raises:
         TargetError: it was made for the other one.
     """
     found = _properties(state).get(DELETES_PROPERTY, "hard")
-    if found != deletes:
+    if found != mode:
+        was, now = _AS_OPTION.get(found, found), _AS_OPTION[mode]
         raise TargetError(
-            f"The Delta table '{name}' was made with the mirror's option deletes={found}, but now it is {deletes}.",
-            f"Set it to {found}, or remove the target table and start the query with missing.tables=read.",
+            f"The Delta table '{name}' was made with the mirror's option {was}, but now it is {now}.",
+            f"Set {was}, or remove the target table and start the query with missing.tables=read.",
         )
 
 

@@ -55,7 +55,7 @@ class TargetRows:
             columns: their names and types.
         """
         named = (self._name, file.path, *columns.names, *map(str, columns.types))
-        return self._kept.keys.get(named, lambda: self._read(file, columns.names, columns))
+        return self._kept.keys.get(named, lambda: self.read(file, columns))
 
     def deleted(self, file: DataFile) -> Rows:
         """Return the rows that are deleted."""
@@ -66,7 +66,7 @@ class TargetRows:
 
     def positions(self, file: DataFile, rows: Numbers | None = None) -> pa.ChunkedArray:
         """Return the positions of rows' last changes; None: of all rows."""
-        found = self._read(file, [POSITION], _POSITIONS)[POSITION]
+        found = self.read(file, _POSITIONS)[POSITION]
         return found if rows is None else found.take(pa.array(rows))
 
     def living_keys(self, file: DataFile, columns: pa.Schema) -> pa.Table:
@@ -112,14 +112,19 @@ class TargetRows:
                     at = np.full(len(first), -1)
                     at[matched] = rows
                     at = at[number]
-                    column = self._read(file, [name], changes.rows.schema)[name]
+                    column = self.read(file, pa.schema([changes.rows.schema.field(name)]))[name]
                     parts.append((chosen[at >= 0], column.take(pa.array(at[at >= 0])).combine_chunks()))
             if parts:
                 found[name] = np.concatenate([one for one, _ in parts]), pa.concat_arrays([one for _, one in parts])
         return found
 
-    def _read(self, file: DataFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
-        return read_columns(open_parquet(self._store, file), names, kinds)
+    def read(self, file: DataFile, columns: pa.Schema) -> pa.Table:
+        """Return columns of all rows, deleted ones included.
+
+        Args:
+            columns: their names and types.
+        """
+        return read_columns(open_parquet(self._store, file), columns.names, columns)
 
     def _bytes(self, path: str, offset: int, size: int) -> bytes:
         return bytes(obstore.get_range(self._store, path, start=offset, length=size))

@@ -22,6 +22,7 @@ from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import due, rewritten
 from floodmark.sinks.delta.format.data_files import discard
 from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
+from floodmark.sinks.delta.histories import Histories, has_ended
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
 from floodmark.sinks.delta.replacements import Replacements
 from floodmark.sinks.delta.stores import TableFolder
@@ -33,12 +34,13 @@ from floodmark.sinks.delta.tables import (
     evolution,
     fitted,
     owner,
-    prove_deletes,
     prove_key,
+    prove_mode,
     prove_writable,
     widened,
 )
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
+from floodmark.sinks.history import VALID_TO
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_properties import properties_of
 
@@ -52,6 +54,23 @@ _CHECKPOINT_EVERY = 50
 """How many versions a checkpoint of the log comes after."""
 _LAST = "-last"
 """The end of the name under which the table's log keeps what tells the last micro-batch from others."""
+
+
+class Planner(Protocol):
+    """Decides what a micro-batch adds to a table with a key, and what it deletes there."""
+
+    def actions(
+        self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, at_ms: int
+    ) -> list[Action]:
+        """Return the actions for the log; what they name is written here.
+
+        Args:
+            parts: at least one.
+            files: those of the table.
+            key: the columns of the key.
+            columns: those of the parts with the types that they have in the table.
+            at_ms: the time, in milliseconds since the epoch.
+        """
 
 
 class TableListener(Protocol):
@@ -103,7 +122,12 @@ class DeltaWriter:
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
         self._rows = TargetRows(folder.store, name, kept)
-        self._replacements = Replacements(folder.store, self._rows, self._vectors, options.deletes == "soft")
+        self._mode = options.mode
+        self._planner: Planner = (
+            Histories(folder.store, self._rows, self._vectors)
+            if self._mode == "history"
+            else Replacements(folder.store, self._rows, self._vectors, self._mode == "soft")
+        )
 
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
         """Commit a micro-batch; return whether that changed the table, which it doesn't if it had been applied before.
@@ -217,7 +241,7 @@ class DeltaWriter:
             self._commit("TRUNCATE", now, emptied(state, source, key, self._properties(key), now))
             return None
         prove_key(state, key, self._name)
-        prove_deletes(state, self._options.deletes if key else "hard", self._name)
+        prove_mode(state, self._mode if key else "hard", self._name)
         columns, wider = fitted(state, source, self._name)
         if wider:
             self._widen(wider, key, now)
@@ -226,7 +250,7 @@ class DeltaWriter:
 
     def _properties(self, key: Sequence[str]) -> dict[str, str]:
         """Return the properties that the table is made with."""
-        own = {OWNER_PROPERTY: self._application, DELETES_PROPERTY: self._options.deletes if key else "hard"}
+        own = {OWNER_PROPERTY: self._application, DELETES_PROPERTY: self._mode if key else "hard"}
         return {**properties_of(self._name, self._options.table_properties), **own}
 
     def _widen(self, wider: Mapping[str, pa.DataType], key: Sequence[str], at_ms: int) -> None:
@@ -236,11 +260,15 @@ class DeltaWriter:
         files = list(self._state.files.values())
         with ThreadPoolExecutor(_THREADS) as pool:
             alone = [[(file, self._rows.deleted(file))] for file in files]
-            adds = list(pool.map(lambda one: rewritten(self._store, one, key, wider), alone))
+            adds = list(pool.map(lambda one: rewritten(self._store, one, self._order(key), wider), alone))
         removed = [file.removed(at_ms, changes_data=False) for file in files]
         added: list[Action] = [{"add": add} for add in adds if add is not None]
         if not self._commit("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
             discard(self._store, adds)
+
+    def _order(self, key: Sequence[str]) -> Sequence[str]:
+        """Return the columns by which files are sorted."""
+        return [*key, VALID_TO] if key and self._mode == "history" else key
 
     def _commit(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
         """Commit the next version of the table; return whether no other writer was faster."""
@@ -257,7 +285,7 @@ class DeltaWriter:
         if added and files and key:
             self._listener.gets_columns(self._name, added)
         if key:
-            actions += self._replacements.actions(parts, files, key, columns, now)
+            actions += self._planner.actions(parts, files, key, columns, now)
         else:
             actions += [{"add": part.add} for part in parts if part.add is not None]
         done = {self._application: batch, self._application + _LAST: _mark(parts)}
@@ -298,7 +326,8 @@ class DeltaWriter:
         try:
             if self._options.compact_files:
                 self._state = self._log.state(self._state)
-                for group in due(self._state.files.values(), self._options.compact_files):
+                kind = has_ended if self._mode == "history" else _alike
+                for group in due(self._state.files.values(), self._options.compact_files, kind):
                     version = self._compact(group, key) or version
             if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
                 DeltaTable(self._uri).create_checkpoint()
@@ -308,13 +337,17 @@ class DeltaWriter:
     def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:
         """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
         now = int(time.time() * 1000)
-        add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], key)
+        add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], self._order(key))
         actions: list[Action] = [file.removed(now, changes_data=False) for file in group]
         if self._commit("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
             self._state = self._log.state(self._state)
             return self._state.version
         discard(self._store, [add])
         return 0
+
+
+def _alike(_: DataFile) -> bool:
+    return True
 
 
 def _mark(parts: Sequence[Part]) -> int:

@@ -145,6 +145,16 @@ def bounds(file: DataFile, name: str) -> tuple[Any, Any] | None:
     return low[name], high[name]
 
 
+def null_share(file: DataFile, name: str) -> float | None:
+    """Return which share of a column's values is null, as the log has it; None if it isn't known.
+
+    Rows that are deleted count, too.
+    """
+    nulls, rows = file.statistics.get("nullCount"), file.statistics.get("numRecords")
+    count = nulls.get(name) if isinstance(nulls, dict) else None
+    return count / rows if isinstance(count, int) and isinstance(rows, int) and rows else None
+
+
 def may_hold(file: DataFile, keys: pa.Table) -> bool:
     """Return whether a file may have rows with any of the keys.
 
