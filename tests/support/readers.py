@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -26,9 +28,16 @@ def read_by_all(table: Path, spark: DeltaSpark) -> dict[str, pa.Table]:
 
 def read_by_duckdb(table: Path) -> pa.Table:
     """Return the rows of a table."""
+    with duckdb_session() as session:
+        return session.execute("SELECT * FROM delta_scan(?)", [str(table)]).to_arrow_table()
+
+
+@contextmanager
+def duckdb_session() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a session that can read Delta tables."""
     (extension,) = Path(duckdb_extension_delta.__file__).parent.glob("extensions/*/delta.duckdb_extension")
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as session:
         # The path is the package's own.
         session.execute(f"LOAD '{extension}'")
         session.execute("SET TimeZone = 'UTC'")
-        return session.execute("SELECT * FROM delta_scan(?)", [str(table)]).to_arrow_table()
+        yield session

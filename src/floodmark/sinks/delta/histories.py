@@ -14,15 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.data_files import (
-    POSITION,
-    may_hold,
-    null_share,
-    open_parquet,
-    plain_types,
-    write_file,
-)
+from floodmark.sinks.delta.format.data_files import POSITION, open_parquet, plain_types, write_file
 from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.statistics import may_hold, null_share
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.row_deletions import RowDeletions
 from floodmark.sinks.delta.target_rows import TargetRows

@@ -18,8 +18,9 @@ from obstore.store import ObjectStore
 from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.data_files import POSITION, bounds, open_parquet, write_file
+from floodmark.sinks.delta.format.data_files import POSITION, open_parquet, write_file
 from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.statistics import bounds
 from floodmark.sinks.history import TIME, VALID_TO, VALIDITY
 from floodmark.sinks.keys import row_codes
 from floodmark.sinks.last_changes import LastChanges, last_changes

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.data_files import POSITION, bounds, may_hold
+from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.statistics import bounds, may_hold
 from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.delta.merged_parts import MergedParts
 from floodmark.sinks.delta.parts import Part, events_of, written

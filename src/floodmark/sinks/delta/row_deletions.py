@@ -70,9 +70,8 @@ class RowDeletions:
             return []
         if not len(lost):
             return [{"add": add}]
-        if self._vectors is None:
-            return self._rewritten(DataFile.from_json(dict(add)), lost)
-        return [{"add": {**add, "deletionVector": self._vectors.add(lost).to_json()}}]
+        file = DataFile.from_json(dict(add))
+        return self._rewritten(file, lost) if self._vectors is None else [file.without(self._vectors.add(lost))]
 
     def finish(self) -> None:
         """Write the deletion vectors, if there are any."""

@@ -1,26 +1,24 @@
-"""Data files of a Delta table: writing them with their statistics, and which of them may hold a key."""
+"""Data files of a Delta table: reading them, and writing them with their statistics."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
 import numpy as np
 import obstore
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.log import DataFile, as_text
+from floodmark.sinks.delta.format.statistics import statistics
 from floodmark.sinks.delta.format.vectors import Rows
 
 POSITION = "_position"
@@ -32,7 +30,7 @@ def write_file(store: ObjectStore, rows: pa.Table, key: Sequence[str]) -> dict[s
 
     Args:
         rows: sorted by key, so that a reader can skip parts of the file.
-        key: the columns whose bounds the log gets, besides the positions.
+        key: columns that the log's statistics must have, besides the positions.
     """
     content = io.BytesIO()
     pq.write_table(rows, content, compression="snappy", use_dictionary=_repetitive(rows.schema))
@@ -44,7 +42,7 @@ def write_file(store: ObjectStore, rows: pa.Table, key: Sequence[str]) -> dict[s
         "size": content.getbuffer().nbytes,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,
-        "stats": json.dumps(statistics(rows, [*key, POSITION]), separators=(",", ":")),
+        "stats": as_text(statistics(rows, key, POSITION)),
     }
 
 
@@ -119,61 +117,6 @@ def living(table: pa.Table, deleted: Rows) -> pa.Table:
     return table.filter(pa.array(kept))
 
 
-def statistics(rows: pa.Table, names: Sequence[str]) -> dict[str, Json]:
-    """Return the statistics of a file as the log has them ("Per-file Statistics" in the Delta protocol).
-
-    Args:
-        names: the columns to describe. Those whose values have no order in JSON are left out.
-    """
-    low: dict[str, Json] = {}
-    high: dict[str, Json] = {}
-    nulls: dict[str, Json] = {}
-    for name in names:
-        column = rows[name]
-        nulls[name] = column.null_count
-        if _has_order(column.type) and column.null_count < len(column):
-            found = pc.min_max(column).as_py()
-            low[name], high[name] = found["min"], found["max"]
-    return {"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def bounds(file: DataFile, name: str) -> tuple[Any, Any] | None:
-    """Return the least and the greatest value of a column as JSON has them; None if they aren't known."""
-    low, high = (file.statistics.get(side) for side in ("minValues", "maxValues"))
-    if not isinstance(low, dict) or not isinstance(high, dict) or low.get(name) is None or high.get(name) is None:
-        return None
-    return low[name], high[name]
-
-
-def null_share(file: DataFile, name: str) -> float | None:
-    """Return which share of a column's values is null, as the log has it; None if it isn't known.
-
-    Rows that are deleted count, too.
-    """
-    nulls, rows = file.statistics.get("nullCount"), file.statistics.get("numRecords")
-    count = nulls.get(name) if isinstance(nulls, dict) else None
-    return count / rows if isinstance(count, int) and isinstance(rows, int) and rows else None
-
-
-def may_hold(file: DataFile, keys: pa.Table) -> bool:
-    """Return whether a file may have rows with any of the keys.
-
-    Args:
-        keys: at least one key.
-    """
-    name = keys.column_names[0]
-    known, column = bounds(file, name), keys[name]
-    if known is None or not (pa.types.is_integer(column.type) and all(type(one) is int for one in known)):
-        return True
-    inside = pc.and_(pc.greater_equal(column, known[0]), pc.less_equal(column, known[1]))
-    return bool(pc.any(inside).as_py())
-
-
 def _repetitive(schema: pa.Schema) -> list[str]:
     """Return the columns for which a dictionary may pay: those of texts, but not positions."""
     return [field.name for field in schema if pa.types.is_string(field.type) and field.name != POSITION]
-
-
-def _has_order(kind: pa.DataType) -> bool:
-    """Return whether JSON holds values of a type exactly, so that bounds skip no file that has the value."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))

@@ -80,8 +80,13 @@ class DataFile:
         add = {name: value for name, value in self.add.items() if name != "deletionVector" and value is not None}
         if vector is not None:
             add["deletionVector"] = vector.to_json()
-            add["stats"] = json.dumps({**self.statistics, "numRecords": rows}, separators=(",", ":"))
+            add["stats"] = as_text(_wide({**self.statistics, "numRecords": rows}))
         return [self.removed(at_ms), {"add": {**add, "dataChange": True}}]
+
+    def without(self, vector: Descriptor) -> Action:
+        """Return the action that adds the file, which the table doesn't have yet, with a deletion vector."""
+        stats = as_text(_wide(self.statistics))
+        return {"add": {**self.add, "deletionVector": vector.to_json(), "stats": stats}}
 
     def removed(self, at_ms: int, changes_data: bool = True) -> Action:
         """Return the action that removes the file."""
@@ -159,7 +164,7 @@ class DeltaLog:
 
     def commit(self, version: int, actions: Iterable[Action]) -> bool:
         """Write a commit unless there is one; return whether it was written."""
-        text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+        text = "".join(as_text(action) + "\n" for action in actions)
         try:
             obstore.put(self._store, commit_path(version), text.encode(), mode="create")
         except AlreadyExistsError:
@@ -210,6 +215,16 @@ class DeltaLog:
     def _actions(self, version: int) -> list[Action]:
         path = commit_path(version)
         return _parsed(bytes(obstore.get(self._store, path).bytes()), path)
+
+
+def _wide(statistics: Mapping[str, Json]) -> dict[str, Json]:
+    """Return statistics of a file whose deleted rows may have been the least or the greatest."""
+    return {**statistics, "tightBounds": False}
+
+
+def as_text(content: Mapping[str, Json]) -> str:
+    """Return JSON without escapes where it can: delta-rs and DuckDB misread those of the highest characters."""
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 def commit_path(version: int) -> str:
