@@ -10,8 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from obstore.store import LocalStore
 
+from floodmark.errors import TargetError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import make_parts
 from tests.integration.test_delta_writer import WHAT, Mirror, in_order
@@ -108,3 +110,39 @@ def test_values_of_all_types(tmp_path: Path, delta_spark: DeltaSpark) -> None:
     for reader, found in read_by_all(Path(mirror.path), delta_spark).items():
         rows = sorted(found.drop_columns([POSITION]).to_pylist(), key=lambda row: row["id"])
         assert rows == [one["after"] for one in told], reader
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_clustered_table(tmp_path: Path, delta_spark: DeltaSpark) -> None:
+    source = Source(("id",))
+    mirror = Mirror(tmp_path / "t", ("id",), **{"cluster.by": r"db\.t:v,big", "compact.files": "0"})
+    expected: Target = {}
+    for batch in range(4):
+        first = len(source.told)
+        for number in range(20):
+            source.change("insert", 20 * batch + number, 0, (number * 7) % 20, False)
+            source.change("update", 20 * batch - 20 + number, 0, batch, False)
+        merge(expected, source.told[first:])
+        assert mirror.write(batch, source.told[first:])
+        if batch == 2:
+            found = delta_spark.rows(f"DESCRIBE DETAIL delta.`{mirror.path}`").to_pylist()
+            assert found[0]["clusteringColumns"] == ["v", "big"]
+            delta_spark.run(f"OPTIMIZE delta.`{mirror.path}`")
+            assert "clustering" in mirror.writer._log.state().protocol["writerFeatures"]  # type: ignore[operator]
+    assert mirror.rows() == in_order(expected.values())
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"), [("V", "no such column. Did you mean 'v'"), ("exact", "by which no table can be clustered")]
+)
+def test_columns_that_no_table_can_be_clustered_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str, message: str
+) -> None:
+    kind = pa.struct([*KINDS["id",], pa.field("exact", pa.decimal128(5, 2))])
+    monkeypatch.setitem(KINDS, ("id",), kind)
+    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), **{"cluster.by": f".*:id,{columns}"})
+    source.change("insert", 1, 0, 5, False)
+    with pytest.raises(TargetError, match=message):
+        mirror.write(1, source.told)
+    assert not DeltaTable.is_deltatable(mirror.path)

@@ -428,6 +428,9 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
             key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),
+            key("`sink.options: {cluster.by: created_at}`", sink=mirror({"cluster.by": "created_at"})),
+            key("`sink.options: {cluster.by: .*:a,b,c,d,e}`", sink=mirror({"cluster.by": ".*:a,b,c,d,e"})),
+            key("`sink.options: {cluster.by: a*(b:c}`", sink=mirror({"cluster.by": "a*(b:c"})),
             key("`sink.options: {history: true}`", sink=mirror({"history": "true"})),
             key(
                 "`sink.options: {history: on, deletes: soft}`",

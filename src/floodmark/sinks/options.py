@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from floodmark.config.model import OWN, Options, option
+from floodmark.sinks.clustering import ClusterRules
 from floodmark.sinks.table_properties import PropertyRules
 
 Mode = Literal["hard", "soft", "history"]
@@ -61,6 +62,14 @@ class MirrorOptions(Options):
         (),
         "Properties that targets get when they are made: `<table>:<name>=<value>;…`, where the table is a regular "
         "expression. The last one that matches counts.",
+        OWN,
+    )
+    cluster_by: ClusterRules = option(
+        "cluster.by",
+        (),
+        "Columns by which targets are clustered (liquid clustering), from when they are made: "
+        "`<table>:<column>,<column>;…`, where the table is a regular expression. The last one that matches counts. "
+        "Spark's `OPTIMIZE` arranges the rows.",
         OWN,
     )
     missing_tables: Literal["fail", "read"] = option(

@@ -14,10 +14,12 @@ import pyarrow as pa
 from deltalake import Schema
 
 from floodmark.changes.schema_changes import holds
+from floodmark.config.model import nearest
 from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.format.log import Action, State
+from floodmark.sinks.delta.format.statistics import is_described
 from floodmark.sinks.delta.format.vectors import damaged
 from floodmark.sinks.options import Mode
 
@@ -25,7 +27,8 @@ _READER, _WRITER = 3, 7
 """The versions of the protocol from which on a table lists its features."""
 _VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
 _READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
-_WRITES = _READS | {"appendOnly", "invariants", "domainMetadata"}
+_CLUSTERING = ("clustering", "domainMetadata")
+_WRITES = _READS | {"appendOnly", "invariants", *_CLUSTERING}
 _EARLIER = frozenset({"appendOnly", "invariants"})
 _EARLIER_WRITER = 2
 """The features of tables whose protocol lists none, up to this version for writers."""
@@ -46,7 +49,13 @@ def owner(state: State) -> str | None:
     return _properties(state).get(OWNER_PROPERTY)
 
 
-def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str], vectors: bool = True) -> list[Action]:
+def creation(
+    rows: pa.Schema,
+    key: Sequence[str],
+    properties: Mapping[str, str],
+    vectors: bool = True,
+    clustering: Sequence[str] = (),
+) -> list[Action]:
     """Return the actions that create a table.
 
     Args:
@@ -54,6 +63,7 @@ def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str],
         key: the columns of the key.
         properties: further properties of the table.
         vectors: whether it has deletion vectors.
+        clustering: the columns by which it is clustered.
     """
     wanted = ([_VECTORS] if vectors else []) + _features_of(rows)
     now = int(time.time() * 1000)
@@ -73,9 +83,46 @@ def creation(rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str],
     commit: dict[str, Json] = {"timestamp": now, "operation": "CREATE TABLE", "engineInfo": "floodmark"}
     return [
         {"commitInfo": commit},
-        *(_upgraded(earliest, wanted, "The protocol of a new table") or [{"protocol": earliest}]),
+        *(
+            _upgraded(earliest, wanted, "The protocol of a new table", _CLUSTERING if clustering else ())
+            or [{"protocol": earliest}]
+        ),
         {"metaData": metadata},
+        *([_clustered(clustering)] if clustering else []),
     ]
+
+
+def _clustered(columns: Sequence[str]) -> Action:
+    """Return the action that says by which columns a table is clustered ("Clustered Table" in the protocol)."""
+    domain = "delta.clustering"
+    configuration = json.dumps({"clusteringColumns": [[name] for name in columns], "domainName": domain})
+    return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": False}}
+
+
+def prove_clustering(rows: pa.Schema, clustering: Sequence[str], name: str) -> None:
+    """Check that a table can be clustered by columns.
+
+    Args:
+        rows: the source's columns.
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: it lacks one of them, or the log has no statistics of it.
+    """
+    for column in clustering:
+        place = rows.get_field_index(column)
+        if place < 0:
+            raise TargetError(
+                f"The mirror's option cluster.by names the column '{column}' for the table '{name}', which has no such "
+                f"column. {nearest(column, rows.names)}".rstrip(),
+                "Correct the column, or the regular expression of the table.",
+            )
+        if not is_described(rows, column):
+            raise TargetError(
+                f"The mirror's option cluster.by names the column '{column}' of the table '{name}', by which no table "
+                "can be clustered.",
+                "Name columns of whole numbers, texts, dates or timestamps, among the first 32 of the table.",
+            )
 
 
 def _features_of(rows: pa.Schema) -> list[str]:
@@ -89,21 +136,27 @@ def _has_local_times(kind: pa.DataType) -> bool:
     return any(_has_local_times(kind.field(number).type) for number in range(kind.num_fields))
 
 
-def _upgraded(protocol: Mapping[str, Json], features: Sequence[str], what: str) -> list[Action]:
+def _upgraded(
+    protocol: Mapping[str, Json], features: Sequence[str], what: str, for_writers: Sequence[str] = ()
+) -> list[Action]:
     """Return the action that adds features of readers and writers to a protocol, if it lacks any.
 
     Args:
         what: what the protocol is, for errors.
+        for_writers: features that only writers must know.
     """
     known = JsonObject(protocol, what, damaged)
     lists = "writerFeatures" in known
     reads = known.texts("readerFeatures") if "readerFeatures" in known else []
     writes = known.texts("writerFeatures") if lists else sorted(_EARLIER)
-    if all(one in reads and one in writes for one in features):
+    if all(one in reads and one in writes for one in features) and set(for_writers) <= set(writes):
         return []
     versions: dict[str, Json] = {"minReaderVersion": _READER, "minWriterVersion": _WRITER}
-    added = {"readerFeatures": list(dict.fromkeys([*reads, *features]))}
-    return [{"protocol": {**versions, **added, "writerFeatures": list(dict.fromkeys([*writes, *features]))}}]
+    added: dict[str, Json] = {
+        "readerFeatures": list(dict.fromkeys([*reads, *features])),
+        "writerFeatures": list(dict.fromkeys([*writes, *features, *for_writers])),
+    }
+    return [{"protocol": {**versions, **added}}]
 
 
 def prove_writable(state: State, name: str, vectors: bool = True) -> None:

@@ -19,6 +19,7 @@ from obstore.exceptions import BaseError
 from floodmark.errors import TargetChangedError, TargetUnfitError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
+from floodmark.sinks.clustering import clustering_of
 from floodmark.sinks.delta.compaction import due, rewritten
 from floodmark.sinks.delta.format.data_files import discard
 from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
@@ -34,6 +35,7 @@ from floodmark.sinks.delta.tables import (
     evolution,
     fitted,
     owner,
+    prove_clustering,
     prove_key,
     prove_mode,
     prove_writable,
@@ -225,7 +227,9 @@ class DeltaWriter:
         if state.version < 0:
             self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
-            self._log.commit(0, creation(source, key, self._properties(key), self._vectors))
+            clustering = clustering_of(self._name, self._options.cluster_by)
+            prove_clustering(source, clustering, self._name)
+            self._log.commit(0, creation(source, key, self._properties(key), self._vectors, clustering))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name, self._vectors)

@@ -46,6 +46,11 @@ def statistics(rows: pa.Table, names: Sequence[str], whole: str) -> dict[str, Js
     return {"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 
+def is_described(columns: pa.Schema, name: str) -> bool:
+    """Return whether the statistics of a table's files have bounds of a column, whatever its key is."""
+    return columns.get_field_index(name) < _MOST_COLUMNS and _has_order(columns.field(name).type)
+
+
 def bounds(file: DataFile, name: str) -> tuple[Any, Any] | None:
     """Return the least and the greatest value of a column as JSON has them; None if they aren't known."""
     low, high = (file.statistics.get(side) for side in ("minValues", "maxValues"))
