@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import write_deltalake
 from numpy.typing import NDArray
 
@@ -57,8 +58,8 @@ class _Workload:
 
     def __init__(self, rows: int) -> None:
         self._chance = np.random.default_rng(1)
-        self._names = pa.array([f"name {number}" for number in range(1000)])
-        self._notes = pa.array([f"note {number} " * 8 for number in range(5000)])
+        letters = self._chance.integers(97, 123, (20_000, 12), np.uint8)
+        self._words = pa.array(letters.view("S12").ravel().astype(str))
         self._rows = self._next = rows
         self._position = 0
 
@@ -73,15 +74,21 @@ class _Workload:
         self._next += CHANGES
         return self._events(ops, np.where(ops == "c", new, self._chance.integers(0, self._rows, CHANGES)))
 
+    def _word(self, count: int) -> pa.Array:
+        return self._words.take(pa.array(self._chance.integers(0, len(self._words), count)))
+
     def _events(self, ops: NDArray[Any], ids: NDArray[Any]) -> pa.Table:
         count, chance = len(ids), self._chance
         row = pa.StructArray.from_arrays(
             [
                 pa.array(ids),
-                self._names.take(pa.array(chance.integers(0, 1000, count))),
+                self._word(count),
                 pa.array(np.round(chance.random(count) * 1e6, 2)).cast(pa.decimal128(12, 2), safe=False),
                 pa.array(chance.integers(0, 10**15, count)).cast(pa.timestamp("us", tz="UTC")),
-                self._notes.take(pa.array(chance.integers(0, 5000, count))),
+                # Different in each row, as texts of real tables are.
+                pc.binary_join_element_wise(
+                    *(self._word(count) for _ in range(4)), pa.array(ids).cast(pa.string()), " "
+                ),
             ],
             fields=list(ROW),
         )

@@ -84,10 +84,16 @@ def test_orders_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, de
     for table, key in tpcc.KEYS.items():
         expected = sorted((tuple(row.values()) for row in tpcc.held_by(database, table)), key=str)
         for reader, rows in read_by_all(tmp_path / "out" / f"{database.schema}.{table}", delta_spark).items():
-            own = [name for name in rows.column_names if not name.startswith("_") and name not in VALIDITY.names]
+            own = [name for name in rows.column_names if name[0] != "_" and name not in VALIDITY.names]
             living = living_of(rows, key)
-            assert sorted((tuple(row[name] for name in own) for row in living), key=str) == expected, (reader, table)
-            assert key or {row["_op"] for row in living} == {"r", "c"}
+            found = sorted((tuple(row[name] for name in own) for row in living), key=str)
+            if key:
+                assert found == expected, (reader, table)
+            else:
+                # A snapshot that goes on after a restart reads rows that the log has, too (docs/limits.md).
+                assert list(dict.fromkeys(found)) == expected, (reader, table)
+                inserted = [row["h_number"] for row in living if row["_op"] == "c"]
+                assert len(inserted) == len(set(inserted)), (reader, table)
     assert sum(terminal.transactions for terminal in terminals) > 10 * KILLS
 
 

@@ -18,7 +18,7 @@ from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetDamagedError
 from floodmark.sinks.delta.format.log import NO_TABLE, Action, DeltaLog, State, commit_path
-from floodmark.sinks.delta.format.vectors import VectorFile, deleted_rows
+from floodmark.sinks.delta.format.vectors import VectorFile, read_vector
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -42,7 +42,7 @@ class Table:
         file, actions, now = VectorFile(), [], int(time.time() * 1000)
         for data in state.files.values():
             if data.path in rows:
-                before = [] if data.vector is None else deleted_rows(data.vector, self.read).tolist()
+                before = [] if data.vector is None else read_vector(data.vector, self.read).rows.tolist()
                 vector = file.add(np.array(sorted({*before, *rows[data.path]}), np.uint64))
                 actions += data.added(vector, now, pq.read_metadata(f"{self.path}/{data.path}").num_rows)
         obstore.put(self.store, file.path, file.content)
@@ -75,7 +75,7 @@ def same(table: Table, state: State) -> None:
         for one in pa.table(other.deletion_vectors().read_all()).to_pylist()
     }
     own = {
-        file.path: deleted_rows(file.vector, table.read).tolist()
+        file.path: read_vector(file.vector, table.read).rows.tolist()
         for file in state.files.values()
         if file.vector is not None
     }

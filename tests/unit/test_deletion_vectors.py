@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from floodmark.errors import TargetDamagedError
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.vectors import Descriptor, VectorFile, decoded, deleted_rows, encoded
+from floodmark.sinks.delta.format.vectors import Descriptor, VectorFile, decoded, encoded, read_vector
 
 ROWS = st.lists(st.integers(0, 1 << 40), unique=True).map(sorted)
 
@@ -30,7 +31,7 @@ def array(rows: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 
 @given(ROWS)
 def test_rows_survive(rows: list[int]) -> None:
-    assert decoded(encoded(array(rows))).tolist() == rows
+    assert decoded(encoded(BitMap64(rows))).tolist() == rows
 
 
 @given(st.lists(ROWS, min_size=1))
@@ -43,8 +44,18 @@ def test_a_file_holds_the_vectors_of_a_commit(vectors: list[list[int]]) -> None:
         again = Descriptor.from_json(descriptor.to_json())
         assert again == descriptor
         assert again.path == file.path
-        assert deleted_rows(again, read).tolist() == rows
+        assert read_vector(again, read).rows.tolist() == rows
     assert len({descriptor.identity for descriptor in descriptors}) == len(vectors)
+
+
+@given(ROWS, ROWS)
+def test_rows_are_added_to_a_vector(first: list[int], second: list[int]) -> None:
+    file = VectorFile()
+    descriptor = file.add(array(second), encoded(BitMap64(first)))
+    assert descriptor.rows == len({*first, *second})
+    found = read_vector(descriptor, Files(**{file.path: file.content}))
+    assert found.rows.tolist() == sorted({*first, *second})
+    assert decoded(found.content).tolist() == found.rows.tolist()
 
 
 def test_the_protocol_s_examples() -> None:
@@ -59,7 +70,7 @@ def test_the_protocol_s_examples() -> None:
     assert found.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert found.identity == "uab^-aqEH.-t@S}K{vb[*k^@4"
     inline = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
-    rows = deleted_rows(Descriptor.from_json({**inline, "sizeInBytes": 40, "cardinality": 6}), Files())
+    rows = read_vector(Descriptor.from_json({**inline, "sizeInBytes": 40, "cardinality": 6}), Files()).rows
     assert rows.tolist() == [3, 4, 7, 11, 18, 29]
 
 
@@ -68,7 +79,7 @@ def test_a_vector_elsewhere() -> None:
     made = file.add(array([1, 5]))
     uri = "s3://bucket/t/a%20b.bin"
     found = Descriptor("p", uri, made.offset, made.size, made.rows)
-    assert deleted_rows(found, Files(**{uri: file.content})).tolist() == [1, 5]
+    assert read_vector(found, Files(**{uri: file.content})).rows.tolist() == [1, 5]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +94,10 @@ def test_a_damaged_file_is_refused(change: object, message: str) -> None:
     made = file.add(array([1, 5]))
     assert callable(change)
     with pytest.raises(TargetDamagedError, match=message):
-        deleted_rows(made, Files(**{file.path: change(file.content)}))
+        read_vector(made, Files(**{file.path: change(file.content)}))
 
 
-@pytest.mark.parametrize("vector", [b"", b"\0\0\0\0", encoded(array([1]))[:4], encoded(array([1]))[:-1]])
+@pytest.mark.parametrize("vector", [b"", b"\0\0\0\0", encoded(BitMap64([1]))[:4], encoded(BitMap64([1]))[:-1]])
 def test_what_is_no_vector_is_refused(vector: bytes) -> None:
     with pytest.raises(TargetDamagedError):
         decoded(vector)
@@ -122,4 +133,4 @@ def test_a_wrong_number_of_rows() -> None:
     made = file.add(array([1, 5]))
     other = Descriptor(made.storage, made.place, made.offset, made.size, 3)
     with pytest.raises(TargetDamagedError, match="has 2 rows where the Delta log says 3"):
-        deleted_rows(other, Files(**{file.path: file.content}))
+        read_vector(other, Files(**{file.path: file.content}))

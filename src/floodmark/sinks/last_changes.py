@@ -54,27 +54,30 @@ def last_changes(events: pa.Table, key: Sequence[str]) -> LastChanges:
     emptied = np.flatnonzero(ops[order] == _TRUNCATE)
     order = order[emptied[-1] + 1 :] if len(emptied) else order
     order = order[(ops[order] >= 0) & (ops[order] < _TRUNCATE)]
-    events, ops = events.take(pa.array(order)).combine_chunks(), ops[order]
+    # Rows are copied once, when it is known which are the last: only keys are put in order before.
+    ops, taken = ops[order], pa.array(order)
     after, before = _struct(events, "after"), _struct(events, "before")
-    old = [before.field(before.type.get_field_index(name)) for name in key]
-    new = [after.field(after.type.get_field_index(name)) for name in key]
+    old = [before.field(before.type.get_field_index(name)).take(taken) for name in key]
+    new = [after.field(after.type.get_field_index(name)).take(taken) for name in key]
     gone = pa.array(ops == _DELETE)
     at = pa.table([pc.if_else(gone, was, now) for was, now in zip(old, new, strict=True)], list(key))
-    unavailable = _unavailable(events["unavailable"], after.type)
+    unavailable = {name: mask[order] for name, mask in _unavailable(events["unavailable"], after.type).items()}
     lacking = np.zeros(len(ops), np.bool_)
     for mask in unavailable.values():
         lacking |= mask
-    moved = np.flatnonzero((ops == _CREATE) & _numbers(before.is_valid().cast(pa.int8())).astype(np.bool_) & lacking)
+    has_before = _numbers(before.is_valid().cast(pa.int8())).astype(np.bool_)[order]
+    moved = np.flatnonzero((ops == _CREATE) & has_before & lacking)
     codes = row_codes(pa.concat_tables([at, pa.table([part.take(pa.array(moved)) for part in old], list(key))]))
     codes, sources = codes[: len(ops)], codes[len(ops) :]
     followed = np.isin(codes, np.concatenate([sources, codes[moved]]))
-    states = _followed(events, at, followed, key, after.type.names) if len(moved) else []
-    plain = _plain(after, at, events["position"], ops, codes, unavailable, np.flatnonzero(~followed))
+    states = _followed(events, order, at, followed, key, after.type.names) if len(moved) else []
+    plain = _plain(after, order, at, events["position"], ops, codes, unavailable, np.flatnonzero(~followed))
     return _joined(bool(len(emptied)), plain, states, key)
 
 
 def _plain(
     after: pa.StructArray,
+    places: Numbers,
     at: pa.Table,
     positions: pa.ChunkedArray,
     ops: Numbers,
@@ -85,7 +88,11 @@ def _plain(
     """Reduce events that need no value from another key.
 
     Args:
-        chosen: which of the events, which are in the order of their positions.
+        after: the rows after all events.
+        places: where the events are among those, in the order of their positions, which all others are in.
+        at: their keys.
+        positions: of all events.
+        chosen: which of them.
     """
     order = chosen[np.argsort(codes[chosen], kind="stable")]
     first = np.r_[True, np.diff(codes[order]) != 0][: len(order)]
@@ -104,24 +111,24 @@ def _plain(
         if name in at.column_names:
             columns[name] = at[name].take(pa.array(last))
         elif mask is None:
-            columns[name] = values.take(pa.array(last, mask=deleted))
+            columns[name] = values.take(pa.array(places[last], mask=deleted))
         else:
             known = np.maximum.accumulate(np.where(mask[order], -1, np.arange(len(order))))[ends]
             lacks = (known < since) & ~deleted
-            columns[name] = values.take(pa.array(order[np.maximum(known, 0)], mask=deleted | lacks))
+            columns[name] = values.take(pa.array(places[order[np.maximum(known, 0)]], mask=deleted | lacks))
             if (lacks & ~made).any():
                 unknown[name] = lacks & ~made
     held = {name: pc.if_else(pa.array(made | deleted), None, at[name].take(pa.array(last))) for name in at.column_names}
     rows = pa.table(columns) if columns else pa.table({})
-    return LastChanges(False, rows, positions.take(pa.array(last)), deleted, unknown, pa.table(held))
+    return LastChanges(False, rows, positions.take(pa.array(places[last])), deleted, unknown, pa.table(held))
 
 
 def _followed(
-    events: pa.Table, at: pa.Table, followed: Mask, key: Sequence[str], columns: Sequence[str]
+    events: pa.Table, places: Numbers, at: pa.Table, followed: Mask, key: Sequence[str], columns: Sequence[str]
 ) -> list[LastState]:
     wanted = pa.array(np.flatnonzero(followed))
     keys = pa.StructArray.from_arrays([column.combine_chunks() for column in at.take(wanted).columns], list(key))
-    chosen = events.select(["op", "position", "unavailable", "before", "after"]).take(wanted)
+    chosen = events.select(["op", "position", "unavailable", "before", "after"]).take(pa.array(places[followed]))
     return last_states(key, columns, chosen.append_column("_at", keys).to_pylist())
 
 

@@ -93,7 +93,7 @@ class Histories:
         actions += deletions.of_files(
             by_file,
             lambda one: deletions.of(
-                one[0], self._rows.keys(one[0], keys).num_rows, np.sort(held.numbers[one[1]]).astype(np.uint64)
+                one[0], self._rows.keys(one[0], keys).columns.num_rows, np.sort(held.numbers[one[1]]).astype(np.uint64)
             ),
         )
         deletions.finish()
@@ -121,9 +121,8 @@ class Histories:
 
     def _has_any(self, files: Sequence[DataFile], wanted: pa.Table) -> bool:
         """Return whether any of the keys has a current version."""
-        touched = [file for file in files if may_hold(file, wanted)]
         index = KeyIndex(wanted)
-        return any(len(self._current(file, wanted.schema, index)) for file in touched)
+        return any(len(self._current(file, wanted.schema, index)) for file in files if may_hold(file, index))
 
     def _events(self, part: Part) -> pa.Table:
         """Return the rows that a part stands for; those of its data file as rows that were read."""
@@ -149,11 +148,10 @@ class Histories:
         empty = pa.schema([*keys, *VALIDITY, (POSITION, pa.string())]).empty_table()
         if wanted is not None and not wanted.num_rows:
             return _Held(empty, np.zeros(0, np.int64), np.zeros(0, np.int64), [])
-        distinct = None if wanted is None else wanted.group_by(keys.names).aggregate([])
-        index = None if distinct is None else KeyIndex(distinct)
+        index = None if wanted is None else KeyIndex(wanted.group_by(keys.names).aggregate([]))
         parts, numbers, sources = [empty], [], []
         for file in files:
-            if distinct is not None and not may_hold(file, distinct):
+            if index is not None and not may_hold(file, index):
                 continue
             rows = self._current(file, keys, index)
             if len(rows):
@@ -171,7 +169,7 @@ class Histories:
             index: of which keys; None: of all.
         """
         if index is None:
-            every = np.arange(self._rows.keys(file, keys).num_rows)
+            every = np.arange(self._rows.keys(file, keys).columns.num_rows)
             rows = np.setdiff1d(every, self._rows.deleted(file).astype(np.int64), assume_unique=True)
         else:
             rows, _ = self._rows.find(file, keys, index)

@@ -64,8 +64,9 @@ class MergedParts:
 def _replaced(changes: pa.Table) -> Numbers:
     """Return the changes after which there is another one of the same key."""
     codes = row_codes(changes.drop_columns([POSITION]))
-    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[inverse] > 1)
+    by_key = np.argsort(codes, kind="stable")
+    again = codes[by_key[1:]] == codes[by_key[:-1]]
+    several = by_key[np.r_[False, again] | np.r_[again, False]] if len(codes) else by_key
     if not len(several):
         return several
     places = pc.rank(changes[POSITION].take(pa.array(several)), tiebreaker="first").to_numpy()

@@ -115,8 +115,9 @@ class Replacements:
             held = [keys.empty_table(), *(self._rows.living_keys(file, keys) for file in files)]
             events, truncated = without_truncates(events, pa.concat_tables(held), truncated), ""
         changes = last_changes(events, keys.names)
-        held = changes.held.filter(pc.is_valid(changes.held[keys.names[0]]))
-        touched = [file for file in files if changes.unavailable and held.num_rows and may_hold(file, held)]
+        wanted = changes.held.filter(pc.is_valid(changes.held[keys.names[0]])) if changes.unavailable else changes.held
+        index = KeyIndex(wanted)
+        touched = [file for file in files if changes.unavailable and may_hold(file, index)]
         values = self._rows.values(touched, keys, changes)
         return written(self._store, filled(changes, values), keys.names, columns, truncated)
 
@@ -127,7 +128,7 @@ class Replacements:
         if not len(wanted):
             return []
         index = KeyIndex(changes.select(keys.names))
-        touched = [file for file in files if may_hold(file, changes.select(keys.names))]
+        touched = [file for file in files if may_hold(file, index)]
         first = pc.min(changes[POSITION]).as_py()
         with ThreadPoolExecutor(_THREADS) as pool:
             found = list(pool.map(lambda file: self._found_in(file, changes, keys, index, first), touched))
@@ -137,7 +138,7 @@ class Replacements:
 
     def _found_in(self, file: DataFile, changes: pa.Table, keys: pa.Schema, index: KeyIndex, first: str) -> _Found:
         rows, matched = self._rows.find(file, keys, index)
-        known, count = bounds(file, POSITION), self._rows.keys(file, keys).num_rows
+        known, count = bounds(file, POSITION), self._rows.keys(file, keys).columns.num_rows
         if not len(rows) or (known is not None and known[1] < first):
             # All changes are newer than all rows of the file.
             return _Found(file, count, rows.astype(np.uint64), np.zeros(0, np.int64))

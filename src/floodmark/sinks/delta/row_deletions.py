@@ -52,13 +52,12 @@ class RowDeletions:
         """
         if not len(deleted):
             return []
-        # Each row is in one of them. NumPy's union is slow, since it looks for what is in both.
-        rows = np.sort(np.concatenate([self._rows.deleted(file), deleted]), kind="stable")
-        if len(rows) == count:
+        vector = self._rows.vector(file)
+        if len(vector.rows) + len(deleted) == count:
             return [file.removed(self._at_ms)]
         if self._vectors is None:
-            return [file.removed(self._at_ms), *self._rewritten(file, rows)]
-        return file.added(self._vectors.add(rows), self._at_ms, count)
+            return [file.removed(self._at_ms), *self._rewritten(file, np.concatenate([vector.rows, deleted]))]
+        return file.added(self._vectors.add(deleted, vector.content), self._at_ms, count)
 
     def added(self, add: Mapping[str, Json], count: int, lost: Rows) -> list[Action]:
         """Return the action that adds a data file without rows that are lost, if any are left.

@@ -13,9 +13,9 @@ from obstore.store import ObjectStore
 
 from floodmark.sinks.delta.format.data_files import POSITION, living, open_parquet, read_columns
 from floodmark.sinks.delta.format.log import DataFile
-from floodmark.sinks.delta.format.vectors import Rows, deleted_rows
+from floodmark.sinks.delta.format.vectors import NO_VECTOR, Rows, Vector, read_vector
 from floodmark.sinks.delta.kept import Kept
-from floodmark.sinks.keys import KeyIndex, row_codes
+from floodmark.sinks.keys import FileKeys, KeyIndex, row_codes
 from floodmark.sinks.last_changes import LastChanges
 
 Numbers = npt.NDArray[np.int64]
@@ -30,8 +30,8 @@ class KeptRows:
     """What all tables of a mirror keep in memory together. A file is never written again, so it stays the same."""
 
     def __init__(self) -> None:
-        self.keys: Kept[pa.Table] = Kept(_KEPT_BYTES)
-        self.vectors: Kept[Rows] = Kept(_KEPT_BYTES // 4)
+        self.keys: Kept[FileKeys] = Kept(_KEPT_BYTES)
+        self.vectors: Kept[Vector] = Kept(_KEPT_BYTES // 4)
 
 
 class TargetRows:
@@ -48,21 +48,25 @@ class TargetRows:
         self._name = name
         self._kept = kept
 
-    def keys(self, file: DataFile, columns: pa.Schema) -> pa.Table:
-        """Return the columns of the key.
+    def keys(self, file: DataFile, columns: pa.Schema) -> FileKeys:
+        """Return the keys of all rows, deleted ones included.
 
         Args:
             columns: their names and types.
         """
         named = (self._name, file.path, *columns.names, *map(str, columns.types))
-        return self._kept.keys.get(named, lambda: self.read(file, columns))
+        return self._kept.keys.get(named, lambda: FileKeys(self.read(file, columns)))
 
     def deleted(self, file: DataFile) -> Rows:
         """Return the rows that are deleted."""
+        return self.vector(file).rows
+
+    def vector(self, file: DataFile) -> Vector:
+        """Return the deletion vector of a file."""
         vector = file.vector
         if vector is None:
-            return np.zeros(0, np.uint64)
-        return self._kept.vectors.get((self._name, *file.identity), lambda: deleted_rows(vector, self._bytes))
+            return NO_VECTOR
+        return self._kept.vectors.get((self._name, *file.identity), lambda: read_vector(vector, self._bytes))
 
     def positions(self, file: DataFile, rows: Numbers | None = None) -> pa.ChunkedArray:
         """Return the positions of rows' last changes; None: of all rows."""
@@ -75,7 +79,7 @@ class TargetRows:
         Args:
             columns: names and types of the key's columns.
         """
-        return living(self.keys(file, columns), self.deleted(file))
+        return living(self.keys(file, columns).columns, self.deleted(file))
 
     def find(self, file: DataFile, columns: pa.Schema, index: KeyIndex) -> tuple[Numbers, Numbers]:
         """Return which rows have a key of an index, ascending, and which key each of them has.

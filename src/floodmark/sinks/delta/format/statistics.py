@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from floodmark.json_data import Json
 from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.keys import KeyIndex
 
 _MOST_COLUMNS = 32
 """How many columns are described, besides those that must be; Delta's own default."""
@@ -69,18 +70,10 @@ def null_share(file: DataFile, name: str) -> float | None:
     return count / rows if isinstance(count, int) and isinstance(rows, int) and rows else None
 
 
-def may_hold(file: DataFile, keys: pa.Table) -> bool:
-    """Return whether a file may have rows with any of the keys.
-
-    Args:
-        keys: at least one key.
-    """
-    name = keys.column_names[0]
-    known, column = bounds(file, name), keys[name]
-    if known is None or not (pa.types.is_integer(column.type) and all(type(one) is int for one in known)):
-        return True
-    inside = pc.and_(pc.greater_equal(column, known[0]), pc.less_equal(column, known[1]))
-    return bool(pc.any(inside).as_py())
+def may_hold(file: DataFile, keys: KeyIndex) -> bool:
+    """Return whether a file may have rows with any of the keys."""
+    known = bounds(file, keys.names[0])
+    return known is None or keys.may_be_between(*known)
 
 
 def _has_order(kind: pa.DataType) -> bool:

@@ -122,14 +122,43 @@ class VectorFile:
         """What is to be written; empty if it has no vector."""
         return bytes(self._content) if len(self._content) > len(_FILE_VERSION) else b""
 
-    def add(self, rows: Rows) -> Descriptor:
-        """Add the vector of a data file."""
-        vector, offset = encoded(rows), len(self._content)
+    def add(self, rows: Rows, earlier: bytes = b"") -> Descriptor:
+        """Add the vector of a data file.
+
+        Args:
+            rows: those that get deleted now.
+            earlier: the vector of those that are deleted already. It is cheaper to add to than their numbers.
+        """
+        bitmap, offset = BitMap64(rows), len(self._content)
+        if earlier:
+            bitmap |= _bitmap(earlier)
+        vector = encoded(bitmap)
         self._content += struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
-        return Descriptor(_IN_TABLE, _to_z85(self._number.bytes), offset, len(vector), len(rows))
+        return Descriptor(_IN_TABLE, _to_z85(self._number.bytes), offset, len(vector), len(bitmap))
 
 
-def deleted_rows(descriptor: Descriptor, read: ReadBytes) -> Rows:
+@dataclass(frozen=True)
+class Vector:
+    """A deletion vector.
+
+    Attributes:
+        content: as it is stored.
+        rows: the rows that are deleted.
+    """
+
+    content: bytes
+    rows: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return len(self.content) + self.rows.nbytes
+
+
+NO_VECTOR = Vector(b"", np.zeros(0, np.uint64))
+
+
+def read_vector(descriptor: Descriptor, read: ReadBytes) -> Vector:
     """Read a deletion vector.
 
     Raises:
@@ -147,12 +176,11 @@ def deleted_rows(descriptor: Descriptor, read: ReadBytes) -> Rows:
     rows = decoded(vector)
     if len(rows) != descriptor.rows:
         raise damaged(f"A deletion vector has {len(rows)} rows where the Delta log says {descriptor.rows}")
-    return rows
+    return Vector(vector, rows)
 
 
-def encoded(rows: Rows) -> bytes:
+def encoded(bitmap: BitMap64) -> bytes:
     """Return row numbers as a deletion vector."""
-    bitmap = BitMap64(rows)
     bitmap.run_optimize()
     return _MAGIC + bytes(bitmap.serialize())
 
@@ -163,11 +191,15 @@ def decoded(vector: bytes) -> Rows:
     Raises:
         TargetDamagedError: it is no such vector.
     """
+    return np.array(_bitmap(vector).to_array(), dtype=np.uint64)
+
+
+def _bitmap(vector: bytes) -> BitMap64:
     try:
         if vector[:4] == _MAGIC:
-            return np.array(BitMap64.deserialize(vector[4:]).to_array(), dtype=np.uint64)
+            return BitMap64.deserialize(vector[4:])
         if vector[:4] == _EARLIER_MAGIC:
-            return _decoded_earlier(vector)
+            return BitMap64(_decoded_earlier(vector))
     except (ValueError, IndexError, struct.error) as error:
         raise damaged("A deletion vector holds no roaring bitmap") from error
     raise damaged(f"A deletion vector begins with the bytes {vector[:4].hex()}, not {_MAGIC.hex()}")
