@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,42 +110,55 @@ class _Workload:
 
 
 def run(scale: Scale, postgres: int) -> Result:
-    """Measure both; PostgreSQL isn't needed."""
+    """Measure all; PostgreSQL isn't needed."""
     del postgres
     rows = scale.target_rows
     result = Result("mirror_writer", scale.name, "one process")
     result.notes.append(f"{BATCHES} micro-batches of {CHANGES:,} changes of random rows of {rows:,}")
-    workload = _Workload(rows)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = table_folder(scratch, "public.t")
-        writer = DeltaWriter(folder, "bench", "public.t", MirrorOptions.parse({}), KeptRows(), _Quiet())
-
-        def write(batch: int, blocks: Sequence[pa.Table]) -> None:
-            with ThreadPoolExecutor(TASKS) as tasks:
-                parts = tasks.map(lambda block: make_parts(folder.store, "public.t", [block]), blocks)
-                writer.write(batch, [part for made in parts for part in made])
-
+    result.notes.append("an append leaves its files as they are, so the mirror's changes without compaction compare")
+    plain: list[pa.Table] = []
+    for name, compact in (("", "10"), (" without compaction", "0")):
+        workload = _Workload(rows)
         loads = [workload.load(first, min(LOAD, rows - first)) for first in range(0, rows, LOAD)]
-        result.legs.append(_measured("mirror, first load", rows, lambda: write(0, loads)))
         batches = [workload.changes() for _ in range(BATCHES)]
-
-        def mirror() -> None:
-            for number, batch in enumerate(batches):
-                half = batch.num_rows // TASKS
-                write(number + 1, [batch.slice(first * half, half) for first in range(TASKS)])
-
-        result.legs.append(_measured("mirror, changes", BATCHES * CHANGES, mirror))
         plain = [pa.table(batch["after"].combine_chunks().flatten(), names=ROW.names) for batch in batches]
-        target = str(Path(scratch, "appended"))
-
-        def append() -> None:
-            for batch in plain:
-                write_deltalake(target, batch, mode="append")
-
-        result.legs.append(_measured("delta-rs, append", BATCHES * CHANGES, append))
+        with tempfile.TemporaryDirectory() as scratch:
+            mirror = _Mirror(scratch, compact)
+            leg = _measured("mirror, first load", rows, partial(mirror.write, 0, loads))
+            if not result.legs:
+                result.legs.append(leg)
+            result.legs.append(_measured(f"mirror, changes{name}", BATCHES * CHANGES, partial(mirror.change, batches)))
+    with tempfile.TemporaryDirectory() as scratch:
+        result.legs.append(_measured("delta-rs, append", BATCHES * CHANGES, partial(_append, scratch, plain)))
     for figure in ("changes/s", "changes per CPU s"):
         result.add_ratio(figure, f"{figure}, x append", "delta-rs, append")
     return result
+
+
+class _Mirror:
+    """A Delta table that a mirror writes."""
+
+    def __init__(self, scratch: str, compact: str) -> None:
+        self._folder = table_folder(scratch, "public.t")
+        options = MirrorOptions.parse({"compact.files": compact})
+        self._writer = DeltaWriter(self._folder, "bench", "public.t", options, KeptRows(), _Quiet())
+
+    def write(self, batch: int, blocks: Sequence[pa.Table]) -> None:
+        """Write a micro-batch, of which each task has a block."""
+        with ThreadPoolExecutor(TASKS) as tasks:
+            parts = tasks.map(lambda block: make_parts(self._folder.store, "public.t", [block]), blocks)
+            self._writer.write(batch, [part for made in parts for part in made])
+
+    def change(self, batches: Sequence[pa.Table]) -> None:
+        """Write micro-batches of changes."""
+        for number, batch in enumerate(batches):
+            half = batch.num_rows // TASKS
+            self.write(number + 1, [batch.slice(first * half, half) for first in range(TASKS)])
+
+
+def _append(scratch: str, tables: Sequence[pa.Table]) -> None:
+    for table in tables:
+        write_deltalake(str(Path(scratch, "appended")), table, mode="append")
 
 
 def _measured(name: str, changes: int, work: Callable[[], None]) -> Leg:
