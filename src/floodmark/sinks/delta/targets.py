@@ -12,6 +12,7 @@ from obstore.exceptions import BaseError
 from floodmark.config.common import CommonOptions
 from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
+from floodmark.redact import shown_uri
 from floodmark.sinks.delta.format.data_files import discard
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
@@ -100,13 +101,16 @@ class DeltaTargets:
             keyed = any(row["key"] for row in found[table])
             folder = table_folder(self._location, table)
             self._writers.pop(table, None)
-            self._aside.add(TargetAside(self.query, table, keyed, batch, _reason(error)))
+            try:
+                self._aside.add(TargetAside(self.query, table, keyed, batch, _reason(error)))
+            except (BaseError, OSError) as unwritten:
+                raise unwritable(table, unwritten) from unwritten
             log.error(
                 "target_is_set_aside",
                 table=table,
                 batch=batch,
                 error=_reason(error),
-                resume=f"Remove {folder.uri}; the table is read again with the next micro-batch.",
+                resume=f"Remove {shown_uri(folder.uri)}; the table is read again with the next micro-batch.",
             )
             _discard(folder, found[table])
 

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
-from floodmark.errors import TargetChangedError, TargetUnfitError, describe
+from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.sinks.clustering import clustering_of
@@ -335,7 +335,7 @@ class DeltaWriter:
                     version = self._compact(group, key) or version
             if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
                 DeltaTable(self._uri).create_checkpoint()
-        except (pa.ArrowException, BaseError, DeltaError, OSError) as error:
+        except (pa.ArrowException, BaseError, DeltaError, OSError, TargetError) as error:
             log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
 
     def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 import obstore
 import pyarrow.parquet as pq
@@ -164,11 +165,12 @@ class DeltaLog:
 
     def commit(self, version: int, actions: Iterable[Action]) -> bool:
         """Write a commit unless there is one; return whether it was written."""
-        text = "".join(as_text(action) + "\n" for action in actions)
+        content = "".join(as_text(_named(action)) + "\n" for action in actions).encode()
         try:
-            obstore.put(self._store, commit_path(version), text.encode(), mode="create")
+            obstore.put(self._store, commit_path(version), content, mode="create")
         except AlreadyExistsError:
-            return False
+            # A client that got no answer sends its request again, and finds the commit that it has written itself.
+            return bytes(obstore.get(self._store, commit_path(version)).bytes()) == content
         return True
 
     def _names(self, after: int) -> list[str]:
@@ -220,6 +222,12 @@ class DeltaLog:
 def _wide(statistics: Mapping[str, Json]) -> dict[str, Json]:
     """Return statistics of a file whose deleted rows may have been the least or the greatest."""
     return {**statistics, "tightBounds": False}
+
+
+def _named(action: Action) -> Action:
+    """Return an action; one that tells about the commit gets a name that no other commit has."""
+    told = action.get("commitInfo")
+    return {"commitInfo": {**told, "txnId": str(uuid4())}} if isinstance(told, dict) else action
 
 
 def as_text(content: Mapping[str, Json]) -> str:
