@@ -31,9 +31,14 @@ def mirror(
         options: those of the mirror (docs/mirrors.md).
 
     Raises:
-        ConfigError: an option is wrong, or the packages that mirrors need are missing.
+        ConfigError: an option is wrong, the packages that mirrors need are missing, or the stream is Spark Connect's.
     """
     chosen = MirrorOptions.parse(options or {})
+    if type(events).__module__.startswith("pyspark.sql.connect."):
+        raise ConfigError(
+            "The stream is one of Spark Connect, with which mirrors don't work: they commit in the driver's process.",
+            "Run the program there, without Spark Connect (spark.api.mode=classic), or use floodmark run.",
+        )
     try:
         from floodmark.spark.mirror import DeltaMirror
     except ImportError as error:
