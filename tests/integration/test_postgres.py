@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,48 @@ def test_a_restart_inside_a_transaction_goes_on_where_it_was(source: Source) -> 
     rest = again.drain()
     again.stop()
     assert [payload(row)["after"]["id"] for row in first + rest] == list(range(1, 5001))
+
+
+@pytest.mark.parametrize("between", ["nothing", "rewritten", "emptied", "running", "changed"])
+def test_rows_without_a_key_come_once_when_a_snapshot_goes_on(source: Source, between: str) -> None:
+    """Nothing tells a row that was inserted in between from those that the log has."""
+    source.execute(
+        "CREATE TABLE t (id integer, v integer, filler text)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "INSERT INTO t SELECT g, 0, repeat('b', 300) FROM generate_series(1, 3000) g",
+    )
+    options = {**source.options, "snapshot.chunk.bytes": "16384", "max.batch.bytes": "65536"}
+    with psycopg.connect(source.conninfo) as other:
+        query = InProcess(options)
+        rows = query.step()
+        offset = query.offset
+        if between == "running":
+            # It begins after the slot was made, which waits for all that run, but before the snapshot goes on.
+            other.execute("INSERT INTO t VALUES (3001, 1)")
+        query.stop()
+        source.execute("INSERT INTO t SELECT g, 1 FROM generate_series(4001, 4500) g")
+        if between == "rewritten":
+            source.execute("ALTER TABLE t ALTER v TYPE bigint")
+        elif between == "changed":
+            source.execute("UPDATE t SET v = 5 WHERE id % 7 = 0", "DELETE FROM t WHERE id % 11 = 0")
+        elif between == "emptied":
+            source.execute("TRUNCATE t", "INSERT INTO t SELECT g, 2 FROM generate_series(5001, 5100) g")
+        other.commit()
+        source.execute("INSERT INTO t VALUES (6001, 3)")
+        again = InProcess(options, offset)
+        rows += again.drain()
+        again.stop()
+    told = [payload(row) for row in rows if row["value"] is not None]
+    found = Counter(event["after"]["id"] for event in told if event["op"] not in "dt")
+    with psycopg.connect(source.conninfo) as conn:
+        held = {number for (number,) in conn.execute("SELECT id FROM t").fetchall()}
+    assert held <= set(found)
+    if between in ("nothing", "running"):
+        assert set(found.values()) == {1}
+        assert {event["op"] for event in told if event["after"]["id"] > 3000} == {"c"}
+    if between == "changed":
+        last = {event["after"]["id"]: event["after"]["v"] for event in told if event["op"] != "d"}
+        assert all(last[number] == 5 for number in held if number % 7 == 0)
 
 
 def test_a_lost_snapshot_goes_on_without_gap_or_overlap(source: Source) -> None:

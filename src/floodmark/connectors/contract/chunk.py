@@ -39,6 +39,8 @@ class Chunk:
         low: where the window begins, if the rows were read in one.
         lost: whether the read point is gone, so that only rows that have not changed since are read.
         since: only rows are read that may have changed since that snapshot; None: all.
+        began: the snapshot from which on the log has all changes, if it is an earlier one; rows without a key that
+            were made later are left out where that is certain, since nothing would tell them from those of the log.
         condition: on the rows, as SQL; empty: all.
         marker: ``snapshot`` of the source block.
         streams: whether the log is streamed meanwhile, so that statements and locks are limited.
@@ -54,6 +56,7 @@ class Chunk:
     low: str = ""
     lost: bool = False
     since: str | None = None
+    began: str | None = None
     condition: str = ""
     marker: str = "true"
     streams: bool = False

@@ -289,6 +289,7 @@ class SnapshotEngine:
                 position=state.position,
                 lost=lost,
                 since=None if view < 0 else state.views[view],
+                began=state.views[0] if len(state.views) > 1 else None,
                 streams=self._part == "lane",
                 first=first,
                 last=last,

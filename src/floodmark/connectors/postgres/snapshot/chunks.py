@@ -30,6 +30,7 @@ from floodmark.connectors.postgres.server.connection import LOCK_CURE, connect, 
 from floodmark.connectors.postgres.snapshot.copy_text import split_rows
 from floodmark.connectors.postgres.snapshot.key_ranges import range_condition
 from floodmark.connectors.postgres.snapshot.token import ReadPointToken
+from floodmark.connectors.postgres.snapshot.visibility import Visibility
 from floodmark.connectors.postgres.source_block import INCREMENTAL, snapshot_block
 from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import HEADER_BYTES, find_frames
@@ -62,6 +63,25 @@ def changed_since(visible: str) -> str:
         f"WHEN {low} - {xid} > 2147483648 THEN {epoch} + {xid} + 4294967296 ELSE {epoch} + {xid} END"
     )
     return f"({full}) >= {oldest}"
+
+
+def seen_at(visible: str) -> str | None:
+    """Return the SQL condition that an earlier snapshot may see a row version.
+
+    It doesn't hold for versions of transactions that had not ended, or not begun. It does for subtransactions of those
+    that were running, which a snapshot doesn't list.
+
+    Args:
+        visible: the snapshot as ``pg_current_snapshot()`` prints it.
+
+    Returns:
+        None if it can't be told: the numbers in ``xmin`` may have been used before.
+    """
+    view = Visibility.parse(visible)
+    if view.next >> 32:
+        return None
+    running = "".join(f" AND xmin::text::int8 <> {xid}" for xid in sorted(view.running))
+    return f"(xmin::text::int8 < {view.next}{running})"
 
 
 def chunk_query(chunk: Chunk, conditions: Sequence[str]) -> str:
@@ -201,6 +221,8 @@ def _command(conn: psycopg.Connection[TupleRow], relation: Relation, chunk: Chun
         conditions.append("NOT " + changed_since(ReadPointToken.from_json(chunk.token).visible))
     if not same_file(conn, table, chunk.file) or not _has_columns(conn, relation, table):
         return None
+    if chunk.began is not None and not relation.key and _was_there(conn, table, chunk.began):
+        conditions.append(seen_at(chunk.began) or "true")
     return chunk_query(chunk, conditions)
 
 
@@ -213,6 +235,16 @@ def _has_columns(conn: psycopg.Connection[TupleRow], relation: Relation, table: 
     except psycopg.errors.UndefinedColumn:
         return False
     return True
+
+
+def _was_there(conn: psycopg.Connection[TupleRow], table: DescribedTable, visible: str) -> bool:
+    """Return whether a table has not been created or rewritten since an earlier snapshot.
+
+    Rewriting gives rows the number of the transaction that does it, and the table another entry in the catalog.
+    """
+    query = f"SELECT NOT {changed_since(visible)} FROM pg_class WHERE oid = {table.oid}"
+    found = run(conn, query, "looking for the table's age")
+    return bool(found and found[0][0])
 
 
 def _begin(conn: psycopg.Connection[TupleRow], chunk: Chunk) -> bool:
