@@ -5,6 +5,7 @@ Format: the Delta protocol, section "Per-file Statistics".
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Sequence
 from typing import Any
@@ -40,10 +41,12 @@ def statistics(rows: pa.Table, names: Sequence[str], whole: str) -> dict[str, Js
             continue
         nulls[name] = column.null_count
         if _has_order(column.type) and column.null_count < len(column):
-            found = pc.min_max(column).as_py()
-            least, greatest = _at_most(found["min"], name == whole), _at_least(found["max"], name == whole)
-            if least is not None and greatest is not None:
-                low[name], high[name] = least, greatest
+            # A day before year 1 or after year 9999 has no bound, which readers take for any.
+            with contextlib.suppress(OverflowError, ValueError):
+                found = pc.min_max(column).as_py()
+                least, greatest = _at_most(found["min"], name == whole), _at_least(found["max"], name == whole)
+                if greatest is not None:
+                    low[name], high[name] = least, greatest
     return {"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 
@@ -83,23 +86,24 @@ def _has_order(kind: pa.DataType) -> bool:
 
 
 def _at_most(value: Any, whole: bool) -> Json:
-    """Return what JSON has for a value, or for one that is less; None: there is no such."""
+    """Return what JSON has for a value, or for one that is less."""
     if isinstance(value, str):
         return value if whole else value[:_MOST_CHARACTERS]
     return _moment(value) if isinstance(value, dt.datetime) else _plain(value)
 
 
 def _at_least(value: Any, whole: bool) -> Json:
-    """Return what JSON has for a value, or for one that is greater; None: there is no such."""
+    """Return what JSON has for a value, or for one that is greater; None: there is no such.
+
+    Raises:
+        OverflowError: it would be after year 9999.
+    """
     if isinstance(value, str):
         return value if whole or len(value) <= _MOST_CHARACTERS else _behind(value)
     if not isinstance(value, dt.datetime):
         return _plain(value)
-    try:
-        # The protocol lets writers cut off microseconds here, too, but not all readers reckon with it.
-        return _moment(value + dt.timedelta(microseconds=-value.microsecond % 1000))
-    except OverflowError:
-        return None
+    # The protocol lets writers cut off microseconds here, too, but not all readers reckon with it.
+    return _moment(value + dt.timedelta(microseconds=-value.microsecond % 1000))
 
 
 def _behind(text: str) -> str | None:
