@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common import Leg, Result, Scale
 from floodmark.changes.typed_rows import NAMES
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
@@ -146,7 +147,7 @@ class _Mirror:
     def write(self, batch: int, blocks: Sequence[pa.Table]) -> None:
         """Write a micro-batch, of which each task has a block."""
         with ThreadPoolExecutor(TASKS) as tasks:
-            parts = tasks.map(lambda block: make_parts(self._folder.store, "public.t", [block]), blocks)
+            parts = tasks.map(lambda block: make_parts(DataFiles(self._folder.store, "public.t"), [block]), blocks)
             self._writer.write(batch, [part for made in parts for part in made])
 
     def change(self, batches: Sequence[pa.Table]) -> None:

@@ -46,10 +46,12 @@ ALTERATIONS = (
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
 Case = tuple[str, dict[str, str]]
 HISTORY = {"history": "on"}
+_PARTITIONS = r"Mixed Case:part; .*\.orders:o_carrier_id; .*\.customer:c_delivery_cnt,c_d_id; .*\.history:h_d_id"
+PARTITIONED = {"partition.by": rf".*\.{_PARTITIONS}"}
 CASES: list[Case] = [("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
 ORDERS: list[Case] = [("pg18", HISTORY)]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
-    CASES = ORDERS = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, HISTORY)))
+    CASES = ORDERS = list(product(("pg18", "mysql", "mariadb"), ({}, SOFT, COPIED, HISTORY, PARTITIONED)))
 Place = tuple[Database, dict[str, str]]
 Mirrors = dict[str, str]
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetError
-from floodmark.sinks.delta.format.data_files import POSITION
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.parts import make_parts
 from tests.integration.test_delta_writer import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark
@@ -104,7 +104,9 @@ def test_values_of_all_types(tmp_path: Path, delta_spark: DeltaSpark) -> None:
         for number in range(3)
     ]
     kinds = [field.with_type(row) if field.name in ("before", "after") else field for field in schema(("id",))]
-    parts = make_parts(LocalStore(tmp_path / "t", mkdir=True), "db.t", [pa.Table.from_pylist(told, pa.schema(kinds))])
+    parts = make_parts(
+        DataFiles(LocalStore(tmp_path / "t", mkdir=True), "db.t"), [pa.Table.from_pylist(told, pa.schema(kinds))]
+    )
     mirror = Mirror(tmp_path / "t", ("id",))
     assert mirror.writer.write(1, parts)
     for reader, found in read_by_all(Path(mirror.path), delta_spark).items():

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from obstore.store import LocalStore
 
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import make_parts
 from tests.integration.test_delta_writer import Mirror
 from tests.support.delta_spark import DeltaSpark
@@ -60,7 +61,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kinds = [field.with_type(KIND) if field.name in ("before", "after") else field for field in schema(("id",))]
     for number, batch in enumerate(batches):
         told = [{**one, "position": f"{number:04d}-{at:04d}"} for at, one in enumerate(batch)]
-        parts = make_parts(LocalStore(str(path)), "db.t", [pa.Table.from_pylist(told, pa.schema(kinds))])
+        parts = make_parts(DataFiles(LocalStore(str(path)), "db.t"), [pa.Table.from_pylist(told, pa.schema(kinds))])
         assert mirror.writer.write(number, parts)
     return path
 

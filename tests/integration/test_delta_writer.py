@@ -18,7 +18,8 @@ from deltalake.schema import PrimitiveType
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetError
-from floodmark.sinks.delta.format.data_files import POSITION
+from floodmark.sinks.column_rules import columns_of
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.parts import Part, make_parts
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.target_rows import KeptRows
@@ -80,8 +81,9 @@ class Mirror:
         for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
             events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
             if events.num_rows:
-                mode = MirrorOptions.parse(self.options).mode
-                made = make_parts(LocalStore(self.path), "db.t", [events], mode)
+                parsed = MirrorOptions.parse(self.options)
+                files = DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
+                made = make_parts(files, [events], parsed.mode)
                 parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
         random.Random(batch).shuffle(parts)
         return bool(parts) and self.writer.write(batch, parts)
@@ -333,7 +335,10 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
     )
     with pytest.raises(TargetError, match=message):
         writer.write(
-            1, make_parts(LocalStore(str(tmp_path / "t")), "db.t", [pa.Table.from_pylist(source.told, schema(key))])
+            1,
+            make_parts(
+                DataFiles(LocalStore(str(tmp_path / "t")), "db.t"), [pa.Table.from_pylist(source.told, schema(key))]
+            ),
         )
 
 
@@ -342,7 +347,7 @@ def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = 
     key = mirror.key
     row = pa.struct([*KINDS[key], ("more", kind or pa.int32())])
     columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
-    return make_parts(LocalStore(mirror.path), "db.t", [pa.Table.from_pylist(told, pa.schema(columns))])
+    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
 
 
 @pytest.mark.parametrize("vectors", ["on", "off"])
@@ -399,7 +404,7 @@ def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> l
     """Return the parts of rows whose columns have other types."""
     row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
     columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
-    return make_parts(LocalStore(mirror.path), "db.t", [pa.Table.from_pylist(told, pa.schema(columns))])
+    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
 
 
 @pytest.mark.parametrize("what", ["key", "types"])

@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
@@ -109,7 +110,7 @@ def test_a_table_follows(folder: TableFolder, monkeypatch: pytest.MonkeyPatch) -
         source.change("delete", batch - 5, 0, 0, False)
         events = pa.Table.from_pylist(source.told[first:], schema(KEY))
         monkeypatch.setattr(writer._log, "commit", slower(writer._log))
-        assert writer.write(batch, make_parts(folder.store, "db.t", [events]))
+        assert writer.write(batch, make_parts(DataFiles(folder.store, "db.t"), [events]))
         if batch % 20 == 19:
             writer = writer_of(folder)
     assert rows_of(folder) == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
@@ -127,7 +128,7 @@ def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local:
     source.change("insert", 1, 0, 5, False)
     events = pa.Table.from_pylist(source.told, schema(KEY))
     writer = DeltaWriter(target, "test", table, MirrorOptions.parse({}), KeptRows(), Listener())
-    assert writer.write(1, make_parts(target.store, table, [events]))
+    assert writer.write(1, make_parts(DataFiles(target.store, table), [events]))
     assert rows_of(target) == [{"id": 1, "v": 5}]
     if local:
         assert [entry.name for entry in tmp_path.iterdir()] == ["lake"]

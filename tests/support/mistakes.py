@@ -431,6 +431,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {cluster.by: created_at}`", sink=mirror({"cluster.by": "created_at"})),
             key("`sink.options: {cluster.by: .*:a,b,c,d,e}`", sink=mirror({"cluster.by": ".*:a,b,c,d,e"})),
             key("`sink.options: {cluster.by: a*(b:c}`", sink=mirror({"cluster.by": "a*(b:c"})),
+            key("`sink.options: {partition.by: country}`", sink=mirror({"partition.by": "country"})),
             key("`sink.options: {history: true}`", sink=mirror({"history": "true"})),
             key(
                 "`sink.options: {history: on, deletes: soft}`",

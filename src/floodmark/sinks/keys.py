@@ -63,6 +63,7 @@ class KeyIndex:
         codes = _integers(keys.columns[0]) if self._whole else self._codes(keys)
         self._order = np.argsort(codes, kind="stable")
         self._sorted = codes[self._order]
+        self._texts: dict[str, frozenset[str | None]] = {}
 
     def may_be_between(self, low: Any, high: Any) -> bool:
         """Return whether any key may be in a range.
@@ -78,6 +79,17 @@ class KeyIndex:
             return bool(pc.any(inside).as_py())
         begin, end = self._between(low, high)
         return bool(begin < end)
+
+    def has_text(self, name: str, text: str) -> bool:
+        """Return whether any key has a value in a column.
+
+        Args:
+            text: the value as text.
+        """
+        if name not in self._texts:
+            distinct = self._distinct[self.names.index(name)]
+            self._texts[name] = frozenset(distinct.cast(pa.string()).to_pylist())
+        return text in self._texts[name]
 
     def find(self, keys: FileKeys) -> tuple[Numbers, Numbers]:
         """Return which rows of a file have such a key, ascending, and which key each of them has."""

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from floodmark.config.model import OWN, Options, option
-from floodmark.sinks.clustering import ClusterRules
+from floodmark.sinks.column_rules import ColumnRules
 from floodmark.sinks.table_properties import PropertyRules
 
 Mode = Literal["hard", "soft", "history"]
@@ -64,12 +64,20 @@ class MirrorOptions(Options):
         "expression. The last one that matches counts.",
         OWN,
     )
-    cluster_by: ClusterRules = option(
+    cluster_by: ColumnRules = option(
         "cluster.by",
         (),
         "Columns by which targets are clustered (liquid clustering), from when they are made: "
         "`<table>:<column>,<column>;…`, where the table is a regular expression. The last one that matches counts. "
         "Spark's `OPTIMIZE` arranges the rows.",
+        OWN,
+    )
+    partition_by: ColumnRules = option(
+        "partition.by",
+        (),
+        "Columns by which targets are partitioned, from when they are made: `<table>:<column>,<column>;…`, where the "
+        "table is a regular expression. The last one that matches counts. Whole numbers, texts, dates or booleans, "
+        "with few values.",
         OWN,
     )
     missing_tables: Literal["fail", "read"] = option(

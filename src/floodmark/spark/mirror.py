@@ -13,10 +13,12 @@ from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, FloodmarkError, TargetError
 from floodmark.logger import get_logger
+from floodmark.sinks.column_rules import columns_of
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
 from floodmark.sinks.delta.stores import prove_location, table_folder
 from floodmark.sinks.delta.targets import DeltaTargets, unwritable
-from floodmark.sinks.options import MirrorOptions, Mode
+from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
@@ -71,7 +73,7 @@ class DeltaMirror:
             # The query's id is known with the first micro-batch only.
             targets = self._targets = DeltaTargets(self._location, self._source, self._options, query)
         found: dict[str, list[Mapping[str, Any]]] = {}
-        parts = _parts_of(self._location, self._options.mode, targets.aside())
+        parts = _parts_of(self._location, self._options, targets.aside())
         for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():
             if row["table"] is None:
                 log.warning(
@@ -82,11 +84,11 @@ class DeltaMirror:
         targets.write(number, found)
 
 
-def _parts_of(location: str, mode: Mode, aside: Set[str]) -> Any:
+def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:
     """Return what a task does with its rows.
 
     Args:
-        mode: what becomes of rows that are changed or deleted.
+        options: the mirror's.
         aside: tables whose rows are left out.
     """
 
@@ -96,19 +98,22 @@ def _parts_of(location: str, mode: Mode, aside: Set[str]) -> Any:
             for table, rows in zip(batch["table"].to_pylist(), batch["rows"], strict=True):
                 if table not in aside:
                     tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
-        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows, mode)]
+        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows, options)]
         yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
 
     return parts
 
 
-def _messages(location: str, table: str | None, rows: Sequence[pa.Table], mode: Mode) -> list[dict[str, Any]]:
+def _messages(
+    location: str, table: str | None, rows: Sequence[pa.Table], options: MirrorOptions
+) -> list[dict[str, Any]]:
     if table is None:
         return [dict.fromkeys(MESSAGE.names)]
     # Where the key changes within a micro-batch, any of them says that there is one.
     key = rows[0]["key"][0].as_py()
     try:
-        parts = make_parts(table_folder(location, table).store, table, rows, mode)
+        files = DataFiles(table_folder(location, table).store, table, columns_of(table, options.partition_by))
+        parts = make_parts(files, rows, options.mode)
         return [part.to_message(table) for part in parts]
     except FloodmarkError as error:
         return [failed(table, key, error)]

@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.data_files import living, open_parquet, plain_types, write_file
+from floodmark.sinks.delta.format.data_files import DataFiles, living
 from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.partitions import in_kinds
 from floodmark.sinks.delta.format.vectors import Rows
 
 _SMALLEST_BYTES = 1 << 16
@@ -26,15 +25,15 @@ _SPARSE = 0.5
 def due(files: Iterable[DataFile], together: int, kind: Callable[[DataFile], bool]) -> list[list[DataFile]]:
     """Return the files to be rewritten, in groups that become one file each.
 
-    Files of about the same size belong to a tier, each of which is so many times as large as the one below. A tier that
-    is full is rewritten, so a row is rewritten once for each tier, as in a log-structured merge tree.
+    Files of about the same size in a partition belong to a tier, each of which is so many times as large as the one
+    below. A tier that is full is rewritten, so a row is rewritten once a tier, as in a log-structured merge tree.
 
     Args:
         files: those of the table.
         together: how many files fill a tier; at least 2.
         kind: tells files apart that don't become one.
     """
-    tiers: dict[tuple[int, bool], list[DataFile]] = defaultdict(list)
+    tiers: dict[tuple[int, bool, frozenset[tuple[str, str | None]]], list[DataFile]] = defaultdict(list)
     groups = []
     for file in files:
         size = _number(file.add.get("size"))
@@ -43,15 +42,15 @@ def due(files: Iterable[DataFile], together: int, kind: Callable[[DataFile], boo
             groups.append([file])
         elif size < _LARGE_BYTES:
             level = max(0, math.floor(math.log(max(size, 1) / _SMALLEST_BYTES, together)) + 1)
-            tiers[level, kind(file)].append(file)
-    for _, tier in sorted(tiers.items()):
+            tiers[level, kind(file), frozenset(file.partition.items())].append(file)
+    for _, tier in sorted(tiers.items(), key=lambda one: one[0][0]):
         if len(tier) >= together:
             groups.append(_up_to(tier, 2 * _LARGE_BYTES))
     return groups
 
 
 def rewritten(
-    store: ObjectStore,
+    files: DataFiles,
     group: Sequence[tuple[DataFile, Rows]],
     key: Sequence[str],
     kinds: Mapping[str, pa.DataType] | None = None,
@@ -59,8 +58,8 @@ def rewritten(
     """Write the living rows of files as one file; return the content of the action that adds it, None without rows.
 
     Args:
-        store: the table's folder.
-        group: the files, with the rows of each that are deleted.
+        files: the table's.
+        group: some of one partition, with the rows of each that are deleted.
         key: the columns by which the file is sorted, and whose statistics the log gets.
         kinds: types that columns get, by their names.
 
@@ -69,14 +68,13 @@ def rewritten(
     """
     parts = []
     for file, deleted in group:
-        parts.append(living(plain_types(open_parquet(store, file).read()), deleted))
+        parts.append(living(files.read(file), deleted))
     rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     if not rows.num_rows:
         return None
     rows = rows.cast(pa.schema([one.with_type((kinds or {}).get(one.name, one.type)) for one in rows.schema]))
-    if key:
-        rows = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
-    return {**write_file(store, rows, key), "dataChange": False}
+    partition = in_kinds(group[0][0].partition, kinds or {})
+    return {**files.write_one(files.in_order(rows, key), key, partition), "dataChange": False}
 
 
 def _up_to(files: Sequence[DataFile], limit: int) -> list[DataFile]:

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.data_files import POSITION, open_parquet, plain_types, write_file
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.statistics import may_hold, null_share
-from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.parts import Part, rows_in
 from floodmark.sinks.delta.row_deletions import RowDeletions
 from floodmark.sinks.delta.target_rows import TargetRows
 from floodmark.sinks.history import CURRENT, TIME, VALID_FROM, VALID_TO, VALIDITY, versions_of
@@ -53,13 +52,13 @@ class Histories:
     """Plans what the parts of a micro-batch make of the versions of a table's rows.
 
     Args:
-        store: the table's folder.
-        rows: the rows of its files.
+        files: the table's.
+        rows: their rows.
         vectors: whether versions are replaced in deletion vectors; otherwise their files are written again.
     """
 
-    def __init__(self, store: ObjectStore, rows: TargetRows, vectors: bool) -> None:
-        self._store = store
+    def __init__(self, files: DataFiles, rows: TargetRows, vectors: bool) -> None:
+        self._files = files
         self._rows = rows
         self._vectors = vectors
 
@@ -80,15 +79,17 @@ class Histories:
         truncates = any(part.truncated for part in parts)
         # A truncate ends the versions of other parts, too.
         alone = [False] * len(parts) if truncates else self._alone(parts, files, keys)
-        actions: list[Action] = [{"add": part.add} for part, chosen in zip(parts, alone, strict=True) if chosen]
+        actions: list[Action] = [
+            {"add": add} for part, chosen in zip(parts, alone, strict=True) if chosen for add in part.adds
+        ]
         others = [part for part, chosen in zip(parts, alone, strict=True) if not chosen]
         if not others:
             return actions
         events = pa.concat_tables([self._events(part) for part in others], promote_options="permissive")
         wanted = None if truncates else _keys_of(events, keys)
-        held = self._held(files, keys, wanted)
+        held = self._held(files, columns, keys, wanted)
         found = versions_of(events, _as_known(held.rows, events), key, POSITION)
-        deletions = RowDeletions(self._store, self._rows, self._vectors, [*key, VALID_TO], at_ms)
+        deletions = RowDeletions(self._files, self._rows, self._vectors, [*key, VALID_TO], at_ms)
         by_file = [(file, found.ended[held.files[found.ended] == at]) for at, file in enumerate(held.sources)]
         actions += deletions.of_files(
             by_file,
@@ -103,8 +104,8 @@ class Histories:
         current = found.rows[CURRENT]
         for rows in (found.rows.filter(current), _together(found.rows.filter(pc.invert(current)), ended)):
             if rows.num_rows:
-                order = [(name, "ascending") for name in (*key, VALID_TO)]
-                actions.append({"add": write_file(self._store, rows.sort_by(order), [*key, VALID_TO])})
+                order = [*key, VALID_TO]
+                actions += [{"add": add} for add in self._files.write(self._files.in_order(rows, order), order)]
         return actions
 
     def _alone(self, parts: Sequence[Part], files: Sequence[DataFile], keys: pa.Schema) -> list[bool]:
@@ -113,7 +114,7 @@ class Histories:
         _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
         ends = np.cumsum([part.changes.num_rows for part in parts])
         return [
-            part.add is not None
+            bool(part.adds)
             and bool((counts[inverse[end - part.changes.num_rows : end]] == 1).all())
             and not self._has_any(files, part.changes.select(keys.names).cast(keys))
             for part, end in zip(parts, ends, strict=True)
@@ -125,11 +126,11 @@ class Histories:
         return any(len(self._current(file, wanted.schema, index)) for file in files if may_hold(file, index))
 
     def _events(self, part: Part) -> pa.Table:
-        """Return the rows that a part stands for; those of its data file as rows that were read."""
+        """Return the rows that a part stands for; those of its data files as rows that were read."""
         names = ["op", "position", "source_ts", "unavailable", "before", "after"]
         if part.open is not None:
             return part.open.select(names)
-        rows = plain_types(open_parquet(self._store, DataFile.from_json(dict(part.add or {}))).read())
+        rows = rows_in(self._files, part)
         own = [field for field in part.columns if field.name not in VALIDITY.names]
         after = pa.StructArray.from_arrays(
             [rows[field.name].cast(field.type).combine_chunks() for field in own], fields=own
@@ -139,10 +140,12 @@ class Histories:
         values = [pa.repeat("r", count), rows[POSITION], rows[VALID_FROM].cast(TIME), lacks, before, after]
         return pa.table(dict(zip(names, values, strict=True)))
 
-    def _held(self, files: Sequence[DataFile], keys: pa.Schema, wanted: pa.Table | None) -> _Held:
+    def _held(self, files: Sequence[DataFile], columns: pa.Schema, keys: pa.Schema, wanted: pa.Table | None) -> _Held:
         """Read current versions.
 
         Args:
+            columns: the source's columns, with the types that they have in the table.
+            keys: those of the key.
             wanted: their keys, each at least once; None: all.
         """
         empty = pa.schema([*keys, *VALIDITY, (POSITION, pa.string())]).empty_table()
@@ -155,7 +158,7 @@ class Histories:
                 continue
             rows = self._current(file, keys, index)
             if len(rows):
-                parts.append(plain_types(open_parquet(self._store, file).read()).take(pa.array(rows)))
+                parts.append(self._files.read(file, columns).take(pa.array(rows)))
                 numbers.append(rows)
                 sources.append(file)
         places = np.repeat(np.arange(len(sources)), [len(rows) for rows in numbers])

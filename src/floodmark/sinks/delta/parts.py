@@ -1,4 +1,4 @@
-"""What a task makes of the rows that it has of a table: a data file, and which keys are changed.
+"""What a task makes of the rows that it has of a table: data files, and which keys are changed.
 
 Tasks write in parallel and see only their own rows. The commit (:mod:`.writer`) decides which of them are the last.
 """
@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import ObjectStore
 
 from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.data_files import POSITION, open_parquet, write_file
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.statistics import bounds
 from floodmark.sinks.history import TIME, VALID_TO, VALIDITY
@@ -38,7 +37,7 @@ MESSAGE = pa.schema(
         ("columns", pa.binary()),
         ("changes", pa.binary()),
         ("truncated", pa.string()),
-        ("add", pa.string()),
+        ("adds", pa.list_(pa.field("element", pa.string()))),
         ("open", pa.binary()),
         ("unrepresentable", pa.list_(pa.field("element", pa.string()))),
         ("error", pa.string()),
@@ -56,10 +55,10 @@ class Part:
     Attributes:
         key: the columns of the table's key; empty if it has none.
         columns: the table's columns, as the source has them.
-        changes: keys and positions (``_position``) of its last changes: those of the data file's rows in their order,
+        changes: keys and positions (``_position``) of its last changes: those of the data files' rows in their order,
             then those of rows that are deleted. Without columns for a table without a key.
         truncated: the position of its last truncate; empty without one.
-        add: the content of the action that adds the data file; None: no rows are left to be written.
+        adds: the contents of the actions that add the data files, one for each partition that has rows.
         open: its rows as they came, because some need values that only the target or another task has. Nothing of
             them is written.
         unrepresentable: columns with values that Spark's types don't hold, and which are null therefore.
@@ -69,7 +68,7 @@ class Part:
     columns: pa.Schema
     changes: pa.Table
     truncated: str = ""
-    add: Mapping[str, Json] | None = None
+    adds: Sequence[Mapping[str, Json]] = field(default=())
     open: pa.Table | None = None
     unrepresentable: Sequence[str] = field(default=())
 
@@ -78,13 +77,18 @@ class Part:
         """The position of its last change."""
         if self.key:
             return max(self.truncated, pc.max(self.changes[POSITION]).as_py() or "")
-        known = None if self.add is None else bounds(DataFile("", self.add), POSITION)
-        return "" if known is None else str(known[1])
+        known = [bounds(file, POSITION) for file in self.files]
+        return max((str(one[1]) for one in known if one is not None), default="")
+
+    @property
+    def files(self) -> list[DataFile]:
+        """Its data files."""
+        return [DataFile.from_json(dict(add)) for add in self.adds]
 
     @property
     def rows(self) -> int:
-        """How many rows the data file has."""
-        return 0 if self.add is None else int(json.loads(str(self.add["stats"]))["numRecords"])
+        """How many rows the data files have."""
+        return sum(map(rows_of, self.adds))
 
     def to_message(self, table: str) -> dict[str, Any]:
         """Return it as a row of ``MESSAGE``."""
@@ -94,7 +98,7 @@ class Part:
             "columns": self.columns.serialize().to_pybytes(),
             "changes": packed(self.changes),
             "truncated": self.truncated,
-            "add": None if self.add is None else json.dumps(self.add),
+            "adds": [json.dumps(add) for add in self.adds],
             "open": None if self.open is None else packed(self.open),
             "unrepresentable": list(self.unrepresentable),
         }
@@ -114,7 +118,7 @@ class Part:
             pa.ipc.read_schema(pa.py_buffer(row["columns"])),
             unpacked(row["changes"]),
             row["truncated"],
-            None if row["add"] is None else json.loads(row["add"]),
+            [json.loads(add) for add in row["adds"]],
             None if row["open"] is None else unpacked(row["open"]),
             row["unrepresentable"],
         )
@@ -135,17 +139,26 @@ def failed(table: str, key: Sequence[str], error: FloodmarkError) -> dict[str, A
     }
 
 
-def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], mode: Mode = "hard") -> list[Part]:
+def rows_of(add: Mapping[str, Json]) -> int:
+    """Return how many rows a data file has.
+
+    Args:
+        add: the content of the action that adds it.
+    """
+    return int(json.loads(str(add["stats"]))["numRecords"])
+
+
+def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") -> list[Part]:
     """Write the last changes of a task's rows of a table: one part, or several that can't be together.
 
     Args:
-        store: the target table's folder.
-        table: the source's table, for errors.
+        files: those of the target.
         rows: blocks of rows as ``format=rows`` has them, in any order.
         mode: what becomes of rows that are changed or deleted.
 
     Raises:
-        TargetUnfitError: a column can't be in a target.
+        TargetUnfitError: a column can't be in a target, or a row in a partition.
+        TargetError: the rows can't be partitioned so.
     """
     parts = []
     for events in together(rows):
@@ -153,7 +166,7 @@ def make_parts(store: ObjectStore, table: str, rows: Sequence[pa.Table], mode: M
         keys = pc.unique(names).to_pylist()
         for key in keys:
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
-            parts.append(_part(store, table, chosen, key.split("\0") if key else [], mode))
+            parts.append(_part(files, chosen, key.split("\0") if key else [], mode))
     return parts
 
 
@@ -168,25 +181,25 @@ def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
         return [pa.concat_tables(one) for one in alike.values()]
 
 
-def _part(store: ObjectStore, table: str, events: pa.Table, key: Sequence[str], mode: Mode) -> Part:
+def _part(files: DataFiles, events: pa.Table, key: Sequence[str], mode: Mode) -> Part:
     own = _OWN[mode] if key else ()
-    _prove_names(table, events.schema.field("after").type.names, {POSITION, OPERATION, *own})
+    _prove_names(files.table, events.schema.field("after").type.names, {POSITION, OPERATION, *own})
     soft = mode == "soft" and bool(key)
     events = marked(events) if soft else events
     columns = pa.schema(list(events.schema.field("after").type))
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
     if not key:
-        return _appended(store, events, columns, lost)
+        return _appended(files, events, columns, lost)
     if mode == "history":
-        return _versions(store, events, key, lost)
+        return _versions(files, events, key, lost)
     changes = last_changes(events, key)
     truncated = _last_truncate(events) if changes.truncated else ""
     if changes.unavailable or (soft and truncated):
         return Part(key, columns, _changes(changes, key), truncated, open=events, unrepresentable=lost)
-    return written(store, changes, key, columns, truncated, lost)
+    return written(files, changes, key, columns, truncated, lost)
 
 
-def _versions(store: ObjectStore, events: pa.Table, key: Sequence[str], lost: Sequence[str]) -> Part:
+def _versions(files: DataFiles, events: pa.Table, key: Sequence[str], lost: Sequence[str]) -> Part:
     """Write rows that begin versions, if they do nothing else; the others need what the target has."""
     row, ops = events.schema.field("after").type, events["op"]
     columns = pa.schema([*row, *VALIDITY])
@@ -204,13 +217,13 @@ def _versions(store: ObjectStore, events: pa.Table, key: Sequence[str], lost: Se
         return Part(key, columns, positions, truncated, open=events, unrepresentable=lost)
     none, true = pa.nulls(events.num_rows, TIME), pa.repeat(True, events.num_rows)
     rows = pa.table([*flat, events["source_ts"].cast(TIME), none, true], schema=columns)
-    rows = rows.append_column(POSITION, events["position"]).sort_by([(name, "ascending") for name in key])
-    add = write_file(store, rows, [*key, VALID_TO])
-    return Part(key, columns, rows.select([*key, POSITION]), "", add, None, lost)
+    rows = files.in_order(rows.append_column(POSITION, events["position"]), key)
+    adds = files.write(rows, [*key, VALID_TO])
+    return Part(key, columns, rows.select([*key, POSITION]), "", adds, None, lost)
 
 
 def written(
-    store: ObjectStore,
+    files: DataFiles,
     changes: LastChanges,
     key: Sequence[str],
     columns: pa.Schema,
@@ -218,18 +231,19 @@ def written(
     unrepresentable: Sequence[str] = (),
 ) -> Part:
     """Write last changes that have all values."""
-    rows, keys = changes.rows.append_column(POSITION, changes.positions), changes.rows.select(list(key))
+    rows = changes.rows.append_column(POSITION, changes.positions)
     kept, gone = np.flatnonzero(~changes.deleted), np.flatnonzero(changes.deleted)
-    # The file is sorted by key, so that readers can skip parts of it.
-    order = pc.sort_indices(keys.take(pa.array(kept)), sort_keys=[(name, "ascending") for name in key])
+    by = files.sorting(key, rows.column_names)
+    # The other columns are copied once.
+    order = pc.sort_indices(rows.select([name for name, _ in by]).take(pa.array(kept)), sort_keys=by)
     live = rows.take(pa.array(kept[order.to_numpy()]))
     every = pa.concat_tables([part.select([*key, POSITION]) for part in (live, rows.take(pa.array(gone)))])
-    add = write_file(store, live, key) if live.num_rows else None
-    return Part(key, columns, every.combine_chunks(), truncated, add, None, unrepresentable)
+    adds = files.write(live, key) if live.num_rows else []
+    return Part(key, columns, every.combine_chunks(), truncated, adds, None, unrepresentable)
 
 
-def fitting(store: ObjectStore, part: Part, columns: pa.Schema) -> Part:
-    """Return a part whose columns have the types that they have in the target; its data file is written again.
+def fitting(files: DataFiles, part: Part, columns: pa.Schema) -> Part:
+    """Return a part whose columns have the types that they have in the target; its data files are written again.
 
     Args:
         columns: the source's columns, with those types; the part may lack some.
@@ -237,34 +251,44 @@ def fitting(store: ObjectStore, part: Part, columns: pa.Schema) -> Part:
     wanted = pa.schema([columns.field(name) for name in part.columns.names])
     if wanted.types == part.columns.types:
         return part
-    add, opened = part.add, part.open
+    adds, opened = part.adds, part.open
     changes = part.changes.cast(
         pa.schema([wanted.field(one.name) if one.name in part.key else one for one in part.changes.schema])
     )
-    if add is not None:
-        rows = open_parquet(store, DataFile.from_json(dict(add))).read()
+    if adds:
+        rows = rows_in(files, part)
         kinds = [wanted.field(one.name) if one.name in wanted.names else one for one in rows.schema]
         described = [*part.key, VALID_TO] if VALID_TO in rows.column_names else part.key
-        add = write_file(store, rows.cast(pa.schema(kinds)), described)
+        adds = files.write(rows.cast(pa.schema(kinds)), described)
     if opened is not None:
         row = pa.struct([wanted.field(name) for name in opened.schema.field("after").type.names])
         kinds = [one.with_type(row) if one.name in ("before", "after") else one for one in opened.schema]
         opened = opened.cast(pa.schema(kinds))
-    return replace(part, columns=wanted, changes=changes, add=add, open=opened)
+    return replace(part, columns=wanted, changes=changes, adds=adds, open=opened)
 
 
-def events_of(store: ObjectStore, part: Part) -> pa.Table:
+def rows_in(files: DataFiles, part: Part) -> pa.Table:
+    """Return the rows of a part's data files, in the order of its changes.
+
+    Args:
+        files: those of the target.
+        part: one with data files.
+    """
+    return pa.concat_tables([files.read(file, part.columns) for file in part.files])
+
+
+def events_of(files: DataFiles, part: Part) -> pa.Table:
     """Return the rows that a part stands for, so that they can be reduced together with others.
 
-    The rows of its data file come back as rows that were read, which hold all values.
+    The rows of its data files come back as rows that were read, which hold all values.
     """
     if part.open is not None:
         return part.open
     rows, names = part.rows, part.columns.names
     deleted = part.changes.slice(rows)
     parts = []
-    if part.add is not None:
-        live = open_parquet(store, DataFile.from_json(dict(part.add))).read()
+    if part.adds:
+        live = rows_in(files, part)
         parts.append(_as_events("r", live[POSITION], None, live.select(names).cast(part.columns), part.columns))
     if deleted.num_rows:
         parts.append(_as_events("d", deleted[POSITION], deleted, None, part.columns))
@@ -298,15 +322,15 @@ def _as_events(
     )
 
 
-def _appended(store: ObjectStore, events: pa.Table, columns: pa.Schema, lost: Sequence[str]) -> Part:
+def _appended(files: DataFiles, events: pa.Table, columns: pa.Schema, lost: Sequence[str]) -> Part:
     """Write all changes of a table without a key."""
     before, after = events["before"].combine_chunks(), events["after"].combine_chunks()
     old, new = before.flatten(), after.flatten()
     gone = pc.is_null(after)
     rows = pa.table([pc.if_else(gone, was, now) for was, now in zip(old, new, strict=True)], schema=columns)
     rows = rows.append_column(OPERATION, events["op"]).append_column(POSITION, events["position"])
-    rows = rows.take(pc.sort_indices(events["position"]))
-    return Part([], columns, pa.table({}), "", write_file(store, rows, []), None, lost)
+    adds = files.write(files.in_order(rows, [POSITION]), [])
+    return Part([], columns, pa.table({}), "", adds, None, lost)
 
 
 def _changes(changes: LastChanges, key: Sequence[str]) -> pa.Table:

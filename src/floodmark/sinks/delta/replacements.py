@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.data_files import POSITION
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.statistics import bounds, may_hold
 from floodmark.sinks.delta.format.vectors import Rows
@@ -50,14 +49,14 @@ class Replacements:
     """Plans what the parts of a micro-batch replace.
 
     Args:
-        store: the table's folder.
-        rows: the rows of its files.
+        files: the table's.
+        rows: their rows.
         vectors: whether replaced rows are marked in deletion vectors; otherwise their files are written again.
         soft: whether deleted rows are only marked.
     """
 
-    def __init__(self, store: ObjectStore, rows: TargetRows, vectors: bool, soft: bool) -> None:
-        self._store = store
+    def __init__(self, files: DataFiles, rows: TargetRows, vectors: bool, soft: bool) -> None:
+        self._files = files
         self._rows = rows
         self._vectors = vectors
         self._soft = soft
@@ -75,7 +74,7 @@ class Replacements:
             at_ms: the time, in milliseconds since the epoch.
         """
         keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
-        deletions = RowDeletions(self._store, self._rows, self._vectors, key, at_ms)
+        deletions = RowDeletions(self._files, self._rows, self._vectors, key, at_ms)
         emptied = self._emptied(files, truncated) if truncated and not self._soft else {}
         files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
         if any(part.open is not None for part in parts):
@@ -86,8 +85,7 @@ class Replacements:
         changed = [[one[at] for one in (emptied, found) if at in one] for at in {**emptied, **found}]
         actions = deletions.of_files(changed, lambda one: self._without(one, deletions, at_ms))
         for number, part in enumerate(parts):
-            if part.add is not None:
-                actions += deletions.added(part.add, part.rows, merged.lost_rows(number, part.rows))
+            actions += deletions.added(part.adds, merged.lost_rows(number, part.rows))
         deletions.finish()
         return actions
 
@@ -110,7 +108,7 @@ class Replacements:
         self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile], truncated: str
     ) -> Part:
         """Reduce the rows of all parts together, with the values that only the target has, and write them."""
-        events = pa.concat_tables([events_of(self._store, part) for part in parts], promote_options="permissive")
+        events = pa.concat_tables([events_of(self._files, part) for part in parts], promote_options="permissive")
         if truncated and self._soft:
             held = [keys.empty_table(), *(self._rows.living_keys(file, keys) for file in files)]
             events, truncated = without_truncates(events, pa.concat_tables(held), truncated), ""
@@ -119,7 +117,7 @@ class Replacements:
         index = KeyIndex(wanted)
         touched = [file for file in files if changes.unavailable and may_hold(file, index)]
         values = self._rows.values(touched, keys, changes)
-        return written(self._store, filled(changes, values), keys.names, columns, truncated)
+        return written(self._files, filled(changes, values), keys.names, columns, truncated)
 
     def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
         """Find what replaces earlier rows, and take what is older than the target's rows for lost."""

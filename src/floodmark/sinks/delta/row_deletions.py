@@ -8,12 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 import obstore
-from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
 from floodmark.sinks.delta.compaction import rewritten
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.vectors import Rows, VectorFile
+from floodmark.sinks.delta.parts import rows_of
 from floodmark.sinks.delta.target_rows import TargetRows
 
 _THREADS = 4
@@ -24,15 +25,15 @@ class RowDeletions:
     """What a commit deletes.
 
     Args:
-        store: the table's folder.
-        rows: the rows of its files.
+        files: the table's.
+        rows: their rows.
         vectors: whether rows are marked in deletion vectors; otherwise their files are written again.
         order: the columns by which files are sorted.
         at_ms: the time, in milliseconds since the epoch.
     """
 
-    def __init__(self, store: ObjectStore, rows: TargetRows, vectors: bool, order: Sequence[str], at_ms: int) -> None:
-        self._store = store
+    def __init__(self, files: DataFiles, rows: TargetRows, vectors: bool, order: Sequence[str], at_ms: int) -> None:
+        self._files = files
         self._rows = rows
         self._vectors = VectorFile() if vectors else None
         self._order = order
@@ -59,12 +60,27 @@ class RowDeletions:
             return [file.removed(self._at_ms), *self._rewritten(file, np.concatenate([vector.rows, deleted]))]
         return file.added(self._vectors.add(deleted, vector.content), self._at_ms, count)
 
-    def added(self, add: Mapping[str, Json], count: int, lost: Rows) -> list[Action]:
-        """Return the action that adds a data file without rows that are lost, if any are left.
+    def added(self, adds: Sequence[Mapping[str, Json]], lost: Rows) -> list[Action]:
+        """Return the actions that add new data files without rows that are lost, if any are left.
 
         Args:
-            count: how many rows it has.
+            adds: the contents of the actions that would add all rows.
+            lost: numbers of rows, counted through all files, ascending.
         """
+        actions, begin = [], 0
+        for add in adds:
+            end = begin + rows_of(add)
+            first, behind = np.searchsorted(lost, [begin, end])
+            actions += self._added(add, end - begin, lost[first:behind] - np.uint64(begin))
+            begin = end
+        return actions
+
+    def finish(self) -> None:
+        """Write the deletion vectors, if there are any."""
+        if self._vectors is not None and self._vectors.content:
+            obstore.put(self._files.store, self._vectors.path, self._vectors.content)
+
+    def _added(self, add: Mapping[str, Json], count: int, lost: Rows) -> list[Action]:
         if len(lost) == count:
             return []
         if not len(lost):
@@ -72,12 +88,7 @@ class RowDeletions:
         file = DataFile.from_json(dict(add))
         return self._rewritten(file, lost) if self._vectors is None else [file.without(self._vectors.add(lost))]
 
-    def finish(self) -> None:
-        """Write the deletion vectors, if there are any."""
-        if self._vectors is not None and self._vectors.content:
-            obstore.put(self._store, self._vectors.path, self._vectors.content)
-
     def _rewritten(self, file: DataFile, rows: Rows) -> list[Action]:
         """Write a file again without some of its rows, and return the action that adds it."""
-        add = rewritten(self._store, [(file, rows)], self._order)
+        add = rewritten(self._files, [(file, rows)], self._order)
         return [] if add is None else [{"add": {**add, "dataChange": True}}]

@@ -14,21 +14,19 @@ import pyarrow as pa
 from deltalake import Schema
 
 from floodmark.changes.schema_changes import holds
-from floodmark.config.model import nearest
 from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.format.log import Action, State
-from floodmark.sinks.delta.format.statistics import is_described
 from floodmark.sinks.delta.format.vectors import damaged
+from floodmark.sinks.delta.layouts import CLUSTERING, clustered
 from floodmark.sinks.options import Mode
 
 _READER, _WRITER = 3, 7
 """The versions of the protocol from which on a table lists its features."""
 _VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
 _READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
-_CLUSTERING = ("clustering", "domainMetadata")
-_WRITES = _READS | {"appendOnly", "invariants", *_CLUSTERING}
+_WRITES = _READS | {"appendOnly", "invariants", *CLUSTERING}
 _EARLIER = frozenset({"appendOnly", "invariants"})
 _EARLIER_WRITER = 2
 """The features of tables whose protocol lists none, up to this version for writers."""
@@ -55,6 +53,7 @@ def creation(
     properties: Mapping[str, str],
     vectors: bool = True,
     clustering: Sequence[str] = (),
+    partition: Sequence[str] = (),
 ) -> list[Action]:
     """Return the actions that create a table.
 
@@ -64,6 +63,7 @@ def creation(
         properties: further properties of the table.
         vectors: whether it has deletion vectors.
         clustering: the columns by which it is clustered.
+        partition: the columns by which it is partitioned.
     """
     wanted = ([_VECTORS] if vectors else []) + _features_of(rows)
     now = int(time.time() * 1000)
@@ -71,7 +71,7 @@ def creation(
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": _schema_text(rows),
-        "partitionColumns": [],
+        "partitionColumns": list(partition),
         "createdTime": now,
         "configuration": {
             **properties,
@@ -84,45 +84,12 @@ def creation(
     return [
         {"commitInfo": commit},
         *(
-            _upgraded(earliest, wanted, "The protocol of a new table", _CLUSTERING if clustering else ())
+            _upgraded(earliest, wanted, "The protocol of a new table", CLUSTERING if clustering else ())
             or [{"protocol": earliest}]
         ),
         {"metaData": metadata},
-        *([_clustered(clustering)] if clustering else []),
+        *([clustered(clustering)] if clustering else []),
     ]
-
-
-def _clustered(columns: Sequence[str]) -> Action:
-    """Return the action that says by which columns a table is clustered ("Clustered Table" in the protocol)."""
-    domain = "delta.clustering"
-    configuration = json.dumps({"clusteringColumns": [[name] for name in columns], "domainName": domain})
-    return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": False}}
-
-
-def prove_clustering(rows: pa.Schema, clustering: Sequence[str], name: str) -> None:
-    """Check that a table can be clustered by columns.
-
-    Args:
-        rows: the source's columns.
-        name: the table's, for errors.
-
-    Raises:
-        TargetError: it lacks one of them, or the log has no statistics of it.
-    """
-    for column in clustering:
-        place = rows.get_field_index(column)
-        if place < 0:
-            raise TargetError(
-                f"The mirror's option cluster.by names the column '{column}' for the table '{name}', which has no such "
-                f"column. {nearest(column, rows.names)}".rstrip(),
-                "Correct the column, or the regular expression of the table.",
-            )
-        if not is_described(rows, column):
-            raise TargetError(
-                f"The mirror's option cluster.by names the column '{column}' of the table '{name}', by which no table "
-                "can be clustered.",
-                "Name columns of whole numbers, texts, dates or timestamps, among the first 32 of the table.",
-            )
 
 
 def _features_of(rows: pa.Schema) -> list[str]:
@@ -205,8 +172,6 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
             f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'true'), or set the mirror's option "
             "deletion.vectors to off.",
         )
-    if JsonObject(state.metadata, f"The metadata of '{name}'", damaged).texts("partitionColumns"):
-        raise TargetUnfitError(f"The Delta table '{name}' is partitioned, which a mirror is not.", "Use another table.")
 
 
 def prove_key(state: State, key: Sequence[str], name: str) -> None:
@@ -242,7 +207,12 @@ def prove_mode(state: State, mode: Mode, name: str) -> None:
 
 
 def emptied(
-    state: State, rows: pa.Schema, key: Sequence[str], properties: Mapping[str, str], at_ms: int
+    state: State,
+    rows: pa.Schema,
+    key: Sequence[str],
+    properties: Mapping[str, str],
+    at_ms: int,
+    partition: Sequence[str] = (),
 ) -> list[Action]:
     """Return the actions that remove all rows of a table and make its columns and key those of the source.
 
@@ -251,10 +221,12 @@ def emptied(
         key: the columns of the key.
         properties: further properties that it gets.
         at_ms: the time, in milliseconds since the epoch.
+        partition: the columns by which it is partitioned.
     """
     metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged).content()
     kept = {**_properties(state), **properties, KEY_PROPERTY: ",".join(key)}
-    changed: Action = {"metaData": {**metadata, "schemaString": _schema_text(rows), "configuration": kept}}
+    given: dict[str, Json] = {"schemaString": _schema_text(rows), "partitionColumns": list(partition)}
+    changed: Action = {"metaData": {**metadata, **given, "configuration": kept}}
     upgrade = _upgraded(state.protocol, _features_of(rows), "The protocol of a Delta table")
     return [*upgrade, changed, *(file.removed(at_ms) for file in state.files.values())]
 

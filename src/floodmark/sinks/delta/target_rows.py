@@ -9,9 +9,8 @@ import numpy.typing as npt
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.data_files import POSITION, living, open_parquet, read_columns
+from floodmark.sinks.delta.format.data_files import POSITION, DataFiles, living
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.vectors import NO_VECTOR, Rows, Vector, read_vector
 from floodmark.sinks.delta.kept import Kept
@@ -38,13 +37,13 @@ class TargetRows:
     """The rows of a table's files.
 
     Args:
-        store: the table's folder.
+        files: the table's.
         name: the table's.
         kept: where keys and deletion vectors are kept.
     """
 
-    def __init__(self, store: ObjectStore, name: str, kept: KeptRows) -> None:
-        self._store = store
+    def __init__(self, files: DataFiles, name: str, kept: KeptRows) -> None:
+        self._files = files
         self._name = name
         self._kept = kept
 
@@ -128,10 +127,10 @@ class TargetRows:
         Args:
             columns: their names and types.
         """
-        return read_columns(open_parquet(self._store, file), columns.names, columns)
+        return self._files.read_columns(file, columns)
 
     def _bytes(self, path: str, offset: int, size: int) -> bytes:
-        return bytes(obstore.get_range(self._store, path, start=offset, length=size))
+        return bytes(obstore.get_range(self._files.store, path, start=offset, length=size))
 
 
 def filled(changes: LastChanges, found: Mapping[str, tuple[Numbers, pa.Array]]) -> LastChanges:

@@ -13,7 +13,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
 from floodmark.redact import shown_uri
-from floodmark.sinks.delta.format.data_files import discard
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
@@ -112,13 +112,13 @@ class DeltaTargets:
                 error=_reason(error),
                 resume=f"Remove {shown_uri(folder.uri)}; the table is read again with the next micro-batch.",
             )
-            _discard(folder, found[table])
+            _discard(folder, table, found[table])
 
     def _write(self, batch: int, table: str, rows: Rows) -> None:
         try:
             writer = self._writer(table)
             if writer is None:
-                _discard(table_folder(self._location, table), rows)
+                _discard(table_folder(self._location, table), table, rows)
                 return
             parts = [Part.from_message(row) for row in rows]
             writer.write(batch, parts)
@@ -147,8 +147,8 @@ def _reason(error: BaseException) -> str:
     return error.what if isinstance(error, FloodmarkError) else describe(error)
 
 
-def _discard(folder: TableFolder, rows: Rows) -> None:
-    discard(folder.store, (None if row["add"] is None else json.loads(row["add"]) for row in rows))
+def _discard(folder: TableFolder, table: str, rows: Rows) -> None:
+    DataFiles(folder.store, table).discard(json.loads(add) for row in rows for add in row["adds"] or ())
 
 
 def unwritable(table: str, error: Exception) -> TargetError:

@@ -19,11 +19,12 @@ from obstore.exceptions import BaseError
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
-from floodmark.sinks.clustering import clustering_of
+from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.compaction import due, rewritten
-from floodmark.sinks.delta.format.data_files import discard
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
 from floodmark.sinks.delta.histories import Histories, has_ended
+from floodmark.sinks.delta.layouts import is_clustered, prove_clustering, prove_partition, prove_partitioned
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
 from floodmark.sinks.delta.replacements import Replacements
 from floodmark.sinks.delta.stores import TableFolder
@@ -35,7 +36,6 @@ from floodmark.sinks.delta.tables import (
     evolution,
     fitted,
     owner,
-    prove_clustering,
     prove_key,
     prove_mode,
     prove_writable,
@@ -114,7 +114,8 @@ class DeltaWriter:
         kept: KeptRows,
         listener: TableListener,
     ) -> None:
-        self._store = folder.store
+        self._partition = columns_of(name, options.partition_by)
+        self._files = DataFiles(folder.store, name, self._partition)
         self._uri = folder.uri
         self._name = name
         self._application = application
@@ -123,12 +124,12 @@ class DeltaWriter:
         self._listener = listener
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
-        self._rows = TargetRows(folder.store, name, kept)
+        self._rows = TargetRows(self._files, name, kept)
         self._mode = options.mode
         self._planner: Planner = (
-            Histories(folder.store, self._rows, self._vectors)
+            Histories(self._files, self._rows, self._vectors)
             if self._mode == "history"
-            else Replacements(folder.store, self._rows, self._vectors, self._mode == "soft")
+            else Replacements(self._files, self._rows, self._vectors, self._mode == "soft")
         )
 
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
@@ -151,9 +152,9 @@ class DeltaWriter:
             done = self._state.transactions.get(self._application)
             if done is not None and done >= batch:
                 self._prove_repeated(batch, done, parts)
-                discard(self._store, (part.add for part in parts))
+                self._files.discard(add for part in parts for add in part.adds)
                 return False
-            parts = [fitting(self._store, part, columns) for part in parts]
+            parts = [fitting(self._files, part, columns) for part in parts]
             now = int(time.time() * 1000)
             if self._commit("MERGE", now, self._actions(batch, parts, key, columns, now)):
                 self._tidy(key)
@@ -210,7 +211,7 @@ class DeltaWriter:
                 )
             if state.version < 0:
                 self._listener.is_missing(self._name, bool(newest.key), torn=True)
-            discard(self._store, (part.add for part in others))
+            self._files.discard(add for part in others for add in part.adds)
         return chosen, columns if newest.key else columns.append(pa.field(OPERATION, pa.string()))
 
     def _refresh(self, key: Sequence[str], source: pa.Schema) -> pa.Schema | None:
@@ -227,9 +228,11 @@ class DeltaWriter:
         if state.version < 0:
             self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
-            clustering = clustering_of(self._name, self._options.cluster_by)
+            clustering = columns_of(self._name, self._options.cluster_by)
             prove_clustering(source, clustering, self._name)
-            self._log.commit(0, creation(source, key, self._properties(key), self._vectors, clustering))
+            prove_partition(source, self._partition, bool(clustering), self._name)
+            properties = self._properties(key)
+            self._log.commit(0, creation(source, key, properties, self._vectors, clustering, self._partition))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name, self._vectors)
@@ -242,10 +245,13 @@ class DeltaWriter:
         elif state.files or another:
             if state.files:
                 self._prove_replaceable()
-            self._commit("TRUNCATE", now, emptied(state, source, key, self._properties(key), now))
+            prove_partition(source, self._partition, is_clustered(state), self._name)
+            again = emptied(state, source, key, self._properties(key), now, self._partition)
+            self._commit("TRUNCATE", now, again)
             return None
         prove_key(state, key, self._name)
         prove_mode(state, self._mode if key else "hard", self._name)
+        prove_partitioned(state, self._partition, self._name)
         columns, wider = fitted(state, source, self._name)
         if wider:
             self._widen(wider, key, now)
@@ -264,11 +270,14 @@ class DeltaWriter:
         files = list(self._state.files.values())
         with ThreadPoolExecutor(_THREADS) as pool:
             alone = [[(file, self._rows.deleted(file))] for file in files]
-            adds = list(pool.map(lambda one: rewritten(self._store, one, self._order(key), wider), alone))
+            adds = list(pool.map(lambda one: rewritten(self._files, one, self._order(key), wider), alone))
         removed = [file.removed(at_ms, changes_data=False) for file in files]
         added: list[Action] = [{"add": add} for add in adds if add is not None]
         if not self._commit("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
-            discard(self._store, adds)
+            self._files.discard(adds)
+        elif wider.keys() & set(self._partition):
+            # Readers built on Delta's kernel parse the values of removed files, too, unless a checkpoint hides them.
+            self._checkpoint(self._state.version + 1)
 
     def _order(self, key: Sequence[str]) -> Sequence[str]:
         """Return the columns by which files are sorted."""
@@ -291,7 +300,7 @@ class DeltaWriter:
         if key:
             actions += self._planner.actions(parts, files, key, columns, now)
         else:
-            actions += [{"add": part.add} for part in parts if part.add is not None]
+            actions += [{"add": add} for part in parts for add in part.adds]
         done = {self._application: batch, self._application + _LAST: _mark(parts)}
         transactions: list[Action] = [
             {"txn": {"appId": name, "version": version, "lastUpdated": now}} for name, version in done.items()
@@ -334,19 +343,28 @@ class DeltaWriter:
                 for group in due(self._state.files.values(), self._options.compact_files, kind):
                     version = self._compact(group, key) or version
             if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
-                DeltaTable(self._uri).create_checkpoint()
-        except (pa.ArrowException, BaseError, DeltaError, OSError, TargetError) as error:
-            log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
+                self._checkpoint(version)
+        except (pa.ArrowException, BaseError, OSError, TargetError) as error:
+            self._warn_untidy(version, error)
+
+    def _checkpoint(self, version: int) -> None:
+        try:
+            DeltaTable(self._uri).create_checkpoint()
+        except DeltaError as error:
+            self._warn_untidy(version, error)
+
+    def _warn_untidy(self, version: int, error: Exception) -> None:
+        log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
 
     def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:
         """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
         now = int(time.time() * 1000)
-        add = rewritten(self._store, [(file, self._rows.deleted(file)) for file in group], self._order(key))
+        add = rewritten(self._files, [(file, self._rows.deleted(file)) for file in group], self._order(key))
         actions: list[Action] = [file.removed(now, changes_data=False) for file in group]
         if self._commit("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
             self._state = self._log.state(self._state)
             return self._state.version
-        discard(self._store, [add])
+        self._files.discard([add])
         return 0
 
 

@@ -6,18 +6,20 @@ import contextlib
 import io
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import numpy as np
 import obstore
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from floodmark.json_data import Json
 from floodmark.sinks.delta.format.log import DataFile, as_text
+from floodmark.sinks.delta.format.partitions import Values, constant, folder_of, partitions_of
 from floodmark.sinks.delta.format.statistics import statistics
 from floodmark.sinks.delta.format.vectors import Rows
 
@@ -25,25 +27,116 @@ POSITION = "_position"
 """The column with the position of each row's last change."""
 
 
-def write_file(store: ObjectStore, rows: pa.Table, key: Sequence[str]) -> dict[str, Json]:
-    """Write rows as a data file and return the content of the action that adds it.
+class DataFiles:
+    """The data files of a table.
 
     Args:
-        rows: sorted by key, so that a reader can skip parts of the file.
-        key: columns that the log's statistics must have, besides the positions.
+        store: the table's folder.
+        table: the table's name, for errors.
+        partition: the columns by which it is partitioned.
     """
-    content = io.BytesIO()
-    pq.write_table(rows, content, compression="snappy", use_dictionary=_repetitive(rows.schema))
-    path = f"part-{uuid4()}.parquet"
-    obstore.put(store, path, content.getvalue())
-    return {
-        "path": path,
-        "partitionValues": {},
-        "size": content.getbuffer().nbytes,
-        "modificationTime": int(time.time() * 1000),
-        "dataChange": True,
-        "stats": as_text(statistics(rows, key, POSITION)),
-    }
+
+    def __init__(self, store: ObjectStore, table: str, partition: Sequence[str] = ()) -> None:
+        self.store = store
+        self.table = table
+        self._partition = partition
+
+    def sorting(self, columns: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
+        """Return by what rows are sorted: by partition, and there by columns, so that readers can skip parts of a file.
+
+        Args:
+            columns: such as the key's.
+            names: the columns that the rows have.
+        """
+        return [(name, "ascending") for name in dict.fromkeys([*self._partition, *columns]) if name in names]
+
+    def in_order(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return rows sorted by ``sorting``."""
+        return rows.take(pc.sort_indices(rows, sort_keys=self.sorting(columns, rows.column_names)))
+
+    def write(self, rows: pa.Table, described: Sequence[str]) -> list[dict[str, Json]]:
+        """Write rows in their order, a file for each partition; return the contents of the actions that add them.
+
+        Args:
+            rows: in order; at least one.
+            described: columns that the log's statistics must have, besides the positions.
+
+        Raises:
+            TargetUnfitError: a row can't be in a partition.
+            TargetError: there are too many partitions.
+        """
+        if not self._partition:
+            return [self.write_one(rows, described, {})]
+        parts = partitions_of(rows, self._partition, self.table)
+        stored = rows.drop_columns([name for name in self._partition if name in rows.column_names])
+        return [self.write_one(stored.slice(begin, end - begin), described, values) for begin, end, values in parts]
+
+    def write_one(self, rows: pa.Table, described: Sequence[str], partition: Values) -> dict[str, Json]:
+        """Write rows as a data file and return the content of the action that adds it.
+
+        Args:
+            rows: without the partition columns.
+            described: columns that the log's statistics must have, besides the positions and those of the partition.
+            partition: the values of the partition columns.
+        """
+        content = io.BytesIO()
+        pq.write_table(rows, content, compression="snappy", use_dictionary=_repetitive(rows.schema))
+        path = f"{folder_of(partition)}part-{uuid4()}.parquet"
+        obstore.put(self.store, path, content.getvalue())
+        return {
+            "path": quote(path, safe="/="),
+            "partitionValues": dict(partition),
+            "size": content.getbuffer().nbytes,
+            "modificationTime": int(time.time() * 1000),
+            "dataChange": True,
+            "stats": as_text(statistics(rows, [name for name in described if name not in partition], POSITION)),
+        }
+
+    def read(self, file: DataFile, kinds: pa.Schema | None = None) -> pa.Table:
+        """Read all rows of a data file, deleted ones included.
+
+        Args:
+            kinds: the types of partition columns, which are texts without; None: the partition columns are left out.
+        """
+        rows = _plain_types(self._opened(file).read())
+        rows = rows.drop_columns([name for name in file.partition if name in rows.column_names])
+        if kinds is not None:
+            for name, text in file.partition.items():
+                kind = kinds.field(name).type if name in kinds.names else pa.string()
+                rows = rows.append_column(name, constant(text, kind, rows.num_rows))
+        return rows
+
+    def read_columns(self, file: DataFile, columns: pa.Schema) -> pa.Table:
+        """Read columns of all rows of a data file, deleted ones included.
+
+        Args:
+            columns: their names and types; other writers may have kept another Arrow type, such as ``string_view``.
+        """
+        parquet, partition = self._opened(file), file.partition
+        present = [name for name in columns.names if name in parquet.schema_arrow.names and name not in partition]
+        table, count = parquet.read(columns=present), parquet.metadata.num_rows
+        # A file without the column is from before it, or has one value of it only.
+        values = [
+            table[one.name].cast(one.type)
+            if one.name in present
+            else constant(partition.get(one.name), one.type, count)
+            for one in columns
+        ]
+        return pa.table(values, schema=columns)
+
+    def discard(self, adds: Iterable[Mapping[str, Json] | None]) -> None:
+        """Remove files that no commit names; those that can't be removed now are left to ``VACUUM``.
+
+        Args:
+            adds: what was returned when they were written; nothing is done for None.
+        """
+        for add in adds:
+            if add is not None:
+                with contextlib.suppress(OSError, BaseError):
+                    obstore.delete(self.store, unquote(str(add["path"])))
+
+    def _opened(self, file: DataFile) -> pq.ParquetFile:
+        return pq.ParquetFile(_File(self.store, unquote(file.path)))
 
 
 class _File(io.RawIOBase):
@@ -68,39 +161,7 @@ class _File(io.RawIOBase):
         return int(self._reader.tell())
 
 
-def open_parquet(store: ObjectStore, file: DataFile) -> pq.ParquetFile:
-    """Open a data file."""
-    return pq.ParquetFile(_File(store, unquote(file.path)))
-
-
-def read_columns(parquet: pq.ParquetFile, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
-    """Read columns of a data file.
-
-    Args:
-        kinds: their types; other writers may have kept another Arrow type, such as ``string_view``, in the file.
-    """
-    present = [name for name in names if name in parquet.schema_arrow.names]
-    table = parquet.read(columns=present)
-    for name in names:
-        if name not in present:
-            # The file is from before the column.
-            table = table.append_column(name, pa.nulls(parquet.metadata.num_rows, kinds.field(name).type))
-    return table.select(list(names)).cast(pa.schema([kinds.field(name) for name in names]))
-
-
-def discard(store: ObjectStore, adds: Iterable[Mapping[str, Json] | None]) -> None:
-    """Remove files that no commit names; those that can't be removed now are left to ``VACUUM``.
-
-    Args:
-        adds: what ``write_file`` returned; nothing is done for None.
-    """
-    for add in adds:
-        if add is not None:
-            with contextlib.suppress(OSError, BaseError):
-                obstore.delete(store, str(add["path"]))
-
-
-def plain_types(rows: pa.Table) -> pa.Table:
+def _plain_types(rows: pa.Table) -> pa.Table:
     """Return rows of a file of any writer without the types that only save memory, such as ``string_view``."""
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.large_string(): pa.string()}
     return rows.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema]))

@@ -67,6 +67,16 @@ class DataFile:
         return found if isinstance(found, dict) else {}
 
     @property
+    def partition(self) -> Mapping[str, str | None]:
+        """The values of the table's partition columns, as texts."""
+        found = self.add.get("partitionValues")
+        return (
+            {name: None if text is None else str(text) for name, text in found.items()}
+            if isinstance(found, dict)
+            else {}
+        )
+
+    @property
     def identity(self) -> tuple[str, str]:
         """What the log adds and removes: a path with its deletion vector."""
         return self.path, "" if self.vector is None else self.vector.identity

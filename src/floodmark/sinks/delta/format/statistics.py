@@ -75,6 +75,11 @@ def null_share(file: DataFile, name: str) -> float | None:
 
 def may_hold(file: DataFile, keys: KeyIndex) -> bool:
     """Return whether a file may have rows with any of the keys."""
+    partition = file.partition
+    for name in keys.names:
+        text = partition.get(name)
+        if text is not None and not keys.has_text(name, text):
+            return False
     known = bounds(file, keys.names[0])
     return known is None or keys.may_be_between(*known)
 

@@ -1,4 +1,4 @@
-"""Columns by which the targets of some tables are clustered."""
+"""Columns by which the targets of some tables are clustered or partitioned."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from floodmark.config.patterns import Pattern
 
 _RULE = re.compile(r"\s*(?P<table>.+):(?P<columns>[^:]+)", re.DOTALL)
 _MOST = 4
-"""How many columns Delta clusters by."""
+"""How many columns Delta clusters by; more of them make no sense for partitions, either."""
 
 
 @dataclass(frozen=True)
-class ClusterRule:
-    """Columns, and the tables whose targets are clustered by them."""
+class ColumnRule:
+    """Columns, and the tables whose targets have them for a purpose."""
 
     tables: tuple[Pattern, ...]
     columns: tuple[str, ...]
@@ -36,15 +36,15 @@ def _as_rules(value: object) -> object:
             raise ValueError(f"'{item.strip()}' is not of the form <table>:<column>,<column>")
         if len(columns) > _MOST or len(set(columns)) < len(columns):
             raise ValueError(f"'{item.strip()}' must have up to {_MOST} different columns")
-        rules.append(ClusterRule(patterns_in(found["table"].strip()), columns))
+        rules.append(ColumnRule(patterns_in(found["table"].strip()), columns))
     return tuple(rules)
 
 
-ClusterRules = Annotated[tuple[ClusterRule, ...], BeforeValidator(_as_rules)]
+ColumnRules = Annotated[tuple[ColumnRule, ...], BeforeValidator(_as_rules)]
 
 
-def clustering_of(table: str, rules: Iterable[ClusterRule]) -> Sequence[str]:
-    """Return the columns by which a table's target is clustered; the last rule that matches counts.
+def columns_of(table: str, rules: Iterable[ColumnRule]) -> Sequence[str]:
+    """Return the columns of the last rule that matches a table; none without such a rule.
 
     Args:
         table: the source's name of it, ``schema.table``.
