@@ -140,9 +140,9 @@ class _Mirror:
     """A Delta table that a mirror writes."""
 
     def __init__(self, scratch: str, compact: str) -> None:
-        self._folder = table_folder(scratch, "public.t")
+        self._folder, self._pool = table_folder(scratch, "public.t"), ThreadPoolExecutor(1)
         options = MirrorOptions.parse({"compact.files": compact})
-        self._writer = DeltaWriter(self._folder, "bench", "public.t", options, KeptRows(), _Quiet())
+        self._writer = DeltaWriter(self._folder, "bench", "public.t", options, KeptRows(), _Quiet(), self._pool)
 
     def write(self, batch: int, blocks: Sequence[pa.Table]) -> None:
         """Write a micro-batch, of which each task has a block."""
@@ -155,6 +155,8 @@ class _Mirror:
         for number, batch in enumerate(batches):
             half = batch.num_rows // TASKS
             self.write(number + 1, [batch.slice(first * half, half) for first in range(TASKS)])
+        # What is left to be rewritten counts, too.
+        self._pool.shutdown()
 
 
 def _append(scratch: str, tables: Sequence[pa.Table]) -> None:

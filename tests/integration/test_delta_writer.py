@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import shutil
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.parts import Part, make_parts
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
 from tests.support.merging import Target, merge
@@ -60,6 +62,7 @@ class Mirror:
     def __init__(self, folder: Path, key: tuple[str, ...], **options: str) -> None:
         self.path, self.key, self.options = str(folder), key, options
         self.listener = Listener()
+        self.pool: Executor = AtOnce()
         folder.mkdir(exist_ok=True)
         self.start()
 
@@ -70,7 +73,7 @@ class Mirror:
     def another(self, application: str, **options: str) -> DeltaWriter:
         """Return what writes the table for another query."""
         parsed = MirrorOptions.parse(options)
-        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener)
+        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener, self.pool)
 
     def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
         """Write rows that are dealt out to tasks; parts come to the driver as messages."""
@@ -331,7 +334,7 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
     source = Source(key)
     source.change("insert", 1, 0, 1, False)
     writer = DeltaWriter(
-        folder_of(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener()
+        folder_of(str(tmp_path / "t")), "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener(), AtOnce()
     )
     with pytest.raises(TargetError, match=message):
         writer.write(
@@ -449,7 +452,7 @@ def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path) -> None:
     shutil.rmtree(mirror.path)
     source.change("insert", 3, 0, 3, False)
     (tmp_path / "t").mkdir()
-    with pytest.raises(TargetChangedError, match="has no version 3 any more"):
+    with pytest.raises(TargetChangedError, match="has no version 2 any more"):
         mirror.write(3, source.told[-1:])
     assert not list((tmp_path / "t").glob("_delta_log/*"))
 

@@ -25,6 +25,7 @@ from floodmark.sinks.delta.format.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
@@ -71,7 +72,7 @@ def answers(port: int) -> bool:
 
 
 def writer_of(folder: TableFolder) -> DeltaWriter:
-    return DeltaWriter(folder, "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener())
+    return DeltaWriter(folder, "test", "db.t", MirrorOptions.parse({}), KeptRows(), Listener(), AtOnce())
 
 
 def rows_of(folder: TableFolder) -> list[dict[str, Any]]:
@@ -127,7 +128,7 @@ def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local:
     source = Source(KEY)
     source.change("insert", 1, 0, 5, False)
     events = pa.Table.from_pylist(source.told, schema(KEY))
-    writer = DeltaWriter(target, "test", table, MirrorOptions.parse({}), KeptRows(), Listener())
+    writer = DeltaWriter(target, "test", table, MirrorOptions.parse({}), KeptRows(), Listener(), AtOnce())
     assert writer.write(1, make_parts(DataFiles(target.store, table), [events]))
     assert rows_of(target) == [{"id": 1, "v": 5}]
     if local:

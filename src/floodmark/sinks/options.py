@@ -52,8 +52,8 @@ class MirrorOptions(Options):
     compact_files: int = option(
         "compact.files",
         10,
-        "When a target has so many data files of about the same size, they are rewritten as one, after a micro-batch. "
-        "0: never.",
+        "When a target has so many data files of about the same size, they are rewritten as one, beside the "
+        "micro-batches. 0: never.",
         OWN,
         ge=0,
     )

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.data_files import DataFiles, living
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.partitions import in_kinds
 from floodmark.sinks.delta.format.vectors import Rows
+
+Numbers = npt.NDArray[np.int64]
 
 _SMALLEST_BYTES = 1 << 16
 """Files up to this size are of the lowest tier."""
@@ -49,13 +55,29 @@ def due(files: Iterable[DataFile], together: int, kind: Callable[[DataFile], boo
     return groups
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """Rows of files that were written as one file.
+
+    Attributes:
+        add: the content of the action that adds the file; None: no rows are left.
+        rows: how many rows it has.
+        places: for each of the earlier files, the number that each of its rows has in the new one; -1: none, since it
+            was deleted.
+    """
+
+    add: dict[str, Json] | None
+    rows: int
+    places: Sequence[Numbers]
+
+
 def rewritten(
     files: DataFiles,
     group: Sequence[tuple[DataFile, Rows]],
     key: Sequence[str],
     kinds: Mapping[str, pa.DataType] | None = None,
-) -> dict[str, Json] | None:
-    """Write the living rows of files as one file; return the content of the action that adds it, None without rows.
+) -> Rewritten:
+    """Write the living rows of files as one file.
 
     Args:
         files: the table's.
@@ -66,15 +88,28 @@ def rewritten(
     Raises:
         ArrowException: the files have columns that no type holds together.
     """
-    parts = []
+    parts, places, count = [], [], 0
     for file, deleted in group:
-        parts.append(living(files.read(file), deleted))
+        every = files.read(file)
+        alive = np.ones(every.num_rows, np.bool_)
+        alive[deleted.astype(np.int64)] = False
+        place = np.full(every.num_rows, -1)
+        parts.append(every.filter(pa.array(alive)))
+        place[alive] = np.arange(count, count + parts[-1].num_rows)
+        count += parts[-1].num_rows
+        places.append(place)
     rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     if not rows.num_rows:
-        return None
+        return Rewritten(None, 0, places)
     rows = rows.cast(pa.schema([one.with_type((kinds or {}).get(one.name, one.type)) for one in rows.schema]))
-    partition = in_kinds(group[0][0].partition, kinds or {})
-    return {**files.write_one(files.in_order(rows, key), key, partition), "dataChange": False}
+    order = pc.sort_indices(rows, sort_keys=files.sorting(key, rows.column_names)) if key else None
+    if order is not None:
+        rows = rows.take(order)
+        number = np.empty(count + 1, np.int64)
+        number[order.to_numpy()], number[-1] = np.arange(count), -1
+        places = [number[place] for place in places]
+    add = files.write_one(rows, key, in_kinds(group[0][0].partition, kinds or {}))
+    return Rewritten({**add, "dataChange": False}, count, places)
 
 
 def _up_to(files: Sequence[DataFile], limit: int) -> list[DataFile]:

@@ -90,5 +90,5 @@ class RowDeletions:
 
     def _rewritten(self, file: DataFile, rows: Rows) -> list[Action]:
         """Write a file again without some of its rows, and return the action that adds it."""
-        add = rewritten(self._files, [(file, rows)], self._order)
+        add = rewritten(self._files, [(file, rows)], self._order).add
         return [] if add is None else [{"add": {**add, "dataChange": True}}]

@@ -6,7 +6,6 @@ Format: the Delta protocol, sections "Protocol Evolution", "Table Features" and 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION
-from floodmark.sinks.delta.format.log import Action, State
+from floodmark.sinks.delta.format.log import Action, State, commit_info, now_ms
 from floodmark.sinks.delta.format.vectors import damaged
 from floodmark.sinks.delta.layouts import CLUSTERING, clustered
 from floodmark.sinks.options import Mode
@@ -66,7 +65,7 @@ def creation(
         partition: the columns by which it is partitioned.
     """
     wanted = ([_VECTORS] if vectors else []) + _features_of(rows)
-    now = int(time.time() * 1000)
+    now = now_ms()
     metadata: dict[str, Json] = {
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},
@@ -80,9 +79,8 @@ def creation(
         },
     }
     earliest: dict[str, Json] = {"minReaderVersion": 1, "minWriterVersion": 2}
-    commit: dict[str, Json] = {"timestamp": now, "operation": "CREATE TABLE", "engineInfo": "floodmark"}
     return [
-        {"commitInfo": commit},
+        commit_info("CREATE TABLE", now),
         *(
             _upgraded(earliest, wanted, "The protocol of a new table", CLUSTERING if clustering else ())
             or [{"protocol": earliest}]

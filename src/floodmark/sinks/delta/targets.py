@@ -56,6 +56,8 @@ class DeltaTargets:
             log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
         self._policies = TablePolicies(source, options, self._made)
         self._kept = KeptRows()
+        # One at a time, since files are rewritten in memory.
+        self._pool = ThreadPoolExecutor(1)
         self._writers: dict[str, DeltaWriter] = {}
         self._told: set[tuple[str, str]] = set()
 
@@ -137,7 +139,7 @@ class DeltaTargets:
         if writer is None and not self._aside.finds(table):
             folder = table_folder(self._location, table)
             application = f"floodmark-{self.query}"
-            writer = DeltaWriter(folder, application, table, self._options, self._kept, self._policies)
+            writer = DeltaWriter(folder, application, table, self._options, self._kept, self._policies, self._pool)
             self._writers[table] = writer
         return writer
 

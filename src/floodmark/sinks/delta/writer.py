@@ -5,24 +5,20 @@ That adds their data files, and one deletion vector for each file that holds an 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from hashlib import blake2b
+from threading import Lock
 from typing import Protocol
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-from obstore.exceptions import BaseError
 
-from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError, describe
-from floodmark.json_data import Json
+from floodmark.errors import TargetChangedError, TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.sinks.column_rules import columns_of
-from floodmark.sinks.delta.compaction import due, rewritten
+from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
+from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog, State, commit_info, now_ms
 from floodmark.sinks.delta.histories import Histories, has_ended
 from floodmark.sinks.delta.layouts import is_clustered, prove_clustering, prove_partition, prove_partitioned
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
@@ -42,6 +38,7 @@ from floodmark.sinks.delta.tables import (
     widened,
 )
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
+from floodmark.sinks.delta.upkeep import AtOnce, Upkeep
 from floodmark.sinks.history import VALID_TO
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_properties import properties_of
@@ -52,8 +49,6 @@ log = get_logger(__name__)
 _ATTEMPTS = 20
 """How often a commit is planned again because another writer was faster."""
 _THREADS = 4
-_CHECKPOINT_EVERY = 50
-"""How many versions a checkpoint of the log comes after."""
 _LAST = "-last"
 """The end of the name under which the table's log keeps what tells the last micro-batch from others."""
 
@@ -103,6 +98,7 @@ class DeltaWriter:
         options: the mirror's.
         kept: what all tables of a mirror keep in memory.
         listener: what is told about the table.
+        pool: where files are rewritten beside the micro-batches.
     """
 
     def __init__(
@@ -113,10 +109,10 @@ class DeltaWriter:
         options: MirrorOptions,
         kept: KeptRows,
         listener: TableListener,
+        pool: Executor,
     ) -> None:
         self._partition = columns_of(name, options.partition_by)
         self._files = DataFiles(folder.store, name, self._partition)
-        self._uri = folder.uri
         self._name = name
         self._application = application
         self._options = options
@@ -126,6 +122,13 @@ class DeltaWriter:
         self._state = NO_TABLE
         self._rows = TargetRows(self._files, name, kept)
         self._mode = options.mode
+        self._lock = Lock()
+        kind = has_ended if self._mode == "history" else _alike
+        # Copies of files win against a rewriting beside them each time.
+        beside = pool if self._vectors else AtOnce()
+        self._upkeep = Upkeep(
+            self._log, self._files, self._rows, folder.uri, options.compact_files, kind, beside, self._lock
+        )
         self._planner: Planner = (
             Histories(self._files, self._rows, self._vectors)
             if self._mode == "history"
@@ -143,6 +146,15 @@ class DeltaWriter:
             TargetChangedError: other writers were faster each time.
             TargetError: the table can't be written.
         """
+        with self._lock:
+            before = self._write(batch, parts)
+        if before is None:
+            return False
+        self._upkeep.begin(before, self._order(parts[0].key))
+        return True
+
+    def _write(self, batch: int, parts: Sequence[Part]) -> State | None:
+        """Commit a micro-batch; return the state before, None if it had been applied already."""
         parts, source = self._agreeing(batch, parts)
         key = parts[0].key
         for _ in range(_ATTEMPTS):
@@ -153,12 +165,11 @@ class DeltaWriter:
             if done is not None and done >= batch:
                 self._prove_repeated(batch, done, parts)
                 self._files.discard(add for part in parts for add in part.adds)
-                return False
+                return None
             parts = [fitting(self._files, part, columns) for part in parts]
-            now = int(time.time() * 1000)
+            now = now_ms()
             if self._commit("MERGE", now, self._actions(batch, parts, key, columns, now)):
-                self._tidy(key)
-                return True
+                return self._state
         raise TargetChangedError(
             f"Other writers changed the Delta table '{self._name}' each of the {_ATTEMPTS} times that a micro-batch "
             "was to be written.",
@@ -238,7 +249,7 @@ class DeltaWriter:
             prove_writable(state, self._name, self._vectors)
         if self._state.version < 0:
             self._listener.exists(self._name)
-        self._state, now = state, int(time.time() * 1000)
+        self._state, now = state, now_ms()
         another = owner(state) not in (None, self._application)
         if self._application in state.transactions:
             self._prove_kept(another, self._application in state.undone)
@@ -270,14 +281,14 @@ class DeltaWriter:
         files = list(self._state.files.values())
         with ThreadPoolExecutor(_THREADS) as pool:
             alone = [[(file, self._rows.deleted(file))] for file in files]
-            adds = list(pool.map(lambda one: rewritten(self._files, one, self._order(key), wider), alone))
+            adds = list(pool.map(lambda one: rewritten(self._files, one, self._order(key), wider).add, alone))
         removed = [file.removed(at_ms, changes_data=False) for file in files]
         added: list[Action] = [{"add": add} for add in adds if add is not None]
         if not self._commit("CHANGE COLUMN", at_ms, [widened(self._state, wider, self._name), *removed, *added]):
             self._files.discard(adds)
         elif wider.keys() & set(self._partition):
             # Readers built on Delta's kernel parse the values of removed files, too, unless a checkpoint hides them.
-            self._checkpoint(self._state.version + 1)
+            self._upkeep.checkpoint(self._state.version + 1)
 
     def _order(self, key: Sequence[str]) -> Sequence[str]:
         """Return the columns by which files are sorted."""
@@ -285,8 +296,7 @@ class DeltaWriter:
 
     def _commit(self, operation: str, at_ms: int, actions: Sequence[Action]) -> bool:
         """Commit the next version of the table; return whether no other writer was faster."""
-        commit: dict[str, Json] = {"timestamp": at_ms, "operation": operation, "engineInfo": "floodmark"}
-        return self._log.commit(self._state.version + 1, [{"commitInfo": commit}, *actions])
+        return self._log.commit(self._state.version + 1, [commit_info(operation, at_ms), *actions])
 
     def _actions(
         self, batch: int, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema, now: int
@@ -331,41 +341,6 @@ class DeltaWriter:
                 "Set the mirror's option existing.tables to 'empty', remove the table, give the query another path, or "
                 "start it with the checkpoint that belongs to the table.",
             )
-
-    def _tidy(self, key: Sequence[str]) -> None:
-        """Rewrite small files, and give the log a checkpoint now and then; neither matters for what the table holds."""
-        before = self._state.version
-        version = before + 1
-        try:
-            if self._options.compact_files:
-                self._state = self._log.state(self._state)
-                kind = has_ended if self._mode == "history" else _alike
-                for group in due(self._state.files.values(), self._options.compact_files, kind):
-                    version = self._compact(group, key) or version
-            if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
-                self._checkpoint(version)
-        except (pa.ArrowException, BaseError, OSError, TargetError) as error:
-            self._warn_untidy(version, error)
-
-    def _checkpoint(self, version: int) -> None:
-        try:
-            DeltaTable(self._uri).create_checkpoint()
-        except DeltaError as error:
-            self._warn_untidy(version, error)
-
-    def _warn_untidy(self, version: int, error: Exception) -> None:
-        log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
-
-    def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:
-        """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
-        now = int(time.time() * 1000)
-        add = rewritten(self._files, [(file, self._rows.deleted(file)) for file in group], self._order(key))
-        actions: list[Action] = [file.removed(now, changes_data=False) for file in group]
-        if self._commit("OPTIMIZE", now, [*actions, *([{"add": add}] if add is not None else [])]):
-            self._state = self._log.state(self._state)
-            return self._state.version
-        self._files.discard([add])
-        return 0
 
 
 def _alike(_: DataFile) -> bool:

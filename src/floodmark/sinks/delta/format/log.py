@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -238,6 +239,20 @@ def _named(action: Action) -> Action:
     """Return an action; one that tells about the commit gets a name that no other commit has."""
     told = action.get("commitInfo")
     return {"commitInfo": {**told, "txnId": str(uuid4())}} if isinstance(told, dict) else action
+
+
+def now_ms() -> int:
+    """Return the time, in milliseconds since the epoch."""
+    return int(time.time() * 1000)
+
+
+def commit_info(operation: str, at_ms: int) -> Action:
+    """Return the action that tells what a commit does.
+
+    Args:
+        at_ms: the time, in milliseconds since the epoch.
+    """
+    return {"commitInfo": {"timestamp": at_ms, "operation": operation, "engineInfo": "floodmark"}}
 
 
 def as_text(content: Mapping[str, Json]) -> str:
