@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
+from floodmark.sinks.delta.access import prove_usable, unusable_tables
 from floodmark.sinks.delta.format.log import Action, DeltaLog
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
@@ -159,6 +160,16 @@ def test_marks(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> 
     obstore.delete(store, "_floodmark/set_aside.json")
     assert marks.is_removed(table)
     assert marks.is_removed("s.other")
+
+
+def test_the_place_is_tried(folder: TableFolder) -> None:
+    prove_usable("s3://lake/tables")
+    DeltaLog(folder.store).commit(0, [])
+    assert unusable_tables("s3://lake/tables") == {}
+    assert obstore.list(folder.store).collect()[0]["path"] == "_delta_log/00000000000000000000.json"
+    assert len(obstore.list(from_url("s3://lake")).collect()) == 1
+    with pytest.raises(ConfigError, match="Nothing can be written to the mirror's path 's3://missing/tables': "):
+        prove_usable("s3://missing/tables")
 
 
 @pytest.mark.parametrize("location", ["hdfs://host/lake", "s3:/lake", "dbfs:/lake"])

@@ -13,6 +13,7 @@ from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, FloodmarkError, TargetError
 from floodmark.logger import get_logger
+from floodmark.sinks.delta.access import prove_usable
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
 from floodmark.sinks.delta.stores import prove_location, table_folder
 from floodmark.sinks.delta.targets import DeltaTargets, unwritable
@@ -39,7 +40,8 @@ class DeltaMirror:
         options: the mirror's.
 
     Raises:
-        ConfigError: the source's options are not those that a mirror needs, or no table can be opened at the location.
+        ConfigError: the source's options are not those that a mirror needs, or no table can be opened or made at the
+            location.
     """
 
     def __init__(self, location: str, source: CommonOptions, options: MirrorOptions) -> None:
@@ -48,6 +50,7 @@ class DeltaMirror:
                 "A mirror needs other options of the source.", "Set format=arrow and skipped.operations=none."
             )
         prove_location(location)
+        prove_usable(location)
         self._location = location
         self._source = source
         self._options = options

@@ -158,6 +158,7 @@ def unwritable(table: str, error: Exception) -> TargetError:
         table: the table that is written or read.
     """
     return TargetError(
-        f"The files of the target table '{table}' can't be written or read: {describe(error)}",
-        "See to it that the driver and all executors may read and write there, and start the query again.",
+        f"The files of the target table '{table}' can't be written or read: {describe(error).rstrip('.')}.",
+        "See to it that the driver and all executors may read and write there, and start the query again. Nothing is "
+        "lost.",
     )
