@@ -22,6 +22,7 @@ from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.sinks.delta.access import prove_usable, unusable_tables
 from floodmark.sinks.delta.format.log import Action, DeltaLog
+from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
@@ -160,6 +161,20 @@ def test_marks(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> 
     obstore.delete(store, "_floodmark/set_aside.json")
     assert marks.is_removed(table)
     assert marks.is_removed("s.other")
+
+
+def test_files_that_are_not_needed_are_removed(folder: TableFolder) -> None:
+    source, writer, log = Source(KEY), writer_of(folder), DeltaLog(folder.store)
+    for batch in range(4):
+        source.change("insert" if batch == 0 else "update", 1, 0, batch, False)
+        rows = [pa.Table.from_pylist(source.told[-1:], schema(KEY))]
+        assert writer.write(batch, make_parts(folder.store, "db.t", rows))
+    orphan = "a=%2F/part-1.parquet"
+    obstore.put(folder.store, orphan, b"")
+    found = [vacuum(folder.store, log, log.state(), 1, int((time.time() + s) * 1000)) for s in (3500, 3700)]
+    assert found == [0, 4]
+    assert rows_of(folder) == [{"id": 1, "v": 3}]
+    assert sorted(str(one["path"])[:5] for one in obstore.list(folder.store).collect()) == ["_delt"] * 5 + ["part-"]
 
 
 def test_the_place_is_tried(folder: TableFolder) -> None:

@@ -23,6 +23,7 @@ from floodmark.sinks.clustering import clustering_of
 from floodmark.sinks.delta.compaction import due, rewritten
 from floodmark.sinks.delta.format.data_files import discard
 from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog
+from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.histories import Histories, has_ended
 from floodmark.sinks.delta.parts import OPERATION, Part, fitting
 from floodmark.sinks.delta.replacements import Replacements
@@ -54,6 +55,8 @@ _ATTEMPTS = 20
 _THREADS = 4
 _CHECKPOINT_EVERY = 50
 """How many versions a checkpoint of the log comes after."""
+_VACUUM_EVERY_MS = 3_600_000
+"""How much time is at least between two vacuums of a table in this process."""
 _LAST = "-last"
 """The end of the name under which the table's log keeps what tells the last micro-batch from others."""
 
@@ -124,6 +127,7 @@ class DeltaWriter:
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
         self._rows = TargetRows(folder.store, name, kept)
+        self._vacuumed_ms = 0
         self._mode = options.mode
         self._planner: Planner = (
             Histories(folder.store, self._rows, self._vectors)
@@ -335,8 +339,18 @@ class DeltaWriter:
                     version = self._compact(group, key) or version
             if version // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
                 DeltaTable(self._uri).create_checkpoint()
+                self._vacuum()
         except (pa.ArrowException, BaseError, DeltaError, OSError, TargetError) as error:
             log.warning("a_table_is_not_tidied", table=self._name, version=version, error=describe(error))
+
+    def _vacuum(self) -> None:
+        """Remove files that no version needs any more, unless that was done a short while ago."""
+        now = int(time.time() * 1000)
+        if self._options.vacuum_hours and now - self._vacuumed_ms >= _VACUUM_EVERY_MS:
+            self._vacuumed_ms, self._state = now, self._log.state(self._state)
+            removed = vacuum(self._store, self._log, self._state, self._options.vacuum_hours, now)
+            if removed:
+                log.info("a_table_is_vacuumed", table=self._name, files=removed)
 
     def _compact(self, group: Sequence[DataFile], key: Sequence[str]) -> int:
         """Rewrite files as one; return the version that has it, 0 if another writer was faster."""
