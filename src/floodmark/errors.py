@@ -164,5 +164,11 @@ class TargetUnfitError(TargetError):
 
 
 def describe(error: BaseException) -> str:
-    """Return an error as text, with the name of its type unless it is one of Floodmark's."""
-    return str(error) if isinstance(error, FloodmarkError) else f"{type(error).__name__}: {error}"
+    """Return an error as text, with the name of its type unless it is one of Floodmark's.
+
+    What another library tells its developers after an empty line is left out: our text goes on after it.
+    """
+    if isinstance(error, FloodmarkError):
+        return str(error)
+    told, _, _ = str(error).partition("\n\n")
+    return f"{type(error).__name__}: {told}"

@@ -20,8 +20,10 @@ from pyarrow import fs
 
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
+from floodmark.sinks.delta.access import prove_usable, unusable_tables
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DeltaLog
+from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.target_rows import KeptRows
@@ -161,6 +163,30 @@ def test_marks(folder: TableFolder, tmp_path: Path, table: str, local: bool) -> 
     obstore.delete(store, "_floodmark/set_aside.json")
     assert marks.is_removed(table)
     assert marks.is_removed("s.other")
+
+
+def test_files_that_are_not_needed_are_removed(folder: TableFolder) -> None:
+    source, writer, log = Source(KEY), writer_of(folder), DeltaLog(folder.store)
+    for batch in range(4):
+        source.change("insert" if batch == 0 else "update", 1, 0, batch, False)
+        rows = [pa.Table.from_pylist(source.told[-1:], schema(KEY))]
+        assert writer.write(batch, make_parts(DataFiles(folder.store, "db.t"), rows))
+    orphan = "a=%2F/part-1.parquet"
+    obstore.put(folder.store, orphan, b"")
+    found = [vacuum(folder.store, log, log.state(), 1, int((time.time() + s) * 1000)) for s in (3500, 3700)]
+    assert found == [0, 4]
+    assert rows_of(folder) == [{"id": 1, "v": 3}]
+    assert sorted(str(one["path"])[:5] for one in obstore.list(folder.store).collect()) == ["_delt"] * 5 + ["part-"]
+
+
+def test_the_place_is_tried(folder: TableFolder) -> None:
+    prove_usable("s3://lake/tables")
+    DeltaLog(folder.store).commit(0, [])
+    assert unusable_tables("s3://lake/tables") == {}
+    assert obstore.list(folder.store).collect()[0]["path"] == "_delta_log/00000000000000000000.json"
+    assert len(obstore.list(from_url("s3://lake")).collect()) == 1
+    with pytest.raises(ConfigError, match="Nothing can be written to the mirror's path 's3://missing/tables': "):
+        prove_usable("s3://missing/tables")
 
 
 @pytest.mark.parametrize("location", ["hdfs://host/lake", "s3:/lake", "dbfs:/lake"])

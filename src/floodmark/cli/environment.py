@@ -167,21 +167,40 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     """Check that the sink can be written to."""
     sink = pipeline.sink
     if sink.path is not None:
-        packages = check_mirror_packages() if sink.type == "mirror" else []
-        return [*packages, _writable("sink", sink.path), *_shared("sink", sink.path, pipeline.master)]
+        written = check_targets(sink.path) if sink.type == "mirror" else [_writable("sink", sink.path)]
+        return [*written, *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
         return [broker, *check_packages(pipeline.spark)]
     return [Finding("sink", "ok", sink.type)]
 
 
-def check_mirror_packages() -> list[Finding]:
-    """Check that what mirrors need is installed here."""
+def check_targets(location: str) -> list[Finding]:
+    """Check that what mirrors need is installed here, and that the targets can be written and read.
+
+    Args:
+        location: the path or URI below which they are.
+    """
     missing = [name for name in ("deltalake", "obstore", "pandas", "pyroaring") if find_spec(name) is None]
-    if not missing:
-        return []
-    text = f"The sink 'mirror' needs {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed."
-    return [Finding("sink", "error", text, "Install them with: pip install 'floodmark[delta]'")]
+    if missing:
+        are = "are" if len(missing) > 1 else "is"
+        text = f"The sink 'mirror' needs {', '.join(missing)}, which {are} not installed."
+        return [Finding("sink", "error", text, "Install them with: pip install 'floodmark[delta]'")]
+    from floodmark.sinks.delta.access import prove_usable, unusable_tables
+    from floodmark.sinks.delta.stores import prove_location
+
+    try:
+        prove_location(location)
+        prove_usable(location)
+        found = unusable_tables(location)
+    except ConfigError as exc:
+        return [Finding("sink", "error", exc.what, exc.cure)]
+    fix = "Let the driver and all executors read and write there."
+    errors = [
+        Finding("sink", "error", f"The target table '{table}' can't be written or read: {why}.", fix)
+        for table, why in found.items()
+    ]
+    return errors or [Finding("sink", "ok", f"{shown_uri(location)} can be written")]
 
 
 def check_packages(properties: Mapping[str, str]) -> list[Finding]:

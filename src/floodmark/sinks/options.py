@@ -57,6 +57,15 @@ class MirrorOptions(Options):
         OWN,
         ge=0,
     )
+    vacuum_hours: int = option(
+        "vacuum.hours",
+        0,
+        "For how many hours files stay that no row is read from any more, for readers of earlier versions. They are "
+        "removed now and then after a micro-batch. 0: never.",
+        OWN,
+        ge=0,
+        le=168,
+    )
     table_properties: PropertyRules = option(
         "table.properties",
         (),

@@ -14,6 +14,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, FloodmarkError, TargetError
 from floodmark.logger import get_logger
 from floodmark.sinks.column_rules import columns_of
+from floodmark.sinks.delta.access import prove_usable
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
 from floodmark.sinks.delta.stores import prove_location, table_folder
@@ -41,7 +42,8 @@ class DeltaMirror:
         options: the mirror's.
 
     Raises:
-        ConfigError: the source's options are not those that a mirror needs, or no table can be opened at the location.
+        ConfigError: the source's options are not those that a mirror needs, or no table can be opened or made at the
+            location.
     """
 
     def __init__(self, location: str, source: CommonOptions, options: MirrorOptions) -> None:
@@ -50,6 +52,7 @@ class DeltaMirror:
                 "A mirror needs other options of the source.", "Set format=arrow and skipped.operations=none."
             )
         prove_location(location)
+        prove_usable(location)
         self._location = location
         self._source = source
         self._options = options

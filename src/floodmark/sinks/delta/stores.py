@@ -67,6 +67,18 @@ def table_folder(location: str, table: str) -> TableFolder:
     return _opened(location, folder_name(table))
 
 
+def store_of_all(location: str) -> ObjectStore:
+    """Return the store whose folders are those of all tables.
+
+    Args:
+        location: a path or a URI.
+
+    Raises:
+        ConfigError: there is no such place.
+    """
+    return _opened(location, "").store
+
+
 def _opened(location: str, name: str) -> TableFolder:
     """Return a folder; without a name the one that all tables are in."""
     parts = urlsplit(location)
@@ -81,7 +93,8 @@ def _opened(location: str, name: str) -> TableFolder:
         reason = without_uri_secrets(location, describe(error))
         raise ConfigError(
             f"The mirror's path '{shown_uri(location)}' can't be used: {reason}.",
-            "Give a directory, or a URI of an object store such as s3://, gs://, az:// or abfss://.",
+            "Give a directory where the driver and all executors may read and write, or a URI of an object store such "
+            "as s3://, gs://, az:// or abfss://.",
         ) from error
 
 
@@ -98,7 +111,7 @@ class FolderMarks:
     """
 
     def __init__(self, location: str) -> None:
-        self._store = _opened(location, "").store
+        self._store = store_of_all(location)
 
     def put(self, table: str, content: bytes) -> None:
         """Mark a table."""

@@ -126,6 +126,13 @@ class DeltaTargets:
             writer.write(batch, parts)
         except (BaseError, OSError) as error:
             raise unwritable(table, error) from error
+        except MemoryError as error:
+            raise TargetError(
+                f"What a micro-batch needs of the target table '{table}' doesn't fit into the driver's memory: "
+                f"{describe(error).rstrip('.')}.",
+                "Give the driver's machine or container more of it (spark.driver.memory is only the JVM's), and start "
+                "the query again; nothing is lost. A TRUNCATE needs much with deletes=soft or history=on.",
+            ) from error
         for column in {column for part in parts for column in part.unrepresentable}:
             if (table, column) not in self._told:
                 self._told.add((table, column))
@@ -160,6 +167,7 @@ def unwritable(table: str, error: Exception) -> TargetError:
         table: the table that is written or read.
     """
     return TargetError(
-        f"The files of the target table '{table}' can't be written or read: {describe(error)}",
-        "See to it that the driver and all executors may read and write there, and start the query again.",
+        f"The files of the target table '{table}' can't be written or read: {describe(error).rstrip('.')}.",
+        "See to it that the driver and all executors may read and write there, and start the query again. Nothing is "
+        "lost.",
     )

@@ -22,14 +22,18 @@ from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import Rewritten, due, rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.format.vectors import VectorFile
 from floodmark.sinks.delta.target_rows import TargetRows
+from floodmark.sinks.options import MirrorOptions
 
 logger = get_logger(__name__)
 
 T = TypeVar("T")
 _CHECKPOINT_EVERY = 50
 """How many versions a checkpoint of the log comes after."""
+_VACUUM_EVERY_MS = 3_600_000
+"""How much time is at least between two vacuums of a table in this process."""
 _BEHIND = 3
 """How often as many files as are rewritten together may come meanwhile; then a micro-batch waits."""
 _ATTEMPTS = 5
@@ -54,7 +58,7 @@ class Upkeep:
         files: the table's.
         rows: their rows.
         uri: names the table for delta-rs.
-        together: how many files of about the same size are rewritten as one; 0: none.
+        options: the mirror's.
         kind: tells files apart that don't become one.
         pool: where it is done.
         lock: is held while a version is planned and committed.
@@ -66,7 +70,7 @@ class Upkeep:
         files: DataFiles,
         rows: TargetRows,
         uri: str,
-        together: int,
+        options: MirrorOptions,
         kind: Callable[[DataFile], bool],
         pool: Executor,
         lock: Lock,
@@ -75,7 +79,9 @@ class Upkeep:
         self._files = files
         self._rows = rows
         self._uri = uri
-        self._together = together
+        self._together = options.compact_files
+        self._vacuum_hours = options.vacuum_hours
+        self._vacuumed_ms = 0
         self._kind = kind
         self._pool = pool
         self._lock = lock
@@ -113,11 +119,23 @@ class Upkeep:
             if self._together:
                 for group in due(state.files.values(), self._together, self._kind):
                     state = self._compact(state, group, order)
+            if state.version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY:
+                self.checkpoint(state.version)
+                state = self._vacuum(state)
         except (pa.ArrowException, BaseError, OSError, TargetError) as error:
             self._warn(state.version, error)
-        if state.version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY:
-            self.checkpoint(state.version)
         self._seen = state.version
+
+    def _vacuum(self, state: State) -> State:
+        """Remove files that no version needs any more, unless that was done a short while ago; return the new state."""
+        now = now_ms()
+        if not self._vacuum_hours or now - self._vacuumed_ms < _VACUUM_EVERY_MS:
+            return state
+        self._vacuumed_ms, state = now, self._log.state(state)
+        removed = vacuum(self._files.store, self._log, state, self._vacuum_hours, now)
+        if removed:
+            logger.info("a_table_is_vacuumed", table=self._files.table, files=removed)
+        return state
 
     def _compact(self, state: State, group: Sequence[DataFile], order: Sequence[str]) -> State:
         """Rewrite files as one, and return the table's state then."""

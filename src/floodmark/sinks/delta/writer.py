@@ -126,9 +126,7 @@ class DeltaWriter:
         kind = has_ended if self._mode == "history" else _alike
         # Copies of files win against a rewriting beside them each time.
         beside = pool if self._vectors else AtOnce()
-        self._upkeep = Upkeep(
-            self._log, self._files, self._rows, folder.uri, options.compact_files, kind, beside, self._lock
-        )
+        self._upkeep = Upkeep(self._log, self._files, self._rows, folder.uri, options, kind, beside, self._lock)
         self._planner: Planner = (
             Histories(self._files, self._rows, self._vectors)
             if self._mode == "history"

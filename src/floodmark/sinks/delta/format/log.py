@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,8 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
 _STORED = ("protocol", "metaData", "add", "txn", "sidecar")
 """Columns of a checkpoint that matter for a writer."""
+_REMOVED = ("remove.path", "remove.deletionTimestamp", "remove.deletionVector", "sidecar")
+"""Columns of a checkpoint that tell which files were removed."""
 
 _MAPS = frozenset({"partitionValues", "tags", "configuration", "options"})
 
@@ -174,6 +177,26 @@ class DeltaLog:
             known = replace(_applied(known, self._actions(version)), version=version)
         return known
 
+    def removed_since(self, at_ms: int) -> Iterator[DataFile]:
+        """Yield the files that were removed since a time, each with its deletion vector; some may be there again.
+
+        The log forgets them after the table's ``delta.deletedFileRetentionDuration``, a week by default.
+
+        Args:
+            at_ms: in milliseconds since the epoch.
+        """
+        names = self._names(-1)
+        version, paths = self._newest_checkpoint(names)
+        commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+        stored = (action for path in paths for action in self._stored(path, _REMOVED))
+        later = (action for number in commits if number > version for action in self._actions(number))
+        for action in chain(stored, later):
+            content = action.get("remove")
+            if isinstance(content, dict):
+                at = content.get("deletionTimestamp")
+                if not isinstance(at, int) or at >= at_ms:
+                    yield DataFile.from_json(content)
+
     def commit(self, version: int, actions: Iterable[Action]) -> bool:
         """Write a commit unless there is one; return whether it was written."""
         content = "".join(as_text(_named(action)) + "\n" for action in actions).encode()
@@ -202,6 +225,12 @@ class DeltaLog:
 
     def _checkpoint(self, names: Sequence[str]) -> State:
         """Return the state that the newest whole checkpoint has."""
+        version, paths = self._newest_checkpoint(names)
+        actions = [action for path in paths for action in self._stored(path, _STORED)]
+        return replace(_applied(NO_TABLE, actions), version=version) if paths else NO_TABLE
+
+    def _newest_checkpoint(self, names: Sequence[str]) -> tuple[int, list[str]]:
+        """Return the version of the newest whole checkpoint, and the paths of its files; -1 without one."""
         parts: dict[tuple[int, int], list[str]] = {}
         for name in sorted(names):
             found = _CHECKPOINT.fullmatch(name)
@@ -209,20 +238,22 @@ class DeltaLog:
                 parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(name)
         whole = [at for at, files in parts.items() if len(files) >= at[1]]
         if not whole:
-            return NO_TABLE
+            return -1, []
         version, count = max(whole)
-        actions: list[Action] = []
-        for name in parts[version, count][:count]:
-            actions += self._stored(f"{FOLDER}/{name}")
-        return replace(_applied(NO_TABLE, actions), version=version)
+        return version, [f"{FOLDER}/{name}" for name in parts[version, count][:count]]
 
-    def _stored(self, path: str) -> list[Action]:
+    def _stored(self, path: str, wanted: Sequence[str]) -> list[Action]:
+        """Return actions of a file of a checkpoint.
+
+        Args:
+            wanted: the columns that are read.
+        """
         data = bytes(obstore.get(self._store, path).bytes())
-        actions = _parsed(data, path) if path.endswith(".json") else _rows(data)
+        actions = _parsed(data, path) if path.endswith(".json") else _rows(data, wanted)
         sidecars = [action["sidecar"] for action in actions if action.get("sidecar") is not None]
         for sidecar in sidecars:
             name = JsonObject(sidecar, "A sidecar of a checkpoint", damaged).text("path")
-            actions += self._stored(name if "/" in name else f"{FOLDER}/_sidecars/{name}")
+            actions += self._stored(name if "/" in name else f"{FOLDER}/_sidecars/{name}", wanted)
         return actions
 
     def _actions(self, version: int) -> list[Action]:
@@ -275,10 +306,10 @@ def _parsed(data: bytes, path: str) -> list[Action]:
     return actions
 
 
-def _rows(data: bytes) -> list[Action]:
-    """Return the actions of a checkpoint."""
+def _rows(data: bytes, wanted: Sequence[str]) -> list[Action]:
+    """Return the actions of a checkpoint; of each only the columns that are wanted."""
     file = pq.ParquetFile(io.BytesIO(data))
-    columns = [name for name in _STORED if name in file.schema_arrow.names]
+    columns = [name for name in wanted if name.partition(".")[0] in file.schema_arrow.names]
     found: list[dict[str, Any]] = file.read(columns=columns).to_pylist()
     return [{kind: _plain(value) for kind, value in row.items() if value is not None} for row in found]
 

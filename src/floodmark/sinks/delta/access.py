@@ -1,0 +1,82 @@
+"""Tries whether targets can be written and read, before there are rows to be written. Nothing of it stays."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+
+from floodmark.errors import ConfigError, describe
+from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.sinks.delta.format.log import FOLDER
+from floodmark.sinks.delta.stores import store_of_all
+
+_AT_ONCE = 8
+"""How many tables are tried at the same time."""
+
+
+def prove_usable(location: str) -> None:
+    """Check that a table can be made where there is none yet.
+
+    Where there are some already, the user that runs the query needn't be allowed to make others.
+
+    Args:
+        location: a path or a URI.
+
+    Raises:
+        ConfigError: no table can be made there.
+    """
+    store = store_of_all(location)
+    try:
+        if not _folders(store):
+            _try(store, "")
+    except (BaseError, OSError) as error:
+        raise ConfigError(
+            f"Nothing can be written to the mirror's path '{shown_uri(location)}': {_reason(location, error)}.",
+            "Let the driver and all executors read and write there, or choose another path.",
+        ) from error
+
+
+def unusable_tables(location: str) -> dict[str, str]:
+    """Return why tables can't be written or read, by the names of their folders.
+
+    Args:
+        location: a path or a URI.
+    """
+    store = store_of_all(location)
+
+    def reason(folder: str) -> str:
+        try:
+            log = f"{folder}/{FOLDER}"
+            if log in _folders(store, folder):
+                _try(store, f"{folder}/")
+                _try(store, f"{log}/")
+                # The file is opened, but its content is not waited for.
+                obstore.get(store, max(one["path"] for one in obstore.list(store, log).collect()))
+        except (BaseError, OSError) as error:
+            return _reason(location, error)
+        return ""
+
+    folders = _folders(store)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return {folder: why for folder, why in zip(folders, pool.map(reason, folders), strict=True) if why}
+
+
+def _folders(store: ObjectStore, folder: str | None = None) -> list[str]:
+    return sorted(obstore.list_with_delimiter(store, folder)["common_prefixes"])
+
+
+def _try(store: ObjectStore, folder: str) -> None:
+    path = f"{folder}.floodmark-check-{uuid4()}"
+    obstore.put(store, path, b"probe")
+    # A mirror works without the right to remove files.
+    with contextlib.suppress(BaseError, OSError):
+        obstore.delete(store, path)
+
+
+def _reason(location: str, error: Exception) -> str:
+    return without_uri_secrets(location, describe(error)).rstrip(".")
