@@ -27,7 +27,7 @@ from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
-from tests.integration.test_delta_writer import Listener
+from tests.support.delta_mirror import Listener
 from tests.support.patience import within
 from tests.unit.test_last_changes import Source, schema
 

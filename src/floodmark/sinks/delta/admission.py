@@ -11,13 +11,14 @@ import pyarrow as pa
 from floodmark.errors import TargetChangedError, TargetUnfitError
 from floodmark.sinks.clustering import clustering_of
 from floodmark.sinks.delta.format.data_files import discard
-from floodmark.sinks.delta.format.log import DeltaLog, State
+from floodmark.sinks.delta.format.log import Action, DeltaLog, State
 from floodmark.sinks.delta.parts import OPERATION, Part
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import (
     DELETES_PROPERTY,
     OWNER_PROPERTY,
+    creation,
     owner,
     prove_clustering,
     prove_key,
@@ -95,18 +96,19 @@ class Admission:
         own = {OWNER_PROPERTY: self._application, DELETES_PROPERTY: mode}
         return {**properties_of(self._name, self._options.table_properties), **own}
 
-    def clustering(self, source: pa.Schema) -> Sequence[str]:
-        """Return the columns by which the table is clustered when it is made.
+    def creation(self, source: pa.Schema, key: Sequence[str]) -> list[Action]:
+        """Return the actions that create the table.
 
         Args:
             source: the source's columns.
+            key: the columns of the key.
 
         Raises:
-            TargetError: no table can be clustered by them.
+            TargetError: no table can be clustered by the columns that the options name.
         """
         clustering = clustering_of(self._name, self._options.cluster_by)
         prove_clustering(source, clustering, self._name)
-        return clustering
+        return creation(source, key, self.properties(key), self._options.deletion_vectors == "on", clustering)
 
     def must_be_emptied(self, state: State) -> bool:
         """Return whether the table is another query's, and is to be emptied before this one writes it.

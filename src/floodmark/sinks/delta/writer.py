@@ -27,7 +27,7 @@ from floodmark.sinks.delta.parts import Part, fitting
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.delta.replacements import Replacements
 from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.delta.tables import creation, emptied, evolution, fitted, prove_writable, widened
+from floodmark.sinks.delta.tables import emptied, evolution, fitted, prove_writable, widened
 from floodmark.sinks.delta.target_rows import KeptRows, TargetRows
 from floodmark.sinks.history import VALID_TO
 from floodmark.sinks.options import MirrorOptions
@@ -139,8 +139,7 @@ class DeltaWriter:
         if state.version < 0:
             self._listener.is_missing(self._name, bool(key))
             # Another writer may have been faster.
-            clustering = self._admission.clustering(source)
-            self._log.commit(0, creation(source, key, self._admission.properties(key), self._vectors, clustering))
+            self._log.commit(0, self._admission.creation(source, key))
             state = self._log.state()
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name, self._vectors)
