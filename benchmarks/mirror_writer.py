@@ -21,8 +21,8 @@ from benchmarks.common import Leg, Result, Scale
 from floodmark.changes.typed_rows import NAMES
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import make_parts
+from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.stores import table_folder
-from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
 

@@ -1,7 +1,8 @@
 """A driver to be killed: runs one streaming query into Parquet until it ends or is stopped.
 
 Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
-``every`` (the trigger's interval), ``master``, ``mirrors`` (options of a mirror; null for Parquet).
+``every`` (the trigger's interval), ``master``, ``mirrors`` (options of a mirror; null for Parquet),
+``properties`` (of Spark).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def main() -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark = (
         SparkSession.builder.master(spec["master"])
+        .config(map=spec["properties"])
         .config("spark.ui.enabled", "false")
         .config("spark.executor.memory", "512m")
         .config("spark.cores.max", "2")

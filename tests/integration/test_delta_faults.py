@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from obstore.exceptions import AlreadyExistsError, BaseError
 
-from tests.integration.test_delta_writer import Mirror, in_order
+from tests.support.delta_mirror import Mirror, in_order
 from tests.support.merging import Target, merge
 from tests.unit.test_last_changes import KINDS, Source
 

@@ -16,7 +16,7 @@ from obstore.store import LocalStore
 from floodmark.errors import TargetError
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.parts import make_parts
-from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_all
@@ -131,7 +131,7 @@ def test_a_clustered_table(tmp_path: Path, delta_spark: DeltaSpark) -> None:
             found = delta_spark.rows(f"DESCRIBE DETAIL delta.`{mirror.path}`").to_pylist()
             assert found[0]["clusteringColumns"] == ["v", "big"]
             delta_spark.run(f"OPTIMIZE delta.`{mirror.path}`")
-            assert "clustering" in mirror.writer._log.state().protocol["writerFeatures"]  # type: ignore[operator]
+            assert "clustering" in mirror.own._log.state().protocol["writerFeatures"]  # type: ignore[operator]
     assert mirror.rows() == in_order(expected.values())
 
 

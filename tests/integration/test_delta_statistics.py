@@ -15,7 +15,7 @@ from obstore.store import LocalStore
 
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import make_parts
-from tests.integration.test_delta_writer import Mirror
+from tests.support.delta_mirror import Mirror
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import duckdb_session
 from tests.unit.test_last_changes import schema

@@ -2,155 +2,26 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import random
-import shutil
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Field, QueryBuilder, Schema
-from deltalake.schema import PrimitiveType
+from deltalake import DeltaTable, Schema
 from obstore.store import LocalStore
 
-from floodmark.errors import TargetChangedError, TargetError
-from floodmark.sinks.column_rules import columns_of
+from floodmark.errors import TargetError
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
-from floodmark.sinks.delta.parts import Part, make_parts
-from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.delta.target_rows import KeptRows
+from floodmark.sinks.delta.parts import make_parts
+from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
+from tests.support.delta_mirror import Listener, Mirror, folder_of, in_order
 from tests.support.merging import Target, merge
-from tests.support.readers import read_by_duckdb
-from tests.unit.test_history import timed_schema
 from tests.unit.test_last_changes import KINDS, Source, schema
 
 EMPTY = {"existing.tables": "empty"}
-WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
-
-
-def folder_of(path: str) -> TableFolder:
-    return TableFolder(LocalStore(path), path)
-
-
-class Listener:
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, ...]] = []
-
-    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
-        self.told.append(("missing", table, "torn" if torn else str(keyed)))
-
-    def exists(self, table: str) -> None:
-        self.told.append(("exists", table))
-
-    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
-        self.told.append(("columns", table, *columns))
-
-
-class Mirror:
-    """A Delta table and what writes it."""
-
-    def __init__(self, folder: Path, key: tuple[str, ...], **options: str) -> None:
-        self.path, self.key, self.options = str(folder), key, options
-        self.listener = Listener()
-        self.pool: Executor = AtOnce()
-        folder.mkdir(exist_ok=True)
-        self.start()
-
-    def start(self) -> None:
-        """Begin as another process does."""
-        self.writer = self.another("test", **self.options)
-
-    def another(self, application: str, **options: str) -> DeltaWriter:
-        """Return what writes the table for another query."""
-        parsed = MirrorOptions.parse(options)
-        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener, self.pool)
-
-    def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
-        """Write rows that are dealt out to tasks; parts come to the driver as messages."""
-        # A row whose key changed makes two rows, which are one record of the log and so reach the same task.
-        cuts = [at for at, row in enumerate(told) if at and not (row["op"] == "c" and row["before"] is not None)]
-        chosen = sorted(random.Random(batch).sample(cuts, min(tasks - 1, len(cuts))))
-        parts = []
-        for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
-            events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
-            if events.num_rows:
-                parsed = MirrorOptions.parse(self.options)
-                files = DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
-                made = make_parts(files, [events], parsed.mode)
-                parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
-        random.Random(batch).shuffle(parts)
-        return bool(parts) and self.writer.write(batch, parts)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as delta-rs reads them."""
-        names = ", ".join(f'"{name}"' for name in KINDS[self.key].names)
-        query = QueryBuilder().register("t", DeltaTable(self.path)).execute(f"SELECT {names} FROM t")
-        return in_order(pa.table(query.read_all()).to_pylist())
-
-
-def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(
-        rows, key=lambda row: [str(float(row[name])) if name == "b" else str(row[name]) for name in sorted(row)]
-    )
-
-
-@pytest.mark.parametrize("key", list(KINDS))
-@pytest.mark.parametrize(("tasks", "compact"), [(1, "0"), (4, "0"), (1, "2"), (4, "3")])
-@pytest.mark.parametrize("seed", range(6))
-def test_a_table_follows(tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int, compact: str) -> None:
-    vectors = "off" if seed % 3 == 2 else "on"
-    chance = random.Random(seed)
-    source = Source(key)
-    mirror = Mirror(tmp_path / "t", key, **{"compact.files": compact, "deletion.vectors": vectors})
-    expected: Target = {}
-    for batch in range(12):
-        first = len(source.told)
-        for _ in range(chance.randrange(30)):
-            source.change(
-                chance.choice(WHAT if chance.random() < 0.99 else ["truncate"]),
-                chance.randrange(40),
-                chance.randrange(40),
-                chance.randrange(100),
-                chance.random() < 0.5,
-            )
-        told = source.told[first:]
-        merge(expected, told)
-        assert mirror.write(batch, told, tasks) or not told
-        if chance.random() < 0.3:
-            mirror.start()
-        if chance.random() < 0.3:
-            assert not mirror.write(batch, told, tasks)
-        if chance.random() < 0.2:
-            DeltaTable(mirror.path).optimize.compact()
-        if chance.random() < 0.2:
-            DeltaTable(mirror.path).create_checkpoint()
-        assert mirror.rows() == in_order(expected.values())
-    assert pl.read_delta(mirror.path).drop(POSITION).height == len(expected)
-    found = read_by_duckdb(Path(mirror.path)).drop_columns([POSITION]).to_pylist()
-    assert in_order(found) == in_order(expected.values())
-    if vectors == "off":
-        assert DeltaTable(mirror.path).to_pyarrow_table().num_rows == len(expected)
-
-
-def test_earlier_changes_move_no_row_back(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for what, number, value in [("insert", 1, 1), ("insert", 2, 2), ("update", 1, 3), ("delete", 2, 0), ("read", 3, 4)]:
-        source.change(what, number, 0, value, False)
-    assert mirror.write(1, source.told)
-    rows = mirror.rows()
-    assert mirror.write(2, source.told[:1])
-    assert mirror.rows() == rows
 
 
 def test_files_stay_few_and_the_log_gets_checkpoints(tmp_path: Path) -> None:
@@ -177,104 +48,18 @@ def test_another_writer_is_faster_than_compaction(tmp_path: Path, caplog: pytest
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": "2"})
     for batch in range(6):
-        commit = mirror.writer._log.commit
+        commit = mirror.own._log.commit
 
         def slow(version: int, actions: Any, commit: Any = commit) -> bool:
             if "OPTIMIZE" in str(actions):
                 DeltaTable(mirror.path).delete("id = 0")
             return bool(commit(version, actions))
 
-        mirror.writer._log.commit = slow  # type: ignore[method-assign]
+        mirror.own._log.commit = slow  # type: ignore[method-assign]
         source.change("insert", batch, 0, batch, False)
         assert mirror.write(batch, source.told[-1:])
-        mirror.writer._log.commit = commit  # type: ignore[method-assign]
+        mirror.own._log.commit = commit  # type: ignore[method-assign]
     assert [row["id"] for row in mirror.rows()] == [1, 2, 3, 4, 5]
-
-
-def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for number in range(4):
-        source.change("insert", number, 0, number, False)
-    assert mirror.write(1, source.told[:1])
-    assert mirror.write(2, source.told[1:2])
-    for batch, told in [(1, source.told[:1]), (2, source.told[1:3])]:
-        mirror.start()
-        with pytest.raises(TargetChangedError, match="The checkpoint is older than the Delta table"):
-            mirror.write(batch, told)
-    assert not mirror.write(2, source.told[1:2])
-    assert mirror.write(3, source.told[2:])
-    assert len(mirror.rows()) == 4
-
-
-def test_rows_of_another_query(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for number in range(3):
-        source.change("insert", number, 0, number, False)
-    assert mirror.write(1, source.told)
-    rows = mirror.rows()
-    mirror.writer = mirror.another("other")
-    with pytest.raises(TargetChangedError, match="has rows that this query has not written"):
-        mirror.write(0, source.told[:1])
-    assert mirror.rows() == rows
-    mirror.writer = mirror.another("other", **EMPTY)
-    assert mirror.write(0, source.told[:1])
-    assert mirror.write(1, source.told[1:2])
-    assert mirror.rows() == rows[:2]
-
-
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_table_that_is_restored(tmp_path: Path, version: int, again: bool) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for number in range(4):
-        source.change("insert", number, 0, number, False)
-    assert mirror.write(1, source.told[:1])
-    assert mirror.write(2, source.told[1:2])
-    DeltaTable(mirror.path).restore(version)
-    if again:
-        mirror.start()
-    for batch, told in ((2, source.told[1:2]), (3, source.told[2:3])):
-        with pytest.raises(TargetChangedError, match="was restored to an earlier version"):
-            mirror.write(batch, told)
-    mirror.writer = mirror.another("new", **EMPTY)
-    assert mirror.write(0, source.told)
-    assert mirror.write(1, source.told[3:])
-    assert len(mirror.rows()) == 4
-
-
-def test_tables_get_properties(tmp_path: Path) -> None:
-    rules = r".*:delta.checkpointInterval=20; other\.t:x=1; db\.(t|u):delta.checkpointInterval=30;db.*:owner=some: one"
-    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), **{"table.properties": rules})
-    source.change("insert", 1, 0, 1, False)
-    assert mirror.write(1, source.told)
-    found = DeltaTable(mirror.path).metadata().configuration
-    assert (found["delta.checkpointInterval"], found["owner"]) == ("30", "some: one")
-    assert "x" not in found
-
-
-def test_two_queries_with_one_path(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-
-    for number in range(4):
-        source.change("insert", number, 0, number, False)
-    source.change("delete", 0, 0, 0, False)
-    assert mirror.write(1, source.told[:1])
-    assert mirror.write(2, source.told[4:])
-    first, second = mirror.writer, mirror.another("other", **EMPTY)
-    # The table has no rows at the moment.
-    mirror.writer = second
-    assert mirror.write(0, source.told[1:2])
-    for writer in (first, mirror.another("test", **EMPTY)):
-        mirror.writer = writer
-        with pytest.raises(TargetChangedError, match="Another query has emptied the Delta table"):
-            mirror.write(3, source.told[2:3])
-    mirror.writer = second
-    assert mirror.write(1, source.told[3:4])
-    assert [row["id"] for row in mirror.rows()] == [1, 3]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -306,14 +91,14 @@ def test_a_faster_writer(tmp_path: Path) -> None:
     assert mirror.write(1, source.told)
     first = len(source.told)
     source.change("update", 1, 0, 7, True)
-    commit = mirror.writer._log.commit
+    commit = mirror.own._log.commit
 
     def slow(version: int, actions: Any) -> bool:
-        mirror.writer._log.commit = commit  # type: ignore[method-assign]
+        mirror.own._log.commit = commit  # type: ignore[method-assign]
         DeltaTable(mirror.path).delete("id = 0")
         return commit(version, actions)
 
-    mirror.writer._log.commit = slow  # type: ignore[method-assign]
+    mirror.own._log.commit = slow  # type: ignore[method-assign]
     assert mirror.write(2, source.told[first:])
     assert mirror.rows() == [{"id": 1, "v": 7, "big": "big1"}, {"id": 2, "v": 2, "big": "big2"}]
 
@@ -343,166 +128,3 @@ def test_tables_that_need_more_are_refused(tmp_path: Path, name: str, value: str
                 DataFiles(LocalStore(str(tmp_path / "t")), "db.t"), [pa.Table.from_pylist(source.told, schema(key))]
             ),
         )
-
-
-def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = None) -> list[Part]:
-    """Return the part of rows that have another column."""
-    key = mirror.key
-    row = pa.struct([*KINDS[key], ("more", kind or pa.int32())])
-    columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
-    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
-
-
-@pytest.mark.parametrize("vectors", ["on", "off"])
-@pytest.mark.parametrize("listed", [False, True])
-def test_a_column_that_needs_a_feature_is_added(tmp_path: Path, vectors: str, listed: bool) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"deletion.vectors": vectors})
-    source.change("insert", 1, 0, 1, False)
-    assert mirror.write(1, source.told)
-    source.change("insert", 2, 0, 2, False)
-    value, kind = dt.datetime(2026, 1, 1), pa.timestamp("us")
-    after = {**source.told[1]["after"], "more": [value] if listed else value}
-    kind = pa.list_(pa.field("element", kind)) if listed else kind
-    assert mirror.writer.write(2, more(mirror, [{**source.told[1], "after": after}], kind))
-    protocol = DeltaTable(mirror.path).protocol()
-    assert "timestampNtz" in (protocol.reader_features or [])
-    assert "timestampNtz" in (protocol.writer_features or [])
-    assert ("deletionVectors" in (protocol.writer_features or [])) == (vectors == "on")
-
-
-def test_a_column_is_added(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for number in range(3):
-        source.change("insert", number, 0, number, False)
-    assert mirror.write(1, source.told)
-    first = len(source.told)
-    source.change("update", 1, 0, 5, True)
-    source.change("delete", 2, 0, 0, False)
-    told = source.told[first:]
-    told[0]["after"]["more"] = 7
-    assert mirror.writer.write(2, more(mirror, told))
-    assert mirror.listener.told == [("missing", "db.t", "True"), ("exists", "db.t"), ("columns", "db.t", "more")]
-    found = pa.table(QueryBuilder().register("t", DeltaTable(mirror.path)).execute("SELECT * FROM t").read_all())
-    assert sorted(map(str, found.drop_columns([POSITION]).to_pylist())) == [
-        "{'id': 0, 'v': 0, 'big': 'big0', 'more': None}",
-        "{'id': 1, 'v': 5, 'big': 'big1', 'more': 7}",
-    ]
-    # A value that the log lacks may be one of a file from before the column.
-    first = len(source.told)
-    source.change("update", 0, 0, 6, True)
-    told = source.told[first:]
-    told[0]["unavailable"] = ["big", "more"]
-    assert mirror.writer.write(3, more(mirror, told))
-    assert {"id": 0, "v": 6, "big": "big0"} in mirror.rows()
-    # A query that began before the column goes on.
-    first = len(source.told)
-    source.change("update", 1, 0, 8, False)
-    assert mirror.write(4, source.told[first:])
-    assert {"id": 1, "v": 8, "big": "big8"} in mirror.rows()
-
-
-def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> list[Part]:
-    """Return the parts of rows whose columns have other types."""
-    row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
-    columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
-    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
-
-
-@pytest.mark.parametrize("what", ["key", "types"])
-def test_a_micro_batch_with_two_kinds_of_rows(tmp_path: Path, what: str) -> None:
-    """The way out that the error names must work, though Spark delivers the same micro-batch again."""
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    source.change("insert", 1, 0, 1, False)
-    assert mirror.write(1, source.told)
-    source.change("insert", 2, 0, 2, False)
-    source.change("insert", 3, 0, 3, False)
-    last = [{**source.told[2], "key": ["v"]}] if what == "key" else source.told[2:]
-
-    def parts() -> list[Part]:
-        later = typed(mirror, last, **({} if what == "key" else {"big": pa.int64()}))
-        return [*typed(mirror, source.told[1:2]), *later]
-
-    if what == "types":
-        source.told[2]["after"]["big"] = 5
-    with pytest.raises(TargetError, match=f"The {what} of the table 'db.t' changed within a micro-batch"):
-        mirror.writer.write(2, parts())
-    shutil.rmtree(mirror.path)
-    Path(mirror.path).mkdir()
-    for _ in range(2):
-        mirror.start()
-        mirror.writer.write(2, parts())
-        assert [row["id"] for row in mirror.rows()] == [3]
-    assert mirror.listener.told[2:] == [
-        ("missing", "db.t", "torn"),
-        ("missing", "db.t", "True"),
-        ("exists", "db.t"),
-        ("exists", "db.t"),
-    ]
-
-
-def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    for batch in range(3):
-        source.change("insert", batch, 0, batch, False)
-        assert mirror.write(batch, source.told[-1:])
-    shutil.rmtree(mirror.path)
-    source.change("insert", 3, 0, 3, False)
-    (tmp_path / "t").mkdir()
-    with pytest.raises(TargetChangedError, match="has no version 2 any more"):
-        mirror.write(3, source.told[-1:])
-    assert not list((tmp_path / "t").glob("_delta_log/*"))
-
-
-def test_types_get_wider(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    expected: Target = {}
-    small, large, larger = pa.int32(), pa.int64(), pa.decimal128(25, 2)
-    # One micro-batch has rows from before and after an ALTER; later ones come in types that the table outgrew.
-    batches: list[list[dict[str, pa.DataType]]] = [
-        [{"id": small, "v": pa.int16()}],
-        [{"id": small, "v": small}, {"id": large, "v": large}],
-        [{"id": small, "v": small}],
-        [{"id": large, "v": larger}, {"id": small, "v": pa.int16()}],
-    ]
-    for batch, tasks in enumerate(batches):
-        first, parts = len(source.told), []
-        for kinds in tasks:
-            begin = len(source.told)
-            for number in range(4):
-                source.change("insert", 10 * len(source.told) + number, 0, number, False)
-            for number in list(source.rows)[:5]:
-                source.change("update", number, 0, 100 + batch, True)
-            source.change("delete", list(source.rows)[2], 0, 0, False)
-            parts += typed(mirror, source.told[begin:], **kinds)
-        merge(expected, source.told[first:])
-        assert mirror.writer.write(batch, parts)
-        assert mirror.rows() == in_order(expected.values())
-    fields = {field.name: str(field.type) for field in DeltaTable(mirror.path).schema().fields}
-    assert "decimal(25,2)" in fields["v"]
-    assert "long" in fields["id"]
-    kinds_of_files = {str(pq.read_schema(uri.removeprefix("file://")).field("v").type) for uri in files_of(mirror)}
-    assert kinds_of_files == {"decimal128(25, 2)"}
-
-
-def files_of(mirror: Mirror) -> list[str]:
-    return DeltaTable(mirror.path).file_uris()
-
-
-def test_columns_that_others_add(tmp_path: Path) -> None:
-    key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key)
-    source.change("insert", 1, 0, 1, False)
-    assert mirror.write(1, source.told)
-    DeltaTable(mirror.path).alter.add_columns([Field("more", PrimitiveType("string"))])
-    first = len(source.told)
-    source.change("update", 1, 0, 2, False)
-    assert mirror.write(2, source.told[first:])
-    assert mirror.rows() == [{"id": 1, "v": 2, "big": "big2"}]
-    source.change("insert", 2, 0, 2, False)
-    with pytest.raises(TargetError, match=r"'more' of the Delta table 'db.t' is string, but the source's is integer\."):
-        mirror.writer.write(3, more(mirror, source.told[-1:]))

@@ -14,7 +14,7 @@ from floodmark.errors import ConfigError, TargetError, TargetUnfitError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.history import CURRENT, VALIDITY
 from floodmark.sinks.options import MirrorOptions
-from tests.integration.test_delta_writer import WHAT, Mirror
+from tests.support.delta_mirror import WHAT, Mirror
 from tests.unit.test_history import follow, timed
 from tests.unit.test_last_changes import KINDS, Row, Source
 
@@ -88,7 +88,7 @@ def test_ended_versions_are_in_files_that_are_left_alone(tmp_path: Path) -> None
         assert mirror.write(batch, timed(source.told[-1:]))
     # One for each insert and update, and one for each version that has ended.
     assert len(DeltaTable(mirror.path).file_uris()) == 5
-    (removed,) = [one for one in mirror.writer._log.state().files.values() if one.vector is not None]
+    (removed,) = [one for one in mirror.own._log.state().files.values() if one.vector is not None]
     assert removed.statistics["numRecords"] == 5
 
 

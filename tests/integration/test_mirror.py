@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.errors import ConfigError
 from floodmark.spark.pipeline import start_query
 from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
 from tests.conftest import Source, drop, make_source
@@ -231,4 +232,13 @@ def test_a_target_that_is_gone(spark: SparkSession, pg18: EmbeddedPostgres, tmp_
     rows = rows_of(tmp_path / "lake" / "public.a", "id, v")
     assert {(row["id"], row["v"]) for row in rows} == {(1, "one"), (2, "two"), (3, "three")}
     assert len(rows) == (3 if keyed else 4)
+    drop(source)
+
+
+@pytest.mark.slow
+def test_a_mirror_by_a_spark_without_delta(spark: SparkSession, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    with pytest.raises(ConfigError, match="engine=spark needs Delta's runtime, which"):
+        start_query(spark, pipeline_of(source, tmp_path, engine="spark"))
+    assert not (tmp_path / "checkpoint").exists()
     drop(source)

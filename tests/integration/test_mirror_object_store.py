@@ -25,13 +25,13 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DeltaLog
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
+from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
-from floodmark.sinks.delta.target_rows import KeptRows
 from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
-from tests.integration.test_delta_writer import Listener
+from tests.support.delta_mirror import Listener
 from tests.support.patience import within
 from tests.unit.test_last_changes import Source, schema
 

@@ -20,12 +20,13 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import DeltaTargets
+from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.mirror import DeltaMirror, _messages
 from tests.conftest import drop, make_source
-from tests.integration.test_delta_writer import in_order
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start
+from tests.support.delta_mirror import in_order
 from tests.support.merging import Target, merge
 from tests.support.options import REQUIRED
 from tests.support.patience import within
@@ -34,6 +35,7 @@ from tests.unit.test_history import timed_schema
 from tests.unit.test_last_changes import Source
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
+MIRRORS = MirrorOptions.parse({})
 KEY = ("id",)
 TABLES = ("db.a", "db.b")
 
@@ -59,9 +61,9 @@ class Lake:
 
     def write(self, batch: int, tables: tuple[str, ...] = TABLES) -> None:
         """Write the last rows as a query does that has just been started."""
-        targets = DeltaTargets(str(self.path), load_options(self._state), MirrorOptions.parse({}), "query")
+        targets = DeltaTargets(str(self.path), load_options(self._state), MIRRORS, "query", own_writers(MIRRORS))
         rows = [pa.Table.from_pylist(self._told, timed_schema(KEY))]
-        told = {table: _messages(str(self.path), table, rows, MirrorOptions.parse({})) for table in tables}
+        told = {table: _messages(str(self.path), table, rows, MIRRORS) for table in tables}
         sent = {table: pa.RecordBatch.from_pylist(rows, schema=MESSAGE).to_pylist() for table, rows in told.items()}
         targets.write(batch, sent)
 

@@ -18,7 +18,7 @@ from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.parts import Part, make_parts
 from tests.integration import test_histories, test_soft_deletes
-from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_all, read_by_duckdb

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.errors import TargetError
 from floodmark.sinks.soft_deletes import DELETED
-from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.merging import Target, key_of
 from tests.unit.test_last_changes import KINDS, Row, Source
 

@@ -16,7 +16,7 @@ from floodmark.sinks.delta import compaction, upkeep
 from floodmark.sinks.delta.compaction import Rewritten
 from floodmark.sinks.delta.upkeep import AtOnce
 from tests.integration import test_histories
-from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_duckdb
 from tests.unit.test_history import follow, timed
@@ -136,7 +136,7 @@ def test_rows_that_are_deleted_between_rewriting_and_commit(
     assert mirror.write(1, source.told[:2])
     assert mirror.write(2, source.told[2:4])
     assert mirror.rows() == in_order(source.rows.values())
-    files = mirror.writer._log.state().files.values()
+    files = mirror.own._log.state().files.values()
     assert [file.statistics["numRecords"] for file in files] == ([] if len(deleted) == 4 else [4])
 
 

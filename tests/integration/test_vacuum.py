@@ -16,7 +16,7 @@ from floodmark.errors import ConfigError
 from floodmark.sinks.delta import upkeep
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.options import MirrorOptions
-from tests.integration.test_delta_writer import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_duckdb
 from tests.unit.test_last_changes import Source

@@ -1,5 +1,7 @@
 """Delta's own Spark, beside the tests: it reads the tables that Floodmark writes, and changes them as other tools do.
 
+It also writes tables, as mirrors with ``engine=spark`` do.
+
 Delta has no release for the Spark that the tests run on, so a newest older one runs in a process of its own.
 """
 
@@ -10,17 +12,27 @@ import os
 import subprocess
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
+from floodmark import errors
 from floodmark.changes.arrow_tables import packed, unpacked
+from floodmark.json_data import Json
+from floodmark.sinks.delta.parts import MESSAGE, Part
+from floodmark.sinks.delta.protocols import TableListener
+from floodmark.sinks.delta.stores import table_folder
+from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.delta.runtime import SETTINGS
+from floodmark.spark.delta.sessions import Sessions
+from floodmark.spark.delta.table import SparkTable
+from floodmark.spark.delta.writer import SparkWriter
 from tests.support import quick_start
 from tests.support.maven import jar
 from tests.support.older import installed
@@ -35,6 +47,19 @@ _JARS = {
     ),
 }
 _MARK = "RESULT "
+TABLE, FOLDER = "db.t", "t"
+"""The name of the table that is written, and of its directory."""
+
+
+def home() -> Path | None:
+    """Return the directory of the Spark that Delta has a release for; None: it is the one that runs here."""
+    return installed(SPARK)
+
+
+def properties() -> dict[str, str]:
+    """Return the properties with which that Spark has Delta's runtime; the jars are downloaded if they aren't there."""
+    jars = ",".join(str(jar(path, digest, "delta")) for path, digest in _JARS.items())
+    return {"spark.jars": jars, "spark.databricks.delta.snapshotPartitions": "1", **SETTINGS}
 
 
 class DeltaSpark:
@@ -60,10 +85,38 @@ class DeltaSpark:
         """
         return unpacked(b64decode(self._sent("rows", query)))
 
-    def _sent(self, what: str, statement: str) -> str:
+    def writer(
+        self, location: Path, application: str, options: Mapping[str, str], listener: TableListener
+    ) -> RemoteWriter:
+        """Return what writes the table in the directory ``FOLDER`` of another one with Spark.
+
+        Args:
+            application: names the query in the table's log.
+            options: the mirror's.
+            listener: what is told about the table.
+        """
+        return RemoteWriter(self, self._sent("open", [str(location), application, dict(options)]), listener)
+
+    def write(
+        self, writer: str, batch: int, parts: Sequence[Part]
+    ) -> tuple[bool, list[list[Any]], errors.FloodmarkError | None]:
+        """Let a writer write a micro-batch.
+
+        Returns:
+            Whether the table was changed, the calls of the listener, and the error that the writer raised.
+        """
+        rows = [{**dict.fromkeys(MESSAGE.names), **part.to_message(TABLE)} for part in parts]
+        packed_rows = b64encode(packed(pa.Table.from_pylist(rows, MESSAGE))).decode()
+        changed, told, error = json.loads(self._sent("write", [writer, batch, packed_rows]))
+        if error is None:
+            return changed, told, None
+        kind, what, cure = error
+        return False, told, getattr(errors, kind)(what, cure)
+
+    def _sent(self, what: str, content: Json) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([what, statement]), file=self._process.stdin, flush=True)
+        print(json.dumps([what, content]), file=self._process.stdin, flush=True)
         for line in self._process.stdout:
             if line.startswith(_MARK):
                 result, error = json.loads(line.removeprefix(_MARK))
@@ -74,11 +127,34 @@ class DeltaSpark:
         raise RuntimeError(self._log.read().decode(errors="replace")[-4000:])
 
 
+class RemoteWriter:
+    """A writer in Delta's Spark.
+
+    Args:
+        spark: that Spark.
+        name: what it calls the writer.
+        listener: what is told about the table.
+    """
+
+    def __init__(self, spark: DeltaSpark, name: str, listener: TableListener) -> None:
+        self._spark = spark
+        self._name = name
+        self._listener = listener
+
+    def write(self, batch: int, parts: Sequence[Part]) -> bool:
+        """Commit a micro-batch, as ``TableWriter`` does."""
+        changed, told, error = self._spark.write(self._name, batch, parts)
+        for method, *arguments in told:
+            getattr(self._listener, method)(*arguments)
+        if error is not None:
+            raise error
+        return changed
+
+
 @contextmanager
 def running_delta_spark() -> Iterator[DeltaSpark]:
     """Yield a session; it ends with the block."""
-    spark = installed(SPARK) or Path(pyspark.__file__).parent.parent
-    jars = ",".join(str(jar(path, digest, "delta")) for path, digest in _JARS.items())
+    spark = home() or Path(pyspark.__file__).parent.parent
     environment = {
         **os.environ,
         # The tests' own Spark and its archive of classes are another version's.
@@ -90,7 +166,7 @@ def running_delta_spark() -> Iterator[DeltaSpark]:
     with (
         TemporaryFile() as log,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.support.delta_spark", jars],
+            [sys.executable, "-m", "tests.support.delta_spark", json.dumps(properties())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -110,25 +186,76 @@ def main() -> None:
     """Run the statements that come as lines of JSON, and print what each results in."""
     spark = (
         SparkSession.builder.master("local[1]")
+        .config(map=json.loads(sys.argv[1]))
         .config("spark.ui.enabled", "false")
-        .config("spark.jars", sys.argv[1])
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
+    writers = Writers(spark)
     for line in sys.stdin:
         try:
-            what, statement = json.loads(line)
-            found = spark.sql(statement)
-            result = ["" if what == "run" else b64encode(packed(found.toArrow())).decode(), None]
+            what, content = json.loads(line)
+            if what == "open":
+                result = [writers.open(*content), None]
+            elif what == "write":
+                result = [writers.write(*content), None]
+            else:
+                found = spark.sql(content)
+                result = ["" if what == "run" else b64encode(packed(found.toArrow())).decode(), None]
         except Exception as error:
             result = [None, str(error)]
         print(_MARK + json.dumps(result), flush=True)
+
+
+class Told:
+    """Keeps the calls of a listener."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[Any]] = []
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        self.calls.append(["is_missing", table, keyed, torn])
+
+    def exists(self, table: str) -> None:
+        self.calls.append(["exists", table])
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
+        self.calls.append(["gets_columns", table, list(columns)])
+
+
+class Writers:
+    """The writers of tables.
+
+    Args:
+        spark: what they write with.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._sessions = Sessions(spark)
+        self._open: list[tuple[SparkWriter, Told]] = []
+
+    def open(self, location: str, application: str, options: Mapping[str, str]) -> str:
+        """Make a writer and return its name."""
+        told, parsed = Told(), MirrorOptions.parse(options)
+        table = SparkTable(location, FOLDER, parsed.catalog_schema)
+        folder = table_folder(location, FOLDER)
+        self._open.append((SparkWriter(self._sessions, table, folder, application, TABLE, parsed, told), told))
+        return str(len(self._open) - 1)
+
+    def write(self, name: str, batch: int, rows: str) -> str:
+        """Let a writer write a micro-batch, and return what came of it as JSON."""
+        writer, told = self._open[int(name)]
+        told.calls.clear()
+        parts = [Part.from_message(row) for row in unpacked(b64decode(rows)).to_pylist()]
+        changed, error = False, None
+        try:
+            changed = writer.write(batch, parts)
+        except errors.FloodmarkError as raised:
+            error = [type(raised).__name__, raised.what, raised.cure]
+        return json.dumps([changed, told.calls, error])
 
 
 if __name__ == "__main__":

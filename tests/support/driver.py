@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.support import quick_start
+from tests.support import delta_spark, quick_start
 from tests.support.patience import within
 
 _SPARK_GAVE_UP = b"Python worker failed to connect back"
@@ -29,7 +29,8 @@ class Driver:
         available_now: whether the query ends when it has caught up.
         master: the Spark master.
         every: the interval of the trigger.
-        mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files.
+        mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
+            ``engine=spark`` it runs on the Spark that Delta has a release for.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
@@ -54,7 +55,10 @@ class Driver:
             "every": every,
             "master": master,
             "mirrors": mirrors,
+            "properties": {},
         }
+        if mirrors is not None and mirrors.get("engine") == "spark":
+            spec["properties"], spark = delta_spark.properties(), delta_spark.home()
         self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
         if spark is not None:
             paths = filter(None, [str(spark), os.environ.get("PYTHONPATH")])

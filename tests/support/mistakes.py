@@ -25,6 +25,7 @@ from floodmark.connectors.load import load_batch_options, load_options
 from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
+from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.pipeline_file import load_pipeline
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
@@ -432,6 +433,14 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {cluster.by: .*:a,b,c,d,e}`", sink=mirror({"cluster.by": ".*:a,b,c,d,e"})),
             key("`sink.options: {cluster.by: a*(b:c}`", sink=mirror({"cluster.by": "a*(b:c"})),
             key("`sink.options: {partition.by: country}`", sink=mirror({"partition.by": "country"})),
+            key("`sink.options: {engine: delta}`", sink=mirror({"engine": "delta"})),
+            key("`sink.options: {engine: spark, history: on}`", sink=mirror({"engine": "spark", "history": "on"})),
+            key("`sink.options: {catalog.schema: main.shop}`", sink=mirror({"catalog.schema": "main.shop"})),
+            key(
+                "`sink.options: {engine: spark, catalog.schema: main.shop.orders}`",
+                sink=mirror({"engine": "spark", "catalog.schema": "main.shop.orders"}),
+            ),
+            Mistake("Spark 4.3 with `sink.options: {engine: spark}`", lambda: delta_package("4.3.0")),
             key("`sink.options: {history: true}`", sink=mirror({"history": "true"})),
             key(
                 "`sink.options: {history: on, deletes: soft}`",

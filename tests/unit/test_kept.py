@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from floodmark.sinks.delta.kept import Kept
+from floodmark.sinks.delta.planning.kept import Kept
 
 
 def test_what_was_not_used_for_longest_goes() -> None:

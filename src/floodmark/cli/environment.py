@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -21,6 +21,7 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark
@@ -31,6 +32,7 @@ SCALA = "2.13"
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
 _KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
+_DELTA_PACKAGE = re.compile(r"delta-spark_(\d+\.\d+)_(\d+\.\d+)[:-]")
 
 
 def check_environment(pipeline: Pipeline) -> list[Finding]:
@@ -168,7 +170,8 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     sink = pipeline.sink
     if sink.path is not None:
         written = check_targets(sink.path) if sink.type == "mirror" else [_writable("sink", sink.path)]
-        return [*written, *_shared("sink", sink.path, pipeline.master)]
+        runtime = check_delta(pipeline.spark) if sink.needs_delta else []
+        return [*runtime, *written, *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
         return [broker, *check_packages(pipeline.spark)]
@@ -203,6 +206,31 @@ def check_targets(location: str) -> list[Finding]:
     return errors or [Finding("sink", "ok", f"{shown_uri(location)} can be written")]
 
 
+def check_delta(properties: Mapping[str, str]) -> list[Finding]:
+    """Check that there is a release of Delta for this Spark, and that the one that is given is it."""
+    try:
+        running = version("pyspark")
+        right = delta_package(running)
+    except PackageNotFoundError:
+        return []
+    except ConfigError as exc:
+        return [Finding("Delta", "error", exc.what, exc.cure)]
+    for name, item in _jars(properties):
+        found = _DELTA_PACKAGE.search(item)
+        if found is not None and (_minor(found[1]) != _minor(running) or found[2] != SCALA):
+            text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
+            fix = f"Write {right}, or leave it out: `floodmark run` adds it."
+            return [Finding("Delta", "error", text, fix)]
+    return [Finding("Delta", "ok", f"Spark {running} has a release of Delta")]
+
+
+def _jars(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is to be loaded, each with the name of the property that says so."""
+    for name in ("spark.jars.packages", "spark.jars"):
+        for item in properties.get(name, "").split(","):
+            yield name, item.strip()
+
+
 def check_packages(properties: Mapping[str, str]) -> list[Finding]:
     """Check that the connector for Kafka, if it is given, is built for this Spark."""
     try:
@@ -210,15 +238,14 @@ def check_packages(properties: Mapping[str, str]) -> list[Finding]:
     except PackageNotFoundError:
         return []
     findings = []
-    for name in ("spark.jars.packages", "spark.jars"):
-        for item in properties.get(name, "").split(","):
-            found = _KAFKA_PACKAGE.search(item)
-            if found is None or (found[1] == SCALA and _minor(found[2]) == _minor(running)):
-                continue
-            text = f"{name} has {item.strip()}, but this is Spark {running}, with Scala {SCALA}."
-            right = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{running}"
-            fix = f"Write {right}, or leave it out: `floodmark run` adds it."
-            findings.append(Finding("Kafka connector", "error", text, fix))
+    for name, item in _jars(properties):
+        found = _KAFKA_PACKAGE.search(item)
+        if found is None or (found[1] == SCALA and _minor(found[2]) == _minor(running)):
+            continue
+        text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
+        right = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{running}"
+        fix = f"Write {right}, or leave it out: `floodmark run` adds it."
+        findings.append(Finding("Kafka connector", "error", text, fix))
     return findings
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from floodmark.config.model import OWN, Options, option
 from floodmark.sinks.column_rules import ColumnRules
@@ -12,11 +13,36 @@ from floodmark.sinks.table_properties import PropertyRules
 
 Mode = Literal["hard", "soft", "history"]
 """What becomes of rows that are changed or deleted: nothing is left of them, they are marked, or become versions."""
+_SCHEMA = re.compile(r"[^.`\s]+(\.[^.`\s]+)?")
+
+
+def _as_schema(value: str | None) -> str | None:
+    if value is not None and not _SCHEMA.fullmatch(value):
+        raise ValueError("it must be <catalog>.<schema> or <schema>, such as main.shop, without quotes")
+    return value
+
+
+SchemaName = Annotated[str | None, AfterValidator(_as_schema)]
 
 
 class MirrorOptions(Options):
     """How target tables are kept."""
 
+    engine: Literal["floodmark", "spark"] = option(
+        "engine",
+        "floodmark",
+        "What writes the targets. `floodmark`: Floodmark itself, with every Spark and without jars. `spark`: Delta's "
+        "runtime in Spark, with `MERGE`, for tables that must be written through it.",
+        OWN,
+    )
+    catalog_schema: SchemaName = option(
+        "catalog.schema",
+        None,
+        "With `engine=spark`, the schema of a catalogue in which the targets are registered, and by whose names they "
+        "are written: `<catalog>.<schema>`, or `<schema>` in Spark's own catalogue. The table `public.orders` has the "
+        "name `public_orders` there. Its files are below the mirror's path all the same.",
+        OWN,
+    )
     new_columns: Literal["read", "leave_null", "fail"] = option(
         "new.columns",
         "read",
@@ -112,6 +138,17 @@ class MirrorOptions(Options):
                 "Options 'history' and 'deletes' exclude each other where they are 'on' and 'soft': with a history, "
                 "deleted rows stay anyway."
             )
+        if self.history == "on" and self.engine == "spark":
+            raise ValueError(
+                "Options 'history' and 'engine' exclude each other where they are 'on' and 'spark': only Floodmark's "
+                "own engine writes histories."
+            )
+        if self.partition_by and self.engine == "spark":
+            raise ValueError(
+                "Option 'partition.by' needs engine=floodmark: Spark's writer would make null of empty texts."
+            )
+        if self.catalog_schema is not None and self.engine != "spark":
+            raise ValueError("Option 'catalog.schema' needs engine=spark.")
         return self
 
     @property

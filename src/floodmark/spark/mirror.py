@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from obstore.exceptions import BaseError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
@@ -17,9 +17,15 @@ from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.access import prove_usable
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
-from floodmark.sinks.delta.stores import prove_location, table_folder
+from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
+from floodmark.sinks.delta.stores import TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.targets import DeltaTargets, unwritable
+from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.delta.names import spark_folder
+from floodmark.spark.delta.sessions import Sessions
+from floodmark.spark.delta.table import SparkTable
+from floodmark.spark.delta.writer import SparkWriter
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
@@ -34,7 +40,8 @@ class DeltaMirror:
     Each table is a folder below ``location`` that is named like the source's table. The first micro-batch that has rows
     of a table makes it. A micro-batch that Spark delivers again changes nothing.
 
-    Spark's tasks write the files; the driver looks up which earlier rows they replace, and commits each table once.
+    Spark's tasks write the files; the driver looks up which earlier rows they replace, and commits each table once, or
+    lets Spark do both.
 
     Args:
         location: a path, or a URI such as ``s3://bucket/tables``, which the driver and all executors reach.
@@ -53,6 +60,8 @@ class DeltaMirror:
             )
         prove_location(location)
         prove_usable(location)
+        if options.engine == "spark":
+            spark_folder(location, "")
         self._location = location
         self._source = source
         self._options = options
@@ -74,7 +83,8 @@ class DeltaMirror:
         targets = self._targets
         if targets is None or targets.query != query:
             # The query's id is known with the first micro-batch only.
-            targets = self._targets = DeltaTargets(self._location, self._source, self._options, query)
+            make_writer = self._make_writer(batch.sparkSession)
+            targets = self._targets = DeltaTargets(self._location, self._source, self._options, query, make_writer)
         found: dict[str, list[Mapping[str, Any]]] = {}
         parts = _parts_of(self._location, self._options, targets.aside())
         for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():
@@ -85,6 +95,20 @@ class DeltaMirror:
             else:
                 found.setdefault(row["table"], []).append(row)
         targets.write(number, found)
+
+    def _make_writer(self, session: SparkSession) -> MakeWriter:
+        """Return what makes the writers of tables.
+
+        Args:
+            session: the query's.
+        """
+        options, sessions = self._options, Sessions(session)
+
+        def by_spark(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
+            target = SparkTable(self._location, table, options.catalog_schema)
+            return SparkWriter(sessions, target, folder, application, table, options, listener)
+
+        return by_spark if options.engine == "spark" else own_writers(options)
 
 
 def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.delta.runtime import require_delta
 
 OBSERVED, ROWS = "mirror", "rows"
 """Where Spark's progress reports say how many rows of tables a micro-batch had, since Spark counts blocks of them."""
@@ -31,7 +32,7 @@ def mirror(
         options: those of the mirror (docs/mirrors.md).
 
     Raises:
-        ConfigError: an option is wrong, the packages that mirrors need are missing, or the stream is Spark Connect's.
+        ConfigError: an option is wrong, what mirrors need is missing, or the stream is Spark Connect's.
     """
     chosen = MirrorOptions.parse(options or {})
     if type(events).__module__.startswith("pyspark.sql.connect."):
@@ -46,5 +47,7 @@ def mirror(
             f"The packages that mirrors need are not installed: {error}.",
             "Install them with: pip install 'floodmark[delta]'",
         ) from None
+    if chosen.engine == "spark":
+        require_delta(events.sparkSession, chosen.catalog_schema)
     counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
     return counted.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))

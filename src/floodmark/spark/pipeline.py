@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
+from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
 from floodmark.spark.mirrors import mirror
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
@@ -50,7 +51,11 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
         **pipeline.spark,
     }
     if pipeline.sink.type == "kafka":
-        properties["spark.jars.packages"] = _with_kafka(properties)
+        kafka = f"org.apache.spark:{KAFKA_CONNECTOR}_2.13:{pyspark.__version__}"
+        properties["spark.jars.packages"] = _with_package(properties, KAFKA_CONNECTOR, kafka)
+    if pipeline.sink.needs_delta and EXTENSIONS not in pipeline.spark:
+        properties = {**SETTINGS, **properties}
+        properties["spark.jars.packages"] = _with_package(properties, ARTIFACT, delta_package())
     return {name: value for name, value in properties.items() if value}
 
 
@@ -115,10 +120,14 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
     return events.writeStream.format(sink.type).outputMode("append").options(**options)
 
 
-def _with_kafka(properties: Mapping[str, str]) -> str:
-    """Return the packages, adding Spark's Kafka connector of the running version unless one is given."""
+def _with_package(properties: Mapping[str, str], artifact: str, wanted: str) -> str:
+    """Return the packages, adding one unless a release of it is given.
+
+    Args:
+        artifact: its name.
+        wanted: its coordinates, for the running version of Spark.
+    """
     packages = properties.get("spark.jars.packages", "")
-    if KAFKA_CONNECTOR in packages or KAFKA_CONNECTOR in properties.get("spark.jars", ""):
+    if artifact in packages or artifact in properties.get("spark.jars", ""):
         return packages
-    wanted = f"org.apache.spark:{KAFKA_CONNECTOR}_2.13:{pyspark.__version__}"
     return f"{packages},{wanted}" if packages else wanted

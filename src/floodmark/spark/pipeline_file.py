@@ -74,6 +74,11 @@ class Sink(_Section):
             raise ValueError("Key 'sink.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
         return self
 
+    @property
+    def needs_delta(self) -> bool:
+        """Whether it is a mirror that Spark writes with Delta's runtime."""
+        return self.type == "mirror" and MirrorOptions.parse(self.options).engine == "spark"
+
 
 class Trigger(_Section):
     """When a micro-batch starts; one after another without a pause if nothing is given."""

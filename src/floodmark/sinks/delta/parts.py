@@ -6,7 +6,7 @@ Tasks write in parallel and see only their own rows. The commit (:mod:`.writer`)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from floodmark.json_data import Json
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.statistics import bounds
+from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.history import TIME, VALID_TO, VALIDITY
 from floodmark.sinks.keys import row_codes
 from floodmark.sinks.last_changes import LastChanges, last_changes
@@ -88,7 +89,7 @@ class Part:
     @property
     def rows(self) -> int:
         """How many rows the data files have."""
-        return sum(map(rows_of, self.adds))
+        return sum(int(json.loads(str(add["stats"]))["numRecords"]) for add in self.adds)
 
     def to_message(self, table: str) -> dict[str, Any]:
         """Return it as a row of ``MESSAGE``."""
@@ -139,13 +140,19 @@ def failed(table: str, key: Sequence[str], error: FloodmarkError) -> dict[str, A
     }
 
 
-def rows_of(add: Mapping[str, Json]) -> int:
-    """Return how many rows a data file has.
+def by_file(adds: Sequence[Mapping[str, Json]], lost: Rows) -> Iterator[tuple[Mapping[str, Json], int, Rows]]:
+    """Yield data files, with how many rows each has, and which of these are lost.
 
     Args:
-        add: the content of the action that adds it.
+        adds: the contents of the actions that add them.
+        lost: numbers of rows, counted through all files, ascending.
     """
-    return int(json.loads(str(add["stats"]))["numRecords"])
+    begin = 0
+    for add in adds:
+        count = int(json.loads(str(add["stats"]))["numRecords"])
+        first, behind = np.searchsorted(lost, [begin, begin + count])
+        yield add, count, lost[first:behind] - np.uint64(begin)
+        begin += count
 
 
 def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") -> list[Part]:

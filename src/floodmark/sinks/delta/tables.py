@@ -31,7 +31,8 @@ _EARLIER_WRITER = 2
 """The features of tables whose protocol lists none, up to this version for writers."""
 _OFF = {"delta.appendOnly": "false", "delta.enableChangeDataFeed": "false", "delta.columnMapping.mode": "none"}
 """Properties that must have these values, which are the defaults."""
-_VECTORS_ON = "delta.enableDeletionVectors"
+VECTORS_PROPERTY = "delta.enableDeletionVectors"
+"""The property that says whether writers may delete rows in deletion vectors."""
 KEY_PROPERTY = "floodmark.key"
 """The property with the columns of the table's key, which are separated by commas."""
 DELETES_PROPERTY = "floodmark.deletes"
@@ -44,6 +45,11 @@ OWNER_PROPERTY = "floodmark.query"
 def owner(state: State) -> str | None:
     """Return which query a table belongs to; None: it was made by none."""
     return _properties(state).get(OWNER_PROPERTY)
+
+
+def identity(state: State) -> str:
+    """Return the id that no other table has."""
+    return JsonObject(state.metadata, "The metadata of a Delta table", damaged).text("id")
 
 
 def creation(
@@ -74,7 +80,7 @@ def creation(
         "createdTime": now,
         "configuration": {
             **properties,
-            **({_VECTORS_ON: "true"} if vectors else {}),
+            **({VECTORS_PROPERTY: "true"} if vectors else {}),
             KEY_PROPERTY: ",".join(key),
         },
     }
@@ -92,7 +98,12 @@ def creation(
 
 def _features_of(rows: pa.Schema) -> list[str]:
     """Return the features that a table needs for its columns' types."""
-    return [_LOCAL_TIMES] if any(_has_local_times(field.type) for field in rows) else []
+    return [_LOCAL_TIMES] if needs_local_times(rows) else []
+
+
+def needs_local_times(rows: pa.Schema) -> bool:
+    """Return whether a table with these columns needs the feature for times without a time zone."""
+    return any(_has_local_times(field.type) for field in rows)
 
 
 def _has_local_times(kind: pa.DataType) -> bool:
@@ -136,16 +147,13 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
         TargetError: the option that says whether rows are deleted in deletion vectors doesn't go with it.
     """
     protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
-    # Tables of earlier versions of the protocol list no features, and have no deletion vectors.
-    listed = "writerFeatures" in protocol
-    given = set(protocol.texts("writerFeatures") if listed else _EARLIER)
-    if not listed and protocol.integer("minWriterVersion") > _EARLIER_WRITER:
+    if "writerFeatures" not in protocol and protocol.integer("minWriterVersion") > _EARLIER_WRITER:
         raise TargetUnfitError(
             f"The Delta table '{name}' has version {protocol.integer('minWriterVersion')} of the protocol for writers, "
             f"which Floodmark does not write.",
             "Let the mirror make a table of its own.",
         )
-    others = sorted(given - _WRITES)
+    others = sorted(_features(state, name) - _WRITES)
     if others:
         raise TargetUnfitError(
             f"The Delta table '{name}' has the feature '{others[0]}', which Floodmark does not write.",
@@ -158,18 +166,38 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
                 f"The Delta table '{name}' has the property {wanted}={properties[wanted]}; a mirror needs {value}.",
                 f"Set it with ALTER TABLE … SET TBLPROPERTIES ('{wanted}' = '{value}').",
             )
-    if not vectors and properties.get(_VECTORS_ON) == "true":
+    prove_vectors(state, name, vectors)
+
+
+def prove_vectors(state: State, name: str, vectors: bool) -> None:
+    """Check that a table has deletion vectors if, and only if, rows are to be deleted in them.
+
+    Args:
+        name: the table's, for errors.
+
+    Raises:
+        TargetError: it has some, or none.
+    """
+    wanted = _properties(state).get(VECTORS_PROPERTY) == "true"
+    if wanted and not vectors:
         raise TargetError(
             f"The Delta table '{name}' has deletion vectors, but the mirror's option deletion.vectors is off.",
-            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'false') and, so that readers find "
-            "none any more, REORG TABLE … APPLY (PURGE).",
+            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'false') and, so that readers "
+            "find none any more, REORG TABLE … APPLY (PURGE).",
         )
-    if vectors and (_VECTORS not in given or properties.get(_VECTORS_ON) != "true"):
+    if vectors and not (wanted and _VECTORS in _features(state, name)):
         raise TargetError(
             f"The Delta table '{name}' has no deletion vectors.",
-            f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'true'), or set the mirror's option "
-            "deletion.vectors to off.",
+            f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'true'), or set the mirror's "
+            "option deletion.vectors to off.",
         )
+
+
+def _features(state: State, name: str) -> set[str]:
+    """Return the features that writers of a table must know."""
+    protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
+    # Tables of earlier versions of the protocol list none, and have no deletion vectors.
+    return set(protocol.texts("writerFeatures") if "writerFeatures" in protocol else _EARLIER)
 
 
 def prove_key(state: State, key: Sequence[str], name: str) -> None:

@@ -15,9 +15,8 @@ from floodmark.logger import get_logger
 from floodmark.redact import shown_uri
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.protocols import MakeWriter, TableWriter
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
-from floodmark.sinks.delta.target_rows import KeptRows
-from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_policies import TablePolicies
@@ -39,26 +38,26 @@ class DeltaTargets:
         source: the source's options.
         options: the mirror's.
         query: the query's id.
+        make_writer: makes the writer of a table.
 
     Raises:
         ConfigError: there is no such place.
         StateDirError: the state directory can't be read.
     """
 
-    def __init__(self, location: str, source: CommonOptions, options: MirrorOptions, query: str) -> None:
+    def __init__(
+        self, location: str, source: CommonOptions, options: MirrorOptions, query: str, make_writer: MakeWriter
+    ) -> None:
         self.query = query
         self._location = location
-        self._options = options
+        self._make_writer = make_writer
         self._isolates = source.errors_tables == "isolate"
         self._made = MadeTables(source, query)
         self._aside = TargetsAside(source, query, FolderMarks(location))
         if self._aside.tables:
             log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
         self._policies = TablePolicies(source, options, self._made)
-        self._kept = KeptRows()
-        # One at a time, since files are rewritten in memory.
-        self._pool = ThreadPoolExecutor(1)
-        self._writers: dict[str, DeltaWriter] = {}
+        self._writers: dict[str, TableWriter] = {}
         self._told: set[tuple[str, str]] = set()
 
     def aside(self) -> frozenset[str]:
@@ -140,13 +139,12 @@ class DeltaTargets:
                     "values_are_null_in_the_target", table=table, column=column, why="its type has no such value"
                 )
 
-    def _writer(self, table: str) -> DeltaWriter | None:
+    def _writer(self, table: str) -> TableWriter | None:
         """Return the writer of a table; None: it is set aside."""
         writer = self._writers.get(table)
         if writer is None and not self._aside.finds(table):
             folder = table_folder(self._location, table)
-            application = f"floodmark-{self.query}"
-            writer = DeltaWriter(folder, application, table, self._options, self._kept, self._policies, self._pool)
+            writer = self._make_writer(table, folder, f"floodmark-{self.query}", self._policies)
             self._writers[table] = writer
         return writer
 

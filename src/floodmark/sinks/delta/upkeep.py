@@ -24,7 +24,7 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.format.vectors import VectorFile
-from floodmark.sinks.delta.target_rows import TargetRows
+from floodmark.sinks.delta.planning.target_rows import TargetRows
 from floodmark.sinks.options import MirrorOptions
 
 logger = get_logger(__name__)

@@ -207,6 +207,20 @@ class DeltaLog:
             return bytes(obstore.get(self._store, commit_path(version)).bytes()) == content
         return True
 
+    def note_of(self, state: State, application: str) -> str:
+        """Return the text that an application's last commit carries (``userMetadata``).
+
+        It is empty if there is none, or if that commit is in the log no more.
+        """
+        for version in range(state.version, -1, -1):
+            try:
+                kinds = list(_contents(self._actions(version)))
+            except FileNotFoundError:
+                break
+            if any(kind == "txn" and _member(content, "appId") == application for kind, content in kinds):
+                return next((_member(content, "userMetadata") for kind, content in kinds if kind == "commitInfo"), "")
+        return ""
+
     def _names(self, after: int) -> list[str]:
         """Return the names of the log's files, from the one of a version on, or from the last checkpoint on."""
         start = after if after >= 0 else self._hinted()
@@ -259,6 +273,11 @@ class DeltaLog:
     def _actions(self, version: int) -> list[Action]:
         path = commit_path(version)
         return _parsed(bytes(obstore.get(self._store, path).bytes()), path)
+
+
+def _member(content: Json, name: str) -> str:
+    found = content.get(name) if isinstance(content, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _wide(statistics: Mapping[str, Json]) -> dict[str, Json]:

@@ -60,6 +60,17 @@ class MergedParts:
         begin = self.offsets[number]
         return np.flatnonzero(self.lost[begin : begin + count]).astype(np.uint64)
 
+    def deleted(self, counts: Sequence[int]) -> pa.Table:
+        """Return the keys and positions of rows that are deleted, and whose deletion isn't lost.
+
+        Args:
+            counts: how many rows each part's data file has.
+        """
+        chosen = ~self.lost
+        for begin, count in zip(self.offsets, counts, strict=False):
+            chosen[begin : begin + count] = False
+        return self.changes.filter(pa.array(chosen))
+
 
 def _replaced(changes: pa.Table) -> Numbers:
     """Return the changes after which there is another one of the same key."""

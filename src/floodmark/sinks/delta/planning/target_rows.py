@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import obstore
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles, living
 from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.statistics import may_hold
 from floodmark.sinks.delta.format.vectors import NO_VECTOR, Rows, Vector, read_vector
-from floodmark.sinks.delta.kept import Kept
-from floodmark.sinks.keys import FileKeys, KeyIndex, row_codes
-from floodmark.sinks.last_changes import LastChanges
+from floodmark.sinks.delta.planning.kept import Kept
+from floodmark.sinks.keys import FileKeys, KeyIndex
 
 Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _KEPT_BYTES = 1 << 28
 """How much memory the keys of files may take; about 32 million whole numbers."""
@@ -93,34 +91,6 @@ class TargetRows:
         alive = ~np.isin(rows, deleted.astype(np.int64), assume_unique=True)
         return rows[alive], matched[alive]
 
-    def values(
-        self, files: Sequence[DataFile], columns: pa.Schema, changes: LastChanges
-    ) -> Mapping[str, tuple[Numbers, pa.Array]]:
-        """Return the values that changes need of files: for each column with some, for which changes, and the values.
-
-        Args:
-            columns: names and types of the key's columns.
-        """
-        found: dict[str, tuple[Numbers, pa.Array]] = {}
-        for name, mask in changes.unavailable.items():
-            chosen = np.flatnonzero(mask)
-            held = changes.held.take(pa.array(chosen))
-            # A row that is only marked as deleted, and the one that its key was changed to, have the same values.
-            _, first, number = np.unique(row_codes(held), return_index=True, return_inverse=True)
-            index = KeyIndex(held.take(pa.array(first)))
-            parts = []
-            for file in files:
-                rows, matched = self.find(file, columns, index)
-                if len(rows):
-                    at = np.full(len(first), -1)
-                    at[matched] = rows
-                    at = at[number]
-                    column = self.read(file, pa.schema([changes.rows.schema.field(name)]))[name]
-                    parts.append((chosen[at >= 0], column.take(pa.array(at[at >= 0])).combine_chunks()))
-            if parts:
-                found[name] = np.concatenate([one for one, _ in parts]), pa.concat_arrays([one for _, one in parts])
-        return found
-
     def read(self, file: DataFile, columns: pa.Schema) -> pa.Table:
         """Return columns of all rows, deleted ones included.
 
@@ -133,17 +103,53 @@ class TargetRows:
         return bytes(obstore.get_range(self._files.store, path, start=offset, length=size))
 
 
-def filled(changes: LastChanges, found: Mapping[str, tuple[Numbers, pa.Array]]) -> LastChanges:
-    """Return changes with the values that the target has."""
-    rows = changes.rows
-    for name, (numbers, values) in found.items():
-        source = np.full(rows.num_rows, -1)
-        source[numbers] = np.arange(len(numbers))
-        taken = values.take(pa.array(source, mask=source < 0))
-        place = rows.column_names.index(name)
-        rows = rows.set_column(place, rows.schema.field(name), _either(source >= 0, taken, rows[name]))
-    return LastChanges(changes.truncated, rows, changes.positions, changes.deleted, {}, changes.held)
+class FileRows:
+    """The rows of one file.
+
+    Args:
+        rows: those of the table.
+        file: which of its files.
+        key: names and types of the key's columns.
+    """
+
+    def __init__(self, rows: TargetRows, file: DataFile, key: pa.Schema) -> None:
+        self._rows = rows
+        self._file = file
+        self._key = key
+
+    def find(self, index: KeyIndex) -> tuple[Numbers, Numbers]:
+        """Return which of them have a key of an index, ascending, and which key each of these has."""
+        return self._rows.find(self._file, self._key, index)
+
+    def column(self, field: pa.Field) -> pa.ChunkedArray:
+        """Return a column of all of them.
+
+        Args:
+            field: its name and type.
+        """
+        return self._rows.read(self._file, pa.schema([field]))[field.name]
 
 
-def _either(chosen: Mask, one: pa.Array, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pc.if_else(pa.array(chosen), one, other.combine_chunks())])
+class HeldFiles:
+    """The rows of several files.
+
+    Args:
+        rows: those of the table.
+        files: which of its files.
+        key: names and types of the key's columns.
+    """
+
+    def __init__(self, rows: TargetRows, files: Sequence[DataFile], key: pa.Schema) -> None:
+        self._rows = rows
+        self._files = files
+        self._key = key
+
+    def keys(self) -> pa.Table:
+        """Return the keys of all rows that are not deleted."""
+        found = (self._rows.living_keys(file, self._key) for file in self._files)
+        return pa.concat_tables([self._key.empty_table(), *found])
+
+    def with_keys(self, keys: pa.Table, columns: pa.Schema) -> list[FileRows]:  # noqa: ARG002
+        """Return the rows of those files that may have one of some keys; a file's columns are read when asked for."""
+        index = KeyIndex(keys)
+        return [FileRows(self._rows, file, self._key) for file in self._files if may_hold(file, index)]

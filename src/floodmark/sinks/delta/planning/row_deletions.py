@@ -14,8 +14,8 @@ from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.vectors import Rows, VectorFile
-from floodmark.sinks.delta.parts import rows_of
-from floodmark.sinks.delta.target_rows import TargetRows
+from floodmark.sinks.delta.parts import by_file
+from floodmark.sinks.delta.planning.target_rows import TargetRows
 
 _THREADS = 4
 T = TypeVar("T")
@@ -67,13 +67,7 @@ class RowDeletions:
             adds: the contents of the actions that would add all rows.
             lost: numbers of rows, counted through all files, ascending.
         """
-        actions, begin = [], 0
-        for add in adds:
-            end = begin + rows_of(add)
-            first, behind = np.searchsorted(lost, [begin, end])
-            actions += self._added(add, end - begin, lost[first:behind] - np.uint64(begin))
-            begin = end
-        return actions
+        return [action for add, count, rows in by_file(adds, lost) for action in self._added(add, count, rows)]
 
     def finish(self) -> None:
         """Write the deletion vectors, if there are any."""

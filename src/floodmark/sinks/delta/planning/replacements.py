@@ -15,13 +15,12 @@ from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.statistics import bounds, may_hold
 from floodmark.sinks.delta.format.vectors import Rows
-from floodmark.sinks.delta.merged_parts import MergedParts
-from floodmark.sinks.delta.parts import Part, events_of, written
-from floodmark.sinks.delta.row_deletions import RowDeletions
-from floodmark.sinks.delta.target_rows import TargetRows, filled
+from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.planning.complete_parts import completed
+from floodmark.sinks.delta.planning.merged_parts import MergedParts
+from floodmark.sinks.delta.planning.row_deletions import RowDeletions
+from floodmark.sinks.delta.planning.target_rows import HeldFiles, TargetRows
 from floodmark.sinks.keys import KeyIndex
-from floodmark.sinks.last_changes import last_changes
-from floodmark.sinks.soft_deletes import without_truncates
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -77,9 +76,8 @@ class Replacements:
         deletions = RowDeletions(self._files, self._rows, self._vectors, key, at_ms)
         emptied = self._emptied(files, truncated) if truncated and not self._soft else {}
         files = [file for file in files if file.identity not in emptied or emptied[file.identity].count >= 0]
-        if any(part.open is not None for part in parts):
-            parts = [self._closed(parts, keys, columns, files, truncated)]
-            truncated = parts[0].truncated
+        target = HeldFiles(self._rows, files, keys)
+        parts, truncated = completed(self._files, parts, key, columns, target, self._soft)
         merged = MergedParts.of(parts, truncated)
         found = {one.file.identity: one for one in self._found(files, merged, keys)}
         changed = [[one[at] for one in (emptied, found) if at in one] for at in {**emptied, **found}]
@@ -103,21 +101,6 @@ class Replacements:
                 living = np.setdiff1d(earlier, self._rows.deleted(file).astype(np.int64), assume_unique=True)
                 emptied[file.identity] = _Found(file, len(positions), living.astype(np.uint64), nothing)
         return emptied
-
-    def _closed(
-        self, parts: Sequence[Part], keys: pa.Schema, columns: pa.Schema, files: Sequence[DataFile], truncated: str
-    ) -> Part:
-        """Reduce the rows of all parts together, with the values that only the target has, and write them."""
-        events = pa.concat_tables([events_of(self._files, part) for part in parts], promote_options="permissive")
-        if truncated and self._soft:
-            held = [keys.empty_table(), *(self._rows.living_keys(file, keys) for file in files)]
-            events, truncated = without_truncates(events, pa.concat_tables(held), truncated), ""
-        changes = last_changes(events, keys.names)
-        wanted = changes.held.filter(pc.is_valid(changes.held[keys.names[0]])) if changes.unavailable else changes.held
-        index = KeyIndex(wanted)
-        touched = [file for file in files if changes.unavailable and may_hold(file, index)]
-        values = self._rows.values(touched, keys, changes)
-        return written(self._files, filled(changes, values), keys.names, columns, truncated)
 
     def _found(self, files: Iterable[DataFile], merged: MergedParts, keys: pa.Schema) -> list[_Found]:
         """Find what replaces earlier rows, and take what is older than the target's rows for lost."""

@@ -17,8 +17,8 @@ from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.statistics import may_hold, null_share
 from floodmark.sinks.delta.parts import Part, rows_in
-from floodmark.sinks.delta.row_deletions import RowDeletions
-from floodmark.sinks.delta.target_rows import TargetRows
+from floodmark.sinks.delta.planning.row_deletions import RowDeletions
+from floodmark.sinks.delta.planning.target_rows import TargetRows
 from floodmark.sinks.history import CURRENT, TIME, VALID_FROM, VALID_TO, VALIDITY, versions_of
 from floodmark.sinks.keys import KeyIndex, row_codes
 

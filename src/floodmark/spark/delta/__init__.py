@@ -1,0 +1,1 @@
+"""Targets that Spark writes with Delta's runtime."""

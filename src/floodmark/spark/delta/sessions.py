@@ -1,0 +1,55 @@
+"""Sessions of Spark in which settings can be made that others don't get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+
+from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    # Texts become constants of SQL in one way only.
+    "spark.sql.parser.escapedStringLiterals": "false",
+    # Spark 4.0 turns it off for streams; without it a MERGE of a few rows has as many tasks as one of many.
+    "spark.sql.adaptive.enabled": "true",
+}
+
+
+class Sessions:
+    """Sessions like another one, each for one thread at a time.
+
+    Args:
+        session: the one that they have their settings from.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._free: SimpleQueue[SparkSession] = SimpleQueue()
+
+    @contextmanager
+    def one(self) -> Iterator[SparkSession]:
+        """Yield a session that no other thread has."""
+        try:
+            session = self._free.get_nowait()
+        except Empty:
+            # Unlike `newSession`, it has the settings that the program made.
+            session = SparkSession(self._session.sparkContext, self._session._jsparkSession.cloneSession())
+            for name, value in _SETTINGS.items():
+                session.conf.set(name, value)
+        try:
+            yield session
+        finally:
+            self._free.put(session)
+
+
+@contextmanager
+def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Give a session settings for the duration of a block."""
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            session.conf.unset(name)

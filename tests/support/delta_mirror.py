@@ -1,0 +1,130 @@
+"""A Delta table of a mirror, which either of its writers writes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from obstore.store import LocalStore
+
+from floodmark.sinks.column_rules import columns_of
+from floodmark.sinks.delta.format.data_files import DataFiles
+from floodmark.sinks.delta.parts import Part, make_parts
+from floodmark.sinks.delta.planning.target_rows import KeptRows
+from floodmark.sinks.delta.protocols import TableWriter
+from floodmark.sinks.delta.stores import TableFolder
+from floodmark.sinks.delta.upkeep import AtOnce
+from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.options import MirrorOptions
+from tests.support.delta_spark import DeltaSpark
+from tests.unit.test_history import timed_schema
+from tests.unit.test_last_changes import KINDS, schema
+
+EMPTY = {"existing.tables": "empty"}
+WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
+
+
+def folder_of(path: str) -> TableFolder:
+    return TableFolder(LocalStore(path), path)
+
+
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
+        self.told.append(("missing", table, "torn" if torn else str(keyed)))
+
+    def exists(self, table: str) -> None:
+        self.told.append(("exists", table))
+
+    def gets_columns(self, table: str, columns: Sequence[str]) -> None:
+        self.told.append(("columns", table, *columns))
+
+
+class Mirror:
+    """A Delta table and what writes it.
+
+    Args:
+        folder: the table's; with Spark its name is ``FOLDER``.
+        key: which of ``KINDS`` its columns are.
+        spark: what writes it; None: Floodmark itself.
+        options: the mirror's.
+    """
+
+    def __init__(self, folder: Path, key: tuple[str, ...], spark: DeltaSpark | None = None, /, **options: str) -> None:
+        self.path, self.key, self.options = str(folder), key, options
+        self._spark = spark
+        self.listener = Listener()
+        self.pool: Executor = AtOnce()
+        folder.mkdir(exist_ok=True)
+        self.start()
+
+    def start(self) -> None:
+        """Begin as another process does."""
+        self.writer: TableWriter = self.another("test", **self.options)
+
+    def another(self, application: str, **options: str) -> TableWriter:
+        """Return what writes the table for another query."""
+        if self._spark is not None:
+            return self._spark.writer(
+                Path(self.path).parent, application, {**options, "engine": "spark"}, self.listener
+            )
+        parsed = MirrorOptions.parse(options)
+        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener, self.pool)
+
+    @property
+    def own(self) -> DeltaWriter:
+        """What writes the table, if it is Floodmark itself."""
+        assert isinstance(self.writer, DeltaWriter)
+        return self.writer
+
+    def write(self, batch: int, told: list[dict[str, Any]], tasks: int = 1) -> bool:
+        """Write rows that are dealt out to tasks; parts come to the driver as messages."""
+        # A row whose key changed makes two rows, which are one record of the log and so reach the same task.
+        cuts = [at for at, row in enumerate(told) if at and not (row["op"] == "c" and row["before"] is not None)]
+        chosen = sorted(random.Random(batch).sample(cuts, min(tasks - 1, len(cuts))))
+        parts = []
+        for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
+            events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
+            if events.num_rows:
+                parsed = MirrorOptions.parse(self.options)
+                files = DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
+                made = make_parts(files, [events], parsed.mode)
+                parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
+        random.Random(batch).shuffle(parts)
+        return bool(parts) and self.writer.write(batch, parts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as delta-rs reads them."""
+        names = ", ".join(f'"{name}"' for name in KINDS[self.key].names)
+        query = QueryBuilder().register("t", DeltaTable(self.path)).execute(f"SELECT {names} FROM t")
+        return in_order(pa.table(query.read_all()).to_pylist())
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(
+        rows, key=lambda row: [str(float(row[name])) if name == "b" else str(row[name]) for name in sorted(row)]
+    )
+
+
+def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = None) -> list[Part]:
+    """Return the part of rows that have another column."""
+    key = mirror.key
+    row = pa.struct([*KINDS[key], ("more", kind or pa.int32())])
+    columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
+    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
+
+
+def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> list[Part]:
+    """Return the parts of rows whose columns have other types."""
+    row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
+    columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
+    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
