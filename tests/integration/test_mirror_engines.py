@@ -322,6 +322,6 @@ def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path, spark: Delt
     shutil.rmtree(mirror.path)
     source.change("insert", 3, 0, 3, False)
     (tmp_path / "t").mkdir()
-    with pytest.raises(TargetChangedError, match="has no version 3 any more"):
+    with pytest.raises(TargetChangedError, match=r"has no version \d any more"):
         mirror.write(3, source.told[-1:])
     assert not list((tmp_path / "t").glob("_delta_log/*"))
