@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tests.conformance.debezium.usage import TreeSampler, Usage
 
@@ -50,16 +50,32 @@ class Amount:
     events: int
 
 
+class Runs(Protocol):
+    """What a process runs."""
+
+    def dumps(self) -> str:
+        """Return the process's argument."""
+
+
 class QueryProcess:
     """Queries in a process of their own; use it as a context manager.
 
     Args:
         specs: the queries, which run one after the other.
         log: where the process's own messages go.
+        module: what the process runs.
+        environment: the process's own variables.
     """
 
-    def __init__(self, specs: Sequence[Spec], log: Path) -> None:
-        self._specs = specs
+    def __init__(
+        self,
+        specs: Sequence[Runs],
+        log: Path,
+        module: str = "benchmarks.query",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = [sys.executable, "-m", module, *(spec.dumps() for spec in specs)]
+        self._environment = {**os.environ, **dict.fromkeys(INTERPRETERS, sys.executable), **(environment or {})}
         self._log = log
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
@@ -67,12 +83,12 @@ class QueryProcess:
         self.launched_at = time.time()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.query", *(spec.dumps() for spec in self._specs)],
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=ROOT,
-                env=os.environ | dict.fromkeys(INTERPRETERS, sys.executable),
+                env=self._environment,
                 text=True,
             )
         threading.Thread(target=self._read, daemon=True).start()
@@ -272,12 +288,13 @@ def snapshot(
 ) -> Leg:
     """Take an initial snapshot of a table; the start-up ends when the server sees the first COPY."""
     options = source_options(server, f"public.{table}", "floodmark_snapshot", scratch / "state", "initial_only")
-
-    def reading() -> bool:
-        return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
-
     spec = Spec(options | SINKS.get(sink, {}), str(scratch / "checkpoint"), sink, str(scratch / "output"))
-    return run_through(spec, scratch / "query.log", reading, Amount("rows/s", rows, rows))
+    return run_through(spec, scratch / "query.log", lambda: copies(connection), Amount("rows/s", rows, rows))
+
+
+def copies(connection: Connection) -> bool:
+    """Return whether the server sees a COPY."""
+    return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
 
 
 def batches(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -37,6 +37,27 @@ _JARS = {
 _MARK = "RESULT "
 
 
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a session needs to be Delta's, beside the jars."""
+
+
+def delta_jars() -> list[Path]:
+    """Return Delta's jars; those that aren't there are downloaded."""
+    return [jar(path, digest, "delta") for path, digest in _JARS.items()]
+
+
+def delta_environment() -> dict[str, str]:
+    """Return the variables with which Python imports Delta's Spark, and not the tests' own."""
+    spark = installed(SPARK) or Path(pyspark.__file__).parent.parent
+    return {
+        "SPARK_HOME": str(spark / "pyspark"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(spark), os.environ.get("PYTHONPATH")])),
+    }
+
+
 class DeltaSpark:
     """Runs SQL in Delta's Spark."""
 
@@ -77,15 +98,9 @@ class DeltaSpark:
 @contextmanager
 def running_delta_spark() -> Iterator[DeltaSpark]:
     """Yield a session; it ends with the block."""
-    spark = installed(SPARK) or Path(pyspark.__file__).parent.parent
-    jars = ",".join(str(jar(path, digest, "delta")) for path, digest in _JARS.items())
-    environment = {
-        **os.environ,
-        # The tests' own Spark and its archive of classes are another version's.
-        "SPARK_HOME": str(spark / "pyspark"),
-        quick_start.OPTIONS: quick_start.FLAGS,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(spark), os.environ.get("PYTHONPATH")])),
-    }
+    jars = ",".join(map(str, delta_jars()))
+    # The archive of classes of the tests' own Spark is another version's.
+    environment = {**os.environ, **delta_environment(), quick_start.OPTIONS: quick_start.FLAGS}
     root = Path(__file__).parent.parent.parent
     with (
         TemporaryFile() as log,
@@ -110,10 +125,9 @@ def main() -> None:
     """Run the statements that come as lines of JSON, and print what each results in."""
     spark = (
         SparkSession.builder.master("local[1]")
+        .config(map={**DELTA})
         .config("spark.ui.enabled", "false")
         .config("spark.jars", sys.argv[1])
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.databricks.delta.snapshotPartitions", "1")
