@@ -5,6 +5,8 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 REFERENCE := $(VENV)/.reference
 OLDER_SPARK := 4.0.5 4.1.4 4.2.1
+# The newest that Delta has a release for.
+DELTA_SPARK := 4.2.1
 OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
 SPARK_TESTS := arrow_rows batch_filters batch_read merging mirror mysql_spark older_spark run spark typed_tables
 # Spark 4.0 passes no filters to Python sources.
@@ -112,10 +114,10 @@ conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.count
 	$(BIN)/python -m pytest tests/conformance
 
-bench: $(REFERENCE)
+bench: $(REFERENCE) $(VENV)/spark-$(DELTA_SPARK)/.installed
 	$(BIN)/python -m benchmarks.run --full --out artifacts/bench.jsonl
 
-bench-quick: $(REFERENCE)
+bench-quick: $(REFERENCE) $(VENV)/spark-$(DELTA_SPARK)/.installed
 	$(BIN)/python -m benchmarks.run --quick --out artifacts/bench.jsonl
 
 docs: $(STAMP)

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from tests.conformance.debezium.usage import TreeSampler, Usage
 
@@ -23,6 +23,7 @@ from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
 from benchmarks.query import Spec
 from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
 from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.spark.mirrors import OBSERVED, ROWS
 
 ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 600.0
@@ -41,12 +42,19 @@ class Amount:
     Args:
         unit: the name of its rate, such as ``rows/s``.
         counted: how many of them there are.
-        events: how many events they make, tombstones included; None: Spark doesn't count them.
+        events: how many events they make, tombstones included if the sink gets them.
     """
 
     unit: str
     counted: int
-    events: int | None
+    events: int
+
+
+class Runs(Protocol):
+    """What a process runs."""
+
+    def dumps(self) -> str:
+        """Return the process's argument."""
 
 
 class QueryProcess:
@@ -55,10 +63,19 @@ class QueryProcess:
     Args:
         specs: the queries, which run one after the other.
         log: where the process's own messages go.
+        module: what the process runs.
+        environment: the process's own variables.
     """
 
-    def __init__(self, specs: Sequence[Spec], log: Path) -> None:
-        self._specs = specs
+    def __init__(
+        self,
+        specs: Sequence[Runs],
+        log: Path,
+        module: str = "benchmarks.query",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = [sys.executable, "-m", module, *(spec.dumps() for spec in specs)]
+        self._environment = {**os.environ, **dict.fromkeys(INTERPRETERS, sys.executable), **(environment or {})}
         self._log = log
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
@@ -66,12 +83,12 @@ class QueryProcess:
         self.launched_at = time.time()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.query", *(spec.dumps() for spec in self._specs)],
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=ROOT,
-                env=os.environ | dict.fromkeys(INTERPRETERS, sys.executable),
+                env=self._environment,
                 text=True,
             )
         threading.Thread(target=self._read, daemon=True).start()
@@ -177,7 +194,7 @@ def drain(
             spec,
             scratch / "query.log",
             lambda: slot_active(connection, slot),
-            Amount("changes/s", backlog.changes, None if sink == "mirror" else backlog.events),
+            Amount("changes/s", backlog.changes, backlog.changes if sink == "mirror" else backlog.events),
         )
 
 
@@ -214,8 +231,7 @@ def measure(query: QueryProcess, name: str, begun: Callable[[], bool], amount: A
     begin, mark = time.time(), query.sampler.now()
     progress = query.wait("finished", LEG_TIMEOUT_S)["progress"]
     usage, with_start = query.sampler.usage(since=mark), query.sampler.usage(since=before)
-    if amount.events is not None:
-        expect_events(progress, amount.events)
+    expect_events(progress, amount.events)
     end = batch_end(progress)
     figures = {
         amount.unit: amount.counted / (end - begin),
@@ -227,7 +243,7 @@ def measure(query: QueryProcess, name: str, begun: Callable[[], bool], amount: A
         "load s": start["load_s"],
         "CPU s with start": with_start.cpu_s,
         "batches": len(batches(progress)),
-        "steady /s": None if amount.events is None else steady_rate(progress, amount.counted / amount.events),
+        "steady /s": steady_rate(progress, amount.counted / amount.events),
     }
     return Leg(name, figures, process_peaks(usage), durations(progress))
 
@@ -272,13 +288,13 @@ def snapshot(
 ) -> Leg:
     """Take an initial snapshot of a table; the start-up ends when the server sees the first COPY."""
     options = source_options(server, f"public.{table}", "floodmark_snapshot", scratch / "state", "initial_only")
-
-    def reading() -> bool:
-        return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
-
     spec = Spec(options | SINKS.get(sink, {}), str(scratch / "checkpoint"), sink, str(scratch / "output"))
-    amount = Amount("rows/s", rows, None if sink == "mirror" else rows)
-    return run_through(spec, scratch / "query.log", reading, amount)
+    return run_through(spec, scratch / "query.log", lambda: copies(connection), Amount("rows/s", rows, rows))
+
+
+def copies(connection: Connection) -> bool:
+    """Return whether the server sees a COPY."""
+    return connection.execute("SELECT FROM pg_stat_progress_copy LIMIT 1").fetchone() is not None
 
 
 def batches(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -301,18 +317,24 @@ def steady_rate(progress: list[dict[str, Any]], share: float) -> float | None:
     filled = batches(progress)
     if len(filled) < 2:
         return None
-    rows = sum(report["numInputRows"] for report in filled[1:])
+    rows = sum(map(delivered, filled[1:]))
     return float(rows * share / (_end(filled[-1]) - _end(filled[0])))
 
 
 def durations(progress: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what each micro-batch with input spent its time on, in milliseconds."""
-    return [{"rows": report["numInputRows"], **report["durationMs"]} for report in batches(progress)]
+    return [{"rows": delivered(report), **report["durationMs"]} for report in batches(progress)]
+
+
+def delivered(report: dict[str, Any]) -> int:
+    """Return how many events a micro-batch had; a mirror counts them itself, since Spark counts blocks of them."""
+    observed = report.get("observedMetrics", {}).get(OBSERVED)
+    return int(report["numInputRows"] if observed is None else observed[ROWS] or 0)
 
 
 def expect_events(progress: list[dict[str, Any]], events: int) -> None:
     """Raise an error unless the query delivered exactly so many events."""
-    seen = sum(report["numInputRows"] for report in progress)
+    seen = sum(map(delivered, progress))
     if seen != events:
         raise RuntimeError(f"{seen:,} events were delivered, {events:,} were expected")
 

@@ -1,16 +1,16 @@
-"""Keep Delta tables that equal PostgreSQL's: a first load, and a backlog of changes."""
+"""Keep Delta tables that equal PostgreSQL's, beside the same work into ``noop``: a first load, and many changes."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
 from benchmarks import engine
-from benchmarks.common import Connection, Leg, Result, Scale, database
+from benchmarks.common import Leg, Result, Scale, database
+from benchmarks.equality import expect_equal
 from benchmarks.workload import create_backlog, create_tables, fill
+
+SINKS = ("noop", "mirror")
 
 
 def run(scale: Scale, postgres: int) -> Result:
@@ -22,30 +22,25 @@ def run(scale: Scale, postgres: int) -> Result:
         fill(connection, "t", 1, rows)
         connection.execute("VACUUM ANALYZE t")
         result.notes.append(f"first load of {rows:,} rows")
-        for sink in ("noop", "mirror"):
+        for sink in SINKS:
             with tempfile.TemporaryDirectory() as scratch:
                 leg = engine.snapshot(server, connection, "t", rows, Path(scratch), sink)
-                result.legs.append(_named(leg, "first load"))
                 if sink == "mirror":
-                    _expect_equal(connection, Path(scratch) / "output")
+                    expect_equal(server, "t", Path(scratch, "output", "public.t"))
+                result.legs.append(_named(leg, "first load"))
     with database(postgres) as (server, connection):
         backlog = create_backlog(connection, scale.drain_transactions)
         result.notes.append(f"backlog of {backlog.changes:,} row changes")
-        for sink in ("noop", "mirror"):
+        for sink in SINKS:
             with tempfile.TemporaryDirectory() as scratch:
                 leg = engine.drain(server, connection, backlog, Path(scratch), sink)
+                if sink == "mirror":
+                    expect_equal(server, "t", Path(scratch, "output", "public.t"))
                 result.legs.append(_named(leg, "changes"))
+    for figure, what in (("rows/s", "first load"), ("changes/s", "changes")):
+        result.add_ratio(figure, "x noop", f"Floodmark, noop, {what}")
     return result
 
 
 def _named(leg: Leg, what: str) -> Leg:
     return Leg(f"{leg.name}, {what}", leg.figures, leg.processes, leg.batches)
-
-
-def _expect_equal(connection: Connection, lake: Path) -> None:
-    """Raise an error unless the mirror has as many rows as the table, with the same sum."""
-    query = QueryBuilder().register("t", DeltaTable(str(lake / "public.t")))
-    found = pa.table(query.execute("SELECT count(*) AS c, sum(id) AS s FROM t").read_all())
-    wanted = connection.execute("SELECT count(*), sum(id) FROM t").fetchone()
-    if wanted is None or [int(one) for one in wanted] != [int(found[name][0].as_py()) for name in ("c", "s")]:
-        raise RuntimeError(f"the mirror has {found.to_pylist()}, the table {wanted}")

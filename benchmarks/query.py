@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -65,12 +65,10 @@ class Spec:
 
 def main() -> None:
     """Run the queries of the command line's specs."""
-    protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    builder = SparkSession.builder.master("local[2]").appName("floodmark-benchmark")
-    for name, value in SPARK_CONF.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    protocol = open_protocol()
+    spark = (
+        SparkSession.builder.master("local[2]").appName("floodmark-benchmark").config(map={**SPARK_CONF}).getOrCreate()
+    )
     session_at = time.time()
     for argument in sys.argv[1:]:
         sys.stdin.readline()
@@ -79,13 +77,13 @@ def main() -> None:
             _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
         began_at = time.time()
         writer = _writer(spark, spec)
-        _say(protocol, event="start", session_at=session_at, load_s=time.time() - began_at)
+        say(protocol, event="start", session_at=session_at, load_s=time.time() - began_at)
         query = writer.start()
         if not spec.available_now:
             sys.stdin.read()
             query.stop()
         query.awaitTermination()
-        _say(protocol, event="finished", progress=_progress(query))
+        say(protocol, event="finished", progress=progress_of(query))
     spark.stop()
 
 
@@ -100,7 +98,7 @@ def _writer(spark: SparkSession, spec: Spec) -> DataStreamWriter:
 def _warm_up(spark: SparkSession, options: dict[str, str], checkpoint: str) -> None:
     frame = spark.readStream.format("floodmark").options(**options).load()
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
-    while sum(report["numInputRows"] > 0 for report in _progress(query)) < WARM_UP_BATCHES:
+    while sum(report["numInputRows"] > 0 for report in progress_of(query)) < WARM_UP_BATCHES:
         if query.awaitTermination(1):
             raise RuntimeError("the query that warms up has ended")
     query.stop()
@@ -157,11 +155,20 @@ class _MixedSink:
             out.write(json.dumps(line) + "\n")
 
 
-def _progress(query: StreamingQuery) -> list[dict[str, Any]]:
+def open_protocol() -> IO[str]:
+    """Return what reports are written to; anything else that is printed goes to standard error."""
+    protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return protocol
+
+
+def progress_of(query: StreamingQuery) -> list[dict[str, Any]]:
+    """Return a query's progress reports."""
     return [json.loads(progress.json) for progress in query.recentProgress]
 
 
-def _say(protocol: Any, **message: Any) -> None:
+def say(protocol: IO[str], **message: Any) -> None:
+    """Write a report."""
     protocol.write(json.dumps({"at": time.time(), **message}) + "\n")
     protocol.flush()
 

@@ -84,7 +84,6 @@ def debezium_drain(server: EmbeddedPostgres, connection: Connection, backlog: Ba
 
 def debezium_stream(options: dict[str, str], streaming: Callable[[], bool], amount: Amount) -> Leg:
     """Drain a backlog with Debezium, counting its records from the moment at which it streams."""
-    assert amount.events is not None
     with Debezium(options, max_records=amount.events) as debezium:
         wait_until(streaming, 60, "Debezium streams")
         ready = debezium.sampler.now()

@@ -56,10 +56,27 @@ def home() -> Path | None:
     return installed(SPARK)
 
 
+def delta_jars() -> list[Path]:
+    """Return Delta's jars; those that aren't there are downloaded."""
+    return [jar(path, digest, "delta") for path, digest in _JARS.items()]
+
+
 def properties() -> dict[str, str]:
     """Return the properties with which that Spark has Delta's runtime; the jars are downloaded if they aren't there."""
-    jars = ",".join(str(jar(path, digest, "delta")) for path, digest in _JARS.items())
-    return {"spark.jars": jars, "spark.databricks.delta.snapshotPartitions": "1", **SETTINGS}
+    return {
+        "spark.jars": ",".join(map(str, delta_jars())),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        **SETTINGS,
+    }
+
+
+def delta_environment() -> dict[str, str]:
+    """Return the variables with which Python imports Delta's Spark, and not the tests' own."""
+    spark = home() or Path(pyspark.__file__).parent.parent
+    return {
+        "SPARK_HOME": str(spark / "pyspark"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(spark), os.environ.get("PYTHONPATH")])),
+    }
 
 
 class DeltaSpark:
@@ -154,14 +171,8 @@ class RemoteWriter:
 @contextmanager
 def running_delta_spark() -> Iterator[DeltaSpark]:
     """Yield a session; it ends with the block."""
-    spark = home() or Path(pyspark.__file__).parent.parent
-    environment = {
-        **os.environ,
-        # The tests' own Spark and its archive of classes are another version's.
-        "SPARK_HOME": str(spark / "pyspark"),
-        quick_start.OPTIONS: quick_start.FLAGS,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(spark), os.environ.get("PYTHONPATH")])),
-    }
+    # The archive of classes of the tests' own Spark is another version's.
+    environment = {**os.environ, **delta_environment(), quick_start.OPTIONS: quick_start.FLAGS}
     root = Path(__file__).parent.parent.parent
     with (
         TemporaryFile() as log,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from floodmark.demo.embedded import free_port
-from tests.support.maven import jar
+from tests.support.maven import listed
 from tests.support.patience import within
 
 JARS = Path(__file__).with_name("kafka_jars.txt")
@@ -34,16 +34,6 @@ broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 """
 FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n"
-
-
-def broker_jars() -> list[Path]:
-    """Return the broker's jars; those that aren't there are downloaded.
-
-    Raises:
-        RuntimeError: a jar isn't what the list says.
-    """
-    lines = JARS.read_text(encoding="utf-8").splitlines()
-    return [jar(path, digest, "kafka") for digest, path in map(str.split, lines)]
 
 
 class Broker:
@@ -68,9 +58,15 @@ class Broker:
         """What clients connect to."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start the broker and wait until it answers."""
-        classpath = os.pathsep.join(map(str, broker_jars()))
+        classpath = os.pathsep.join(map(str, listed(JARS, "kafka")))
         command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classpath, "kafka.Kafka", str(self._settings)]
         with (self._directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
@@ -101,6 +97,14 @@ class Broker:
         )
         assert producer.flush(30) == 0
         assert failures == []
+
+    def count(self, topic: str) -> int:
+        """Return how many records a topic has got."""
+        consumer = Consumer({**self._client(), "group.id": "count"})
+        partitions = consumer.list_topics(topic, within(30)).topics[topic].partitions
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, one), within(30)) for one in partitions]
+        consumer.close()
+        return sum(high for _, high in ends)
 
     def committed(self, topic: str, group: str = "kafka-signal") -> int:
         """Return a group's offset; below 0 if it has none."""

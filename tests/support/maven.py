@@ -35,3 +35,13 @@ def jar(path: str, digest: str, directory: str) -> Path:
         part.write_bytes(content)
         part.replace(kept)
     return kept
+
+
+def listed(names: Path, directory: str) -> list[Path]:
+    """Return the jars of a list, of which each line is a SHA-256 and a path in the repository; see `jar`.
+
+    Raises:
+        RuntimeError: a jar isn't what the list says.
+    """
+    lines = names.read_text(encoding="utf-8").splitlines()
+    return [jar(path, digest, directory) for digest, path in map(str.split, lines)]

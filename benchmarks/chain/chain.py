@@ -1,0 +1,128 @@
+"""The chain as a whole: it loads a table and follows its changes, and is measured meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.conformance.debezium.usage import TreeSampler
+from tests.support.delta_spark import delta_environment, delta_jars
+from tests.support.kafka import Broker, running_broker
+from tests.support.maven import listed
+
+from benchmarks.chain.connect import Connect
+from benchmarks.chain.merging import MergeSpec
+from benchmarks.common import LEG_TIMEOUT_S, Leg, wait_until
+from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks
+
+NAME = "Debezium, Kafka, Spark's MERGE"
+JARS = Path(__file__).with_name("spark_kafka_jars.txt")
+PARTITIONS = 2
+
+
+class Chain:
+    """The processes of the chain, of which each part waits for its turn.
+
+    Args:
+        broker: the broker.
+        connect: the worker.
+        query: Spark.
+        sampler: the broker's.
+        options: the connector's.
+        topic: where its events go.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        connect: Connect,
+        query: QueryProcess,
+        sampler: TreeSampler,
+        options: Mapping[str, str],
+        topic: str,
+    ) -> None:
+        self._broker = broker
+        self._connect = connect
+        self._query = query
+        self._options = options
+        self._name = options["name"]
+        self._topic = topic
+        self._samplers = [sampler, connect.sampler, query.sampler]
+
+    def load(self, rows: int) -> Leg:
+        """Take Debezium's snapshot, merge it, and let the connector rest.
+
+        Args:
+            rows: how many rows the table has.
+        """
+        self._connect.start(self._options)
+        leg = self._measured("rows/s", rows, lambda: self._broker.count(self._topic) > 0)
+        self._connect.stop(self._name)
+        return leg
+
+    def follow(self, changes: int, streaming: Callable[[], bool]) -> Leg:
+        """Let the connector go on, and merge what it delivers.
+
+        Args:
+            changes: how many wait in the log.
+            streaming: whether the server sees that the connector reads; what comes before is start-up.
+        """
+        self._connect.resume(self._name)
+        return self._measured("changes/s", changes, streaming)
+
+    def _measured(self, unit: str, amount: int, begun: Callable[[], bool]) -> Leg:
+        before = self._broker.count(self._topic)
+        wait_until(begun, START_TIMEOUT_S, "Debezium reads", 0.02)
+        begin, marks = time.monotonic(), [sampler.now() for sampler in self._samplers]
+
+        def produced() -> bool:
+            self._connect.check(self._name)
+            return self._broker.count(self._topic) >= before + amount
+
+        in_kafka = wait_until(produced, LEG_TIMEOUT_S, "Debezium's events are in the topic", 0.5) - begin
+        self._query.start_next()
+        progress = self._query.wait("finished", LEG_TIMEOUT_S)["progress"]
+        seconds = time.monotonic() - begin
+        usages = [sampler.usage(since=mark) for sampler, mark in zip(self._samplers, marks, strict=True)]
+        seen = sum(report["numInputRows"] for report in progress)
+        if seen != amount:
+            raise RuntimeError(f"{seen:,} records were merged, {amount:,} were expected")
+        broker, connect, spark = (usage.cpu_s for usage in usages)
+        figures = {
+            unit: amount / seconds,
+            "seconds": seconds,
+            "CPU s": broker + connect + spark,
+            "peak MB": sum(usage.peak_memory for usage in usages) >> 20,
+            "s to Kafka": in_kafka,
+            "s to Delta": seconds - in_kafka,
+            "CPU s of Debezium": connect,
+            "of Kafka": broker,
+            "of Spark": spark,
+        }
+        return Leg(NAME, dict(figures), process_peaks(usages[2]), durations(progress))
+
+
+@contextmanager
+def running_chain(options: Mapping[str, str], table: str, target: Path, scratch: Path) -> Iterator[Chain]:
+    """Start the broker, Kafka Connect and Spark.
+
+    Args:
+        options: the connector's, with its ``name`` and ``topic.prefix``.
+        table: the source's table with its schema.
+        target: the Delta table's folder.
+        scratch: a folder for everything else.
+    """
+    topic = f"{options['topic.prefix']}.{table}"
+    jars = ",".join(map(str, [*delta_jars(), *listed(JARS, "spark-kafka")]))
+    with running_broker(scratch / "broker") as broker:
+        broker.create(topic, PARTITIONS)
+        spec = MergeSpec(jars, broker.servers, topic, str(target), str(scratch / "checkpoint"))
+        log = scratch / "spark.log"
+        with (
+            TreeSampler(broker.pid) as sampler,
+            Connect(broker.servers, scratch / "connect") as connect,
+            QueryProcess([spec, spec], log, "benchmarks.chain.merging", delta_environment()) as query,
+        ):
+            yield Chain(broker, connect, query, sampler, options, topic)

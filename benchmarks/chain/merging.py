@@ -1,0 +1,119 @@
+"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
+
+Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
+that Delta has a release for.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from benchmarks.query import SPARK_CONF, open_protocol, progress_of, say
+from floodmark.spark.delta.runtime import SETTINGS
+
+CONF = {
+    **SETTINGS,
+    **SPARK_CONF,
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.showConsoleProgress": "false",
+}
+COLUMNS = "id bigint, account int, amount decimal(10,2), note string, updated_at timestamp"
+NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
+ROW = "id bigint, account int, amount string, note string, updated_at string"
+EVENT = f"op string, before struct<{ROW}>, after struct<{ROW}>"
+CREATE = f"CREATE TABLE IF NOT EXISTS delta.`{{table}}` ({COLUMNS}) USING delta TBLPROPERTIES ({{properties}})"
+VALUES = {
+    **{name: f"s.{name}" for name in NAMES},
+    "amount": "CAST(s.amount AS decimal(10,2))",
+    "updated_at": "CAST(s.updated_at AS timestamp)",
+}
+MERGE = f"""
+MERGE INTO delta.`{{table}}` AS t USING changes AS s ON t.id = s.id
+WHEN MATCHED AND s.op = 'd' THEN DELETE
+WHEN MATCHED THEN UPDATE SET {", ".join(f"{name} = {value}" for name, value in VALUES.items() if name != "id")}
+WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({", ".join(VALUES)}) VALUES ({", ".join(VALUES.values())})
+"""
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """A query to run.
+
+    Args:
+        jars: what the session needs, separated by commas.
+        servers: the broker.
+        topic: where the events are; events of a key are in one partition.
+        table: the Delta table's folder.
+        checkpoint: the query's checkpoint location.
+        rows: end when so many records have been merged; 0: when what is there now has been.
+    """
+
+    jars: str
+    servers: str
+    topic: str
+    table: str
+    checkpoint: str
+    rows: int = 0
+    properties: str = "'delta.enableDeletionVectors' = 'true'"
+
+    def dumps(self) -> str:
+        """Return the spec as the process's argument."""
+        return json.dumps(asdict(self))
+
+
+def main() -> None:
+    """Run the queries of the command line's specs."""
+    protocol = open_protocol()
+    specs = [MergeSpec(**json.loads(argument)) for argument in sys.argv[1:]]
+    builder = SparkSession.builder.master("local[2]").appName("chain").config(map={**CONF})
+    spark = builder.config("spark.jars", specs[0].jars).getOrCreate()
+    session_at = time.time()
+    for spec in specs:
+        sys.stdin.readline()
+        spark.sql(CREATE.format(table=spec.table, properties=spec.properties))
+        events = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", spec.servers)
+            .option("subscribe", spec.topic)
+            .option("startingOffsets", "earliest")
+            .load()
+        )
+        writer = events.writeStream.foreachBatch(_Merge(spec.table)).option("checkpointLocation", spec.checkpoint)
+        say(protocol, event="start", session_at=session_at, load_s=0.0)
+        query = (writer if spec.rows else writer.trigger(availableNow=True)).start()
+        while spec.rows and sum(report["numInputRows"] for report in progress_of(query)) < spec.rows:
+            if query.awaitTermination(1):
+                raise RuntimeError("the query has ended")
+        if spec.rows:
+            query.stop()
+        query.awaitTermination()
+        say(protocol, event="finished", progress=progress_of(query))
+    spark.stop()
+
+
+class _Merge:
+    """Merges the last event of each key."""
+
+    def __init__(self, table: str) -> None:
+        self._statement = MERGE.format(table=table)
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        event = F.from_json(F.col("value").cast("string"), EVENT)
+        events = frame.where("value IS NOT NULL").select("offset", event.alias("e"))
+        last = F.max_by(F.struct("e.op", "e.after"), "offset").alias("last")
+        changes = events.groupBy(F.coalesce("e.after.id", "e.before.id").alias("id")).agg(last)
+        rows = [F.col(f"last.after.{name}").alias(name) for name in NAMES if name != "id"]
+        changes.select("id", "last.op", *rows).createOrReplaceTempView("changes")
+        frame.sparkSession.sql(self._statement)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""See that a Delta table has exactly the rows of PostgreSQL's."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, QueryBuilder
+from pyarrow import csv
+
+from benchmarks.reference import run_client
+from floodmark.demo.embedded import EmbeddedPostgres
+
+TYPES = {
+    "id": pa.int64(),
+    "account": pa.int32(),
+    "amount": pa.decimal128(10, 2),
+    "note": pa.string(),
+    "updated_at": pa.timestamp("us", "UTC"),
+}
+"""Those of `benchmarks.workload.CREATE`."""
+MICROSECONDS = "(extract(epoch FROM updated_at) * 1000000)::bigint AS updated_at"
+
+
+def expect_equal(server: EmbeddedPostgres, table: str, target: Path) -> None:
+    """Compare all values of all rows.
+
+    Args:
+        server: where the source's table is.
+        table: its name, in lower case.
+        target: the Delta table's folder.
+
+    Raises:
+        RuntimeError: they differ.
+    """
+    wanted, found = _source_rows(server, table), _target_rows(target)
+    if not wanted.equals(found):
+        different = [name for name in TYPES if not wanted[name].equals(found[name])]
+        raise RuntimeError(
+            f"the Delta table has {found.num_rows:,} rows, {table} {wanted.num_rows:,}; different: {different}"
+        )
+
+
+def _source_rows(server: EmbeddedPostgres, table: str) -> pa.Table:
+    columns = ", ".join(name if name != "updated_at" else MICROSECONDS for name in TYPES)
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        run_client(
+            str(server.bin / "psql"),
+            "--no-psqlrc",
+            f"--output={file.name}",
+            f"--dbname={server.conninfo()}",
+            f"--command=COPY (SELECT {columns} FROM {table} ORDER BY id) TO STDOUT (FORMAT csv, HEADER)",
+        )
+        types = csv.ConvertOptions(column_types={**TYPES, "updated_at": pa.int64()}, strings_can_be_null=False)
+        rows = csv.read_csv(file.name, convert_options=types)
+    return rows.set_column(4, "updated_at", rows["updated_at"].cast(TYPES["updated_at"])).combine_chunks()
+
+
+def _target_rows(target: Path) -> pa.Table:
+    query = QueryBuilder().register("t", DeltaTable(str(target)))
+    rows = pa.table(query.execute(f"SELECT {', '.join(TYPES)} FROM t").read_all()).cast(pa.schema(TYPES))
+    return rows.take(pc.sort_indices(rows["id"])).combine_chunks()

@@ -1,0 +1,83 @@
+"""Follow updates of a large table to Delta, beside what a user would write with Debezium, Kafka and Spark's MERGE."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks import engine, reference
+from benchmarks.chain.chain import NAME, running_chain
+from benchmarks.common import Connection, Leg, Result, Scale, database, wait_until
+from benchmarks.engine import SINKS, Amount, QueryProcess, source_options
+from benchmarks.equality import expect_equal
+from benchmarks.query import Spec
+from benchmarks.workload import create_tables, fill, slot_active
+
+ROWS = 1_000_000
+TRANSACTION = 10
+"""Updates in a transaction, at random over the table."""
+UPDATE = """
+CREATE PROCEDURE update_rows(transactions integer, INOUT updates bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    done bigint;
+BEGIN
+    updates := 0;
+    FOR number IN 1 .. transactions LOOP
+        UPDATE t SET amount = amount + 1, updated_at = clock_timestamp()
+            WHERE id = ANY (ARRAY(SELECT 1 + floor(random() * {rows})::bigint FROM generate_series(1, {size})));
+        GET DIAGNOSTICS done = ROW_COUNT;
+        updates := updates + done;
+        COMMIT;
+    END LOOP;
+END $$
+"""
+OURS, THEIRS = "floodmark_chain", "debezium_chain"
+
+
+def run(scale: Scale, postgres: int) -> Result:
+    """Load the table with both, let updates wait in the log, and follow them with both."""
+    result = Result("mirror_chain", scale.name, f"PostgreSQL {postgres}")
+    with (
+        database(postgres) as (server, connection),
+        tempfile.TemporaryDirectory() as directory,
+        ExitStack() as floodmark,
+    ):
+        scratch = Path(directory)
+        create_tables(connection, ["t"])
+        fill(connection, "t", 1, ROWS)
+        connection.execute("VACUUM ANALYZE t")
+        options = source_options(server, "public.t", OURS, scratch / "state", "initial") | SINKS["mirror"]
+        spec = Spec(options, str(scratch / "checkpoint"), "mirror", str(scratch / "lake"))
+        query = floodmark.enter_context(QueryProcess([spec, spec], scratch / "query.log"))
+        leg = engine.measure(
+            query, "Floodmark, mirror", lambda: engine.copies(connection), Amount("rows/s", ROWS, ROWS)
+        )
+        result.legs.append(_named(leg, "first load"))
+        theirs = scratch / "theirs"
+        given = reference.debezium_options(server, "public.t", THEIRS) | {"decimal.handling.mode": "string"}
+        with running_chain(given, "public.t", theirs, scratch / "chain") as chain:
+            result.legs.append(_named(chain.load(ROWS), "first load"))
+            wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
+            updates = _update(connection, scale.mirror_updates)
+            result.legs.append(_named(chain.follow(updates, lambda: slot_active(connection, THEIRS)), "updates"))
+            expect_equal(server, "t", theirs)
+        leg = engine.measure(
+            query, "Floodmark, mirror", lambda: slot_active(connection, OURS), Amount("changes/s", updates, updates)
+        )
+        result.legs.append(_named(leg, "updates"))
+        expect_equal(server, "t", scratch / "lake" / "public.t")
+    for figure in ("changes/s", "CPU s"):
+        result.add_ratio(figure, f"{figure}, x {NAME}", f"{NAME}, updates")
+    return result
+
+
+def _update(connection: Connection, updates: int) -> int:
+    connection.execute(UPDATE.format(rows=ROWS, size=TRANSACTION).encode())
+    row = connection.execute("CALL update_rows(%s, 0)", [updates // TRANSACTION]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _named(leg: Leg, what: str) -> Leg:
+    return Leg(f"{leg.name}, {what}", leg.figures, leg.processes, leg.batches)
