@@ -74,11 +74,12 @@ class Mirror:
     def another(self, application: str, **options: str) -> TableWriter:
         """Return what writes the table for another query."""
         if self._spark is not None:
-            return self._spark.writer(
-                Path(self.path).parent, application, {**options, "engine": "spark"}, self.listener
-            )
+            return self._spark.writer(Path(self.path).parent, application, self._with_engine(options), self.listener)
         parsed = MirrorOptions.parse(options)
         return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener, self.pool)
+
+    def _with_engine(self, options: dict[str, str]) -> dict[str, str]:
+        return options if self._spark is None else {**options, "engine": "spark"}
 
     @property
     def own(self) -> DeltaWriter:
@@ -95,7 +96,7 @@ class Mirror:
         for begin, end in zip([0, *chosen], [*chosen, len(told)], strict=True):
             events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
             if events.num_rows:
-                parsed = MirrorOptions.parse(self.options)
+                parsed = MirrorOptions.parse(self._with_engine(self.options))
                 files = DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
                 made = make_parts(files, [events], parsed.mode)
                 parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
