@@ -192,3 +192,10 @@ def delta_spark() -> Iterator[DeltaSpark]:
     """Return the Spark of Delta's makers, in a process of its own."""
     with running_delta_spark() as session:
         yield session
+
+
+@pytest.fixture(params=[None, pytest.param("spark", marks=pytest.mark.slow)], ids=["floodmark", "spark"])
+def engine(request: pytest.FixtureRequest) -> DeltaSpark | None:
+    """Return what writes a mirror's tables; None: Floodmark itself."""
+    found: DeltaSpark | None = None if request.param is None else request.getfixturevalue("delta_spark")
+    return found

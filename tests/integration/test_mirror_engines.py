@@ -17,18 +17,11 @@ from deltalake.schema import PrimitiveType
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import Part
-from tests.support.delta_mirror import EMPTY, WHAT, Mirror, in_order, more, typed
+from tests.support.delta_mirror import EMPTY, WHAT, Mirror, by_spark, in_order, more, typed
 from tests.support.delta_spark import DeltaSpark
 from tests.support.merging import Target, merge
 from tests.support.readers import read_by_duckdb
 from tests.unit.test_last_changes import KINDS, Source
-
-
-@pytest.fixture(params=[None, pytest.param("spark", marks=pytest.mark.slow)], ids=["floodmark", "spark"])
-def spark(request: pytest.FixtureRequest) -> DeltaSpark | None:
-    """Return what writes; None: Floodmark itself."""
-    return None if request.param is None else request.getfixturevalue("delta_spark")
-
 
 BY_FLOODMARK = [
     (None, key, seed, tasks, compact)
@@ -36,26 +29,23 @@ BY_FLOODMARK = [
     for seed in range(6)
     for tasks, compact in ((1, "0"), (4, "0"), (1, "2"), (4, "3"))
 ]
-BY_SPARK = [
-    pytest.param("spark", key, seed, 3, compact, marks=pytest.mark.slow)
-    for key, seed, compact in zip(KINDS, (2, 1), ("0", "3"), strict=True)
-]
+BY_SPARK = [by_spark(key, seed, 3, compact) for key, seed, compact in zip(KINDS, (2, 1), ("0", "3"), strict=True)]
 
 
-@pytest.mark.parametrize(("spark", "key", "seed", "tasks", "compact"), [*BY_FLOODMARK, *BY_SPARK], indirect=["spark"])
+@pytest.mark.parametrize(("engine", "key", "seed", "tasks", "compact"), [*BY_FLOODMARK, *BY_SPARK], indirect=["engine"])
 def test_a_table_follows(
-    tmp_path: Path, spark: DeltaSpark | None, key: tuple[str, ...], seed: int, tasks: int, compact: str
+    tmp_path: Path, engine: DeltaSpark | None, key: tuple[str, ...], seed: int, tasks: int, compact: str
 ) -> None:
     vectors = "off" if seed % 3 == 2 else "on"
     chance = random.Random(seed)
     source = Source(key)
-    mirror = Mirror(tmp_path / "t", key, spark, **{"compact.files": compact, "deletion.vectors": vectors})
+    mirror = Mirror(tmp_path / "t", key, engine, **{"compact.files": compact, "deletion.vectors": vectors})
     expected: Target = {}
-    for batch in range(12 if spark is None else 6):
+    for batch in range(12 if engine is None else 6):
         first = len(source.told)
         for _ in range(chance.randrange(30)):
             source.change(
-                chance.choice(WHAT if chance.random() < (0.99 if spark is None else 0.97) else ["truncate"]),
+                chance.choice(WHAT if chance.random() < (0.99 if engine is None else 0.97) else ["truncate"]),
                 chance.randrange(40),
                 chance.randrange(40),
                 chance.randrange(100),
@@ -80,9 +70,9 @@ def test_a_table_follows(
         assert DeltaTable(mirror.path).to_pyarrow_table().num_rows == len(expected)
 
 
-def test_earlier_changes_move_no_row_back(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_earlier_changes_move_no_row_back(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for what, number, value in [("insert", 1, 1), ("insert", 2, 2), ("update", 1, 3), ("delete", 2, 0), ("read", 3, 4)]:
         source.change(what, number, 0, value, False)
     assert mirror.write(1, source.told)
@@ -91,9 +81,9 @@ def test_earlier_changes_move_no_row_back(tmp_path: Path, spark: DeltaSpark | No
     assert mirror.rows() == rows
 
 
-def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told[:1])
@@ -107,9 +97,9 @@ def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, spark: DeltaS
     assert len(mirror.rows()) == 4
 
 
-def test_rows_of_another_query(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_rows_of_another_query(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for number in range(3):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told)
@@ -124,11 +114,14 @@ def test_rows_of_another_query(tmp_path: Path, spark: DeltaSpark | None) -> None
     assert mirror.rows() == rows[:2]
 
 
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_table_that_is_restored(tmp_path: Path, spark: DeltaSpark | None, version: int, again: bool) -> None:
+@pytest.mark.parametrize(
+    ("engine", "version", "again"),
+    [*((None, version, again) for version in (0, 1) for again in (False, True)), by_spark(1, True)],
+    indirect=["engine"],
+)
+def test_a_table_that_is_restored(tmp_path: Path, engine: DeltaSpark | None, version: int, again: bool) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told[:1])
@@ -145,9 +138,9 @@ def test_a_table_that_is_restored(tmp_path: Path, spark: DeltaSpark | None, vers
     assert len(mirror.rows()) == 4
 
 
-def test_tables_get_properties(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_tables_get_properties(tmp_path: Path, engine: DeltaSpark | None) -> None:
     rules = r".*:delta.checkpointInterval=20; other\.t:x=1; db\.(t|u):delta.checkpointInterval=30;db.*:owner=some: one"
-    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), spark, **{"table.properties": rules})
+    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), engine, **{"table.properties": rules})
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(1, source.told)
     found = DeltaTable(mirror.path).metadata().configuration
@@ -155,9 +148,9 @@ def test_tables_get_properties(tmp_path: Path, spark: DeltaSpark | None) -> None
     assert "x" not in found
 
 
-def test_two_queries_with_one_path(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_two_queries_with_one_path(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
 
     for number in range(4):
         source.change("insert", number, 0, number, False)
@@ -177,13 +170,16 @@ def test_two_queries_with_one_path(tmp_path: Path, spark: DeltaSpark | None) -> 
     assert [row["id"] for row in mirror.rows()] == [1, 3]
 
 
-@pytest.mark.parametrize("vectors", ["on", "off"])
-@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    ("engine", "vectors", "listed"),
+    [*((None, vectors, listed) for vectors in ("on", "off") for listed in (False, True)), by_spark("off", True)],
+    indirect=["engine"],
+)
 def test_a_column_that_needs_a_feature_is_added(
-    tmp_path: Path, spark: DeltaSpark | None, vectors: str, listed: bool
+    tmp_path: Path, engine: DeltaSpark | None, vectors: str, listed: bool
 ) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark, **{"deletion.vectors": vectors})
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine, **{"deletion.vectors": vectors})
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(1, source.told)
     source.change("insert", 2, 0, 2, False)
@@ -197,9 +193,9 @@ def test_a_column_that_needs_a_feature_is_added(
     assert ("deletionVectors" in (protocol.writer_features or [])) == (vectors == "on")
 
 
-def test_a_column_is_added(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_a_column_is_added(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for number in range(3):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told)
@@ -230,10 +226,10 @@ def test_a_column_is_added(tmp_path: Path, spark: DeltaSpark | None) -> None:
 
 
 @pytest.mark.parametrize("what", ["key", "types"])
-def test_a_micro_batch_with_two_kinds_of_rows(tmp_path: Path, spark: DeltaSpark | None, what: str) -> None:
+def test_a_micro_batch_with_two_kinds_of_rows(tmp_path: Path, engine: DeltaSpark | None, what: str) -> None:
     """The way out that the error names must work, though Spark delivers the same micro-batch again."""
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(1, source.told)
     source.change("insert", 2, 0, 2, False)
@@ -262,9 +258,9 @@ def test_a_micro_batch_with_two_kinds_of_rows(tmp_path: Path, spark: DeltaSpark 
     ]
 
 
-def test_types_get_wider(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_types_get_wider(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     expected: Target = {}
     small, large, larger = pa.int32(), pa.int64(), pa.decimal128(25, 2)
     # One micro-batch has rows from before and after an ALTER; later ones come in types that the table outgrew.
@@ -298,9 +294,9 @@ def files_of(mirror: Mirror) -> list[str]:
     return DeltaTable(mirror.path).file_uris()
 
 
-def test_columns_that_others_add(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_columns_that_others_add(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(1, source.told)
     DeltaTable(mirror.path).alter.add_columns([Field("more", PrimitiveType("string"))])
@@ -313,9 +309,9 @@ def test_columns_that_others_add(tmp_path: Path, spark: DeltaSpark | None) -> No
         mirror.writer.write(3, more(mirror, source.told[-1:]))
 
 
-def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path, spark: DeltaSpark | None) -> None:
+def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, spark)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for batch in range(3):
         source.change("insert", batch, 0, batch, False)
         assert mirror.write(batch, source.told[-1:])

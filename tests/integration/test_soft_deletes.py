@@ -13,7 +13,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.errors import TargetError
 from floodmark.sinks.soft_deletes import DELETED
-from tests.support.delta_mirror import WHAT, Mirror, in_order
+from tests.support.delta_mirror import WHAT, Mirror, by_spark, in_order
+from tests.support.delta_spark import DeltaSpark
 from tests.support.merging import Target, key_of
 from tests.unit.test_last_changes import KINDS, Row, Source
 
@@ -49,19 +50,35 @@ def rows_of(mirror: Mirror) -> list[Row]:
     return in_order(pa.table(query.read_all()).to_pylist())
 
 
-@pytest.mark.parametrize("key", list(KINDS))
-@pytest.mark.parametrize(("tasks", "compact", "bare"), [(1, "0", True), (4, "0", False), (4, "2", True)])
-@pytest.mark.parametrize("seed", range(4))
+BY_FLOODMARK = [
+    (None, key, seed, tasks, compact, bare)
+    for key in KINDS
+    for seed in range(4)
+    for tasks, compact, bare in ((1, "0", True), (4, "0", False), (4, "2", True))
+]
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "seed", "tasks", "compact", "bare"),
+    [*BY_FLOODMARK, by_spark(("id",), 1, 3, "0", True)],
+    indirect=["engine"],
+)
 def test_deleted_rows_stay(
-    tmp_path: Path, key: tuple[str, ...], seed: int, tasks: int, compact: str, bare: bool
+    tmp_path: Path,
+    engine: DeltaSpark | None,
+    key: tuple[str, ...],
+    seed: int,
+    tasks: int,
+    compact: str,
+    bare: bool,
 ) -> None:
     chance = random.Random(seed)
-    source, mirror = Source(key), Mirror(tmp_path / "t", key, **{"compact.files": compact, **SOFT})
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine, **{"compact.files": compact, **SOFT})
     expected: Target = {}
-    for batch in range(12):
+    for batch in range(12 if engine is None else 5):
         first = len(source.told)
         for _ in range(chance.randrange(30)):
-            what = chance.choice(WHAT if chance.random() < 0.97 else ["truncate"])
+            what = chance.choice(WHAT if chance.random() < (0.97 if engine is None else 0.95) else ["truncate"])
             keeps = chance.random() < 0.5
             source.change(what, chance.randrange(40), chance.randrange(40), chance.randrange(100), keeps)
         told = [with_bare_keys(event) if bare else event for event in source.told[first:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,15 @@ def test_a_table_in_a_catalogue(tmp_path: Path, delta_spark: DeltaSpark, shop: s
         found = delta_spark.rows(f"SELECT id, v, big FROM {shop}.t").to_pylist()
         assert in_order(found) == mirror.rows() == in_order(expected.values())
     assert operations(mirror) == ["CREATE TABLE", "WRITE", "MERGE"]
-    other = Mirror(tmp_path / "other" / "t", KEY, delta_spark, **options)
+    # A target that is taken back: its folder was removed, but not its name.
+    shutil.rmtree(mirror.path)
+    mirror.start()
+    Path(mirror.path).mkdir()
+    assert mirror.write(2, source.told)
+    assert in_order(delta_spark.rows(f"SELECT id, v, big FROM {shop}.t").to_pylist()) == in_order(expected.values())
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Mirror(folder / "t", KEY, delta_spark, **options)
     with pytest.raises(
         TargetError, match=r"The catalogue has another table with the name `spark_catalog`\.`shop`\.`t`"
     ):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, QueryBuilder
 from obstore.store import LocalStore
 
@@ -31,6 +32,11 @@ WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "mov
 
 def folder_of(path: str) -> TableFolder:
     return TableFolder(LocalStore(path), path)
+
+
+def by_spark(*values: object) -> Any:
+    """Return parameters of a test in which Spark writes, after those in which Floodmark does: it takes seconds."""
+    return pytest.param("spark", *values, marks=pytest.mark.slow)
 
 
 class Listener:
@@ -60,8 +66,9 @@ class Mirror:
     """
 
     def __init__(self, folder: Path, key: tuple[str, ...], spark: DeltaSpark | None = None, /, **options: str) -> None:
-        self.path, self.key, self.options = str(folder), key, options
-        self._spark = spark
+        self.path, self.key, self._spark = str(folder), key, spark
+        self._engine = {} if spark is None else {"engine": "spark"}
+        self.options = {**options, **self._engine}
         self.listener = Listener()
         self.pool: Executor = AtOnce()
         folder.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 """Properties without which Spark takes no statements of Delta."""
+_NEEDED = ", ".join(["spark.jars.packages={}", *(f"{name}={value}" for name, value in SETTINGS.items())])
 _MANAGED = "DATABRICKS_RUNTIME_VERSION"
 """An environment variable of platforms that have Delta built in, under names of their own."""
 
@@ -63,13 +64,14 @@ def require_delta(spark: SparkSession, schema: str | None = None) -> None:
 
 def _require_runtime(spark: SparkSession) -> None:
     context = spark.sparkContext
+    # Jars for another Spark can be loaded, and fail at the first statement.
+    package = delta_package(context.version)
     assert context._jvm is not None
     if not isinstance(context._jvm.io.delta.sql.DeltaSparkSessionExtension, JavaClass):
         raise ConfigError(
             "The mirror's option engine=spark needs Delta's runtime, which this Spark doesn't have.",
-            f"Start Spark with spark.jars.packages={delta_package(context.version)} and "
-            + " and ".join(f"{name}={value}" for name, value in SETTINGS.items())
-            + f", or with what `pip install {ARTIFACT}=={RELEASE}` sets.",
+            f"Start Spark with {_NEEDED.format(package)}; configure_spark_with_delta_pip of the "
+            f"package {ARTIFACT}=={RELEASE} sets the first.",
         )
     for name, value in SETTINGS.items():
         if not spark.conf.get(name, ""):
