@@ -122,7 +122,7 @@ class Upkeep:
             if state.version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY:
                 self.checkpoint(state.version)
                 state = self._vacuum(state)
-        except (pa.ArrowException, BaseError, OSError, TargetError) as error:
+        except (pa.ArrowException, BaseError, MemoryError, OSError, TargetError) as error:
             self._warn(state.version, error)
         self._seen = state.version
 
