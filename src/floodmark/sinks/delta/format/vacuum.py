@@ -60,4 +60,5 @@ def _is_ours(path: str) -> bool:
     """Return whether a path is one that Delta gives to files of a table's rows."""
     name = _name(path)
     data = name.endswith(".parquet") or (name.startswith("deletion_vector_") and name.endswith(".bin"))
-    return data and not any(part.startswith(("_", ".")) for part in path.split("/"))
+    # The folder of a partition may begin so, too.
+    return data and not any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))
