@@ -61,7 +61,6 @@ def test_a_table_in_a_catalogue(tmp_path: Path, delta_spark: DeltaSpark, shop: s
     # A target that is taken back: its folder was removed, but not its name.
     shutil.rmtree(mirror.path)
     mirror.start()
-    Path(mirror.path).mkdir()
     assert mirror.write(2, source.told)
     assert in_order(delta_spark.rows(f"SELECT id, v, big FROM {shop}.t").to_pylist()) == in_order(expected.values())
     folder = tmp_path / "other"
@@ -98,13 +97,20 @@ def test_small_files_are_rewritten(tmp_path: Path, delta_spark: DeltaSpark) -> N
     assert not [path for path in Path(mirror.path).glob("*.parquet") if re.fullmatch(r"part-[0-9a-f-]{36}", path.stem)]
 
 
-def test_rows_that_a_table_refuses(tmp_path: Path, delta_spark: DeltaSpark) -> None:
+@pytest.mark.parametrize(
+    ("alteration", "reason"),
+    [
+        ("ADD CONSTRAINT small CHECK (v < 2)", "CHECK constraint small"),
+        ("SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "only allow appends"),
+    ],
+)
+def test_rows_that_a_table_refuses(tmp_path: Path, delta_spark: DeltaSpark, alteration: str, reason: str) -> None:
     source, mirror = Source(KEY), Mirror(tmp_path / "t", KEY, delta_spark)
-    for number in (1, 2):
-        source.change("insert", number, 0, number, False)
+    source.change("insert", 1, 0, 1, False)
+    source.change("update", 1, 0, 2, False)
     assert mirror.write(0, source.told[:1])
-    delta_spark.run(f"ALTER TABLE delta.`{mirror.path}` ADD CONSTRAINT small CHECK (v < 2)")
-    with pytest.raises(TargetUnfitError, match=r"Spark can't write the Delta table 'db\.t': .*CHECK constraint small"):
+    delta_spark.run(f"ALTER TABLE delta.`{mirror.path}` {alteration}")
+    with pytest.raises(TargetUnfitError, match=rf"Spark can't write the Delta table 'db\.t': .*{reason}"):
         mirror.write(1, source.told[1:])
 
 

@@ -142,8 +142,8 @@ class SparkWriter:
         """
         state = self._log.state(self._state)
         if state.version < 0:
-            self._listener.is_missing(self._name, bool(key))
             self._table.prove_names(source)
+            self._listener.is_missing(self._name, bool(key))
             # By the log itself: Spark makes no table where files are, and what tasks have written is there.
             self._log.commit(0, self._admission.creation(source, key))
             state = self._log.state()
