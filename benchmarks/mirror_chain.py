@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks import engine, reference
-from benchmarks.chain.chain import NAME, running_chain
+from benchmarks.chain.chain import CHAIN, running_chain
 from benchmarks.common import Connection, Leg, Result, Scale, database, wait_until
 from benchmarks.engine import SINKS, Amount, QueryProcess, source_options
 from benchmarks.equality import expect_equal
@@ -32,44 +32,50 @@ BEGIN
     END LOOP;
 END $$
 """
+START_UP = ("start-up s", "session s", "load s", "CPU s with start")
 OURS, THEIRS = "floodmark_chain", "debezium_chain"
 
 
 def run(scale: Scale, postgres: int) -> Result:
     """Load the table with both, let updates wait in the log, and follow them with both."""
     result = Result("mirror_chain", scale.name, f"PostgreSQL {postgres}")
-    with (
-        database(postgres) as (server, connection),
-        tempfile.TemporaryDirectory() as directory,
-        ExitStack() as floodmark,
-    ):
+    with database(postgres) as (server, connection), tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         create_tables(connection, ["t"])
         fill(connection, "t", 1, ROWS)
         connection.execute("VACUUM ANALYZE t")
         options = source_options(server, "public.t", OURS, scratch / "state", "initial") | SINKS["mirror"]
         spec = Spec(options, str(scratch / "checkpoint"), "mirror", str(scratch / "lake"))
-        query = floodmark.enter_context(QueryProcess([spec, spec], scratch / "query.log"))
-        leg = engine.measure(
-            query, "Floodmark, mirror", lambda: engine.copies(connection), Amount("rows/s", ROWS, ROWS)
-        )
-        result.legs.append(_named(leg, "first load"))
-        theirs = scratch / "theirs"
         given = reference.debezium_options(server, "public.t", THEIRS) | {"decimal.handling.mode": "string"}
-        with running_chain(given, "public.t", theirs, scratch / "chain") as chain:
-            result.legs.append(_named(chain.load(ROWS), "first load"))
-            wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
-            updates = _update(connection, scale.mirror_updates)
-            result.legs.append(_named(chain.follow(updates, lambda: slot_active(connection, THEIRS)), "updates"))
-            expect_equal(server, "t", theirs)
-        leg = engine.measure(
-            query, "Floodmark, mirror", lambda: slot_active(connection, OURS), Amount("changes/s", updates, updates)
-        )
-        result.legs.append(_named(leg, "updates"))
+        loaded = Amount("rows/s", ROWS, ROWS)
+        with QueryProcess([spec, spec], scratch / "query.log") as query:
+            leg = engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
+            result.legs.append(_leg("first load", leg, loaded))
+            theirs = scratch / "theirs"
+            chain = running_chain(given, "public.t", theirs, scratch / "chain") if scale.debezium else nullcontext()
+            with chain as running:
+                if running is not None:
+                    result.legs.append(_leg("first load", running.load(ROWS), loaded))
+                    wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
+                updates = _update(connection, scale.mirror_updates)
+                changed = Amount("changes/s", updates, updates)
+                if running is not None:
+                    leg = running.follow(updates, lambda: slot_active(connection, THEIRS))
+                    result.legs.append(_leg("updates", leg, changed))
+                    expect_equal(server, "t", theirs)
+            leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, OURS), changed)
+            result.legs.append(_leg("updates", leg, changed))
         expect_equal(server, "t", scratch / "lake" / "public.t")
-    for figure in ("changes/s", "CPU s"):
-        result.add_ratio(figure, f"{figure}, x {NAME}", f"{NAME}, updates")
+    result.notes.append(f"{updates:,} updates of random rows of {ROWS:,}, {TRANSACTION} in a transaction")
+    for figure in ("changes/s", "changes per CPU s"):
+        result.add_ratio(figure, f"{figure}, x chain", f"{CHAIN}, updates")
     return result
+
+
+def _leg(what: str, leg: Leg, amount: Amount) -> Leg:
+    shown = {name: figure for name, figure in leg.figures.items() if name not in START_UP}
+    shown[f"{amount.unit.removesuffix('/s')} per CPU s"] = amount.counted / float(leg.figures["CPU s"] or 0)
+    return Leg(f"{leg.name}, {what}", shown, leg.processes, leg.batches)
 
 
 def _update(connection: Connection, updates: int) -> int:
@@ -77,7 +83,3 @@ def _update(connection: Connection, updates: int) -> int:
     row = connection.execute("CALL update_rows(%s, 0)", [updates // TRANSACTION]).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _named(leg: Leg, what: str) -> Leg:
-    return Leg(f"{leg.name}, {what}", leg.figures, leg.processes, leg.batches)

@@ -17,7 +17,7 @@ from benchmarks.chain.merging import MergeSpec
 from benchmarks.common import LEG_TIMEOUT_S, Leg, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks
 
-NAME = "Debezium, Kafka, Spark's MERGE"
+CHAIN = "Debezium, Kafka, MERGE"
 JARS = Path(__file__).with_name("spark_kafka_jars.txt")
 PARTITIONS = 2
 
@@ -101,7 +101,7 @@ class Chain:
             "of Kafka": broker,
             "of Spark": spark,
         }
-        return Leg(NAME, dict(figures), process_peaks(usages[2]), durations(progress))
+        return Leg(CHAIN, dict(figures), process_peaks(usages[2]), durations(progress))
 
 
 @contextmanager
