@@ -28,7 +28,8 @@ _READER, _WRITER = 3, 7
 _VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
 _READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
 _CLUSTERING = ("clustering", "domainMetadata")
-_WRITES = _READS | {"appendOnly", "invariants", *_CLUSTERING}
+# What checkpointProtection, which DROP FEATURE adds, forbids is to remove parts of the log.
+_WRITES = _READS | {"appendOnly", "invariants", "checkpointProtection", *_CLUSTERING}
 _EARLIER = frozenset({"appendOnly", "invariants"})
 _EARLIER_WRITER = 2
 """The features of tables whose protocol lists none, up to this version for writers."""
@@ -196,8 +197,8 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
     if not vectors and properties.get(_VECTORS_ON) == "true":
         raise TargetError(
             f"The Delta table '{name}' has deletion vectors, but the mirror's option deletion.vectors is off.",
-            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'false') and, so that readers find "
-            "none any more, REORG TABLE … APPLY (PURGE).",
+            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{_VECTORS_ON}' = 'false') and, for readers that don't "
+            f"know them, ALTER TABLE … DROP FEATURE {_VECTORS}.",
         )
     if vectors and (_VECTORS not in given or properties.get(_VECTORS_ON) != "true"):
         raise TargetError(
