@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from deltalake import DeltaTable
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetError
+from floodmark.sinks.delta import upkeep
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
+from floodmark.sinks.delta.format.log import DeltaLog
 from floodmark.sinks.delta.parts import make_parts
 from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark
@@ -148,3 +151,40 @@ def test_columns_that_no_table_can_be_clustered_by(
     with pytest.raises(TargetError, match=message):
         mirror.write(1, source.told)
     assert not DeltaTable.is_deltatable(mirror.path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("options", [("on", "off", "on"), ("off", "on")])
+def test_deletion_vectors_are_switched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delta_spark: DeltaSpark, options: tuple[str, ...]
+) -> None:
+    """The statements that the error names work, and the table goes on as it was."""
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_EVERY", 2)
+    chance = random.Random(str(options))
+    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), **{"deletion.vectors": options[0]})
+    expected: Target = {}
+    batch = 0
+    for option in options:
+        if batch:
+            mirror.options = {"deletion.vectors": option}
+            mirror.start()
+            with pytest.raises(TargetError, match="deletion vectors") as told:
+                mirror.write(batch, source.told[-1:])
+            for statement in re.findall(r"ALTER TABLE … (?:SET[^)]*\)|DROP FEATURE \w+)", told.value.cure):
+                delta_spark.run(statement.replace("…", f"delta.`{mirror.path}`"))
+        for _ in range(4):
+            first = len(source.told)
+            for _ in range(30):
+                source.change(chance.choice(WHAT), chance.randrange(60), chance.randrange(60), batch, False)
+            assert mirror.write(batch, source.told[first:], tasks=2)
+            merge(expected, source.told[first:])
+            assert mirror.rows() == in_order(expected.values())
+            batch += 1
+        state = DeltaLog(LocalStore(mirror.path)).state()
+        assert any(file.vector is not None for file in state.files.values()) == (option == "on")
+        assert (Path(mirror.path) / "_delta_log" / f"{state.version // 2 * 2:020d}.checkpoint.parquet").exists()
+        if option == "off":
+            assert DeltaTable(mirror.path).to_pyarrow_table().num_rows == len(expected)
+    for reader, found in read_by_all(Path(mirror.path), delta_spark).items():
+        assert in_order(found.drop_columns([POSITION]).to_pylist()) == in_order(expected.values()), reader

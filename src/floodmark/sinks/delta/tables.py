@@ -25,7 +25,8 @@ _READER, _WRITER = 3, 7
 """The versions of the protocol from which on a table lists its features."""
 _VECTORS, _LOCAL_TIMES = "deletionVectors", "timestampNtz"
 _READS = frozenset({_VECTORS, _LOCAL_TIMES, "v2Checkpoint", "vacuumProtocolCheck", "variantType"})
-_WRITES = _READS | {"appendOnly", "invariants", *CLUSTERING}
+# What checkpointProtection, which DROP FEATURE adds, forbids is to remove parts of the log.
+_WRITES = _READS | {"appendOnly", "invariants", "checkpointProtection", *CLUSTERING}
 _EARLIER = frozenset({"appendOnly", "invariants"})
 _EARLIER_WRITER = 2
 """The features of tables whose protocol lists none, up to this version for writers."""
@@ -182,8 +183,8 @@ def prove_vectors(state: State, name: str, vectors: bool) -> None:
     if wanted and not vectors:
         raise TargetError(
             f"The Delta table '{name}' has deletion vectors, but the mirror's option deletion.vectors is off.",
-            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'false') and, so that readers "
-            "find none any more, REORG TABLE … APPLY (PURGE).",
+            f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'false') and, for readers that "
+            f"don't know them, ALTER TABLE … DROP FEATURE {_VECTORS}.",
         )
     if vectors and not (wanted and _VECTORS in _features(state, name)):
         raise TargetError(
