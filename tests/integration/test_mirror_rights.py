@@ -59,11 +59,15 @@ class Lake:
         self._told = self.source.told[first:]
         merge(self.expected, self._told)
 
-    def write(self, batch: int, tables: tuple[str, ...] = TABLES) -> None:
-        """Write the last rows as a query does that has just been started."""
+    def write(self, batch: int, tables: tuple[str, ...] = TABLES, tasks: Path | None = None) -> None:
+        """Write the last rows as a query does that has just been started.
+
+        Args:
+            tasks: the directory in which tasks write, if it is another one.
+        """
         targets = DeltaTargets(str(self.path), load_options(self._state), MIRRORS, "query", own_writers(MIRRORS))
         rows = [pa.Table.from_pylist(self._told, timed_schema(KEY))]
-        told = {table: _messages(str(self.path), table, rows, MIRRORS) for table in tables}
+        told = {table: _messages(str(tasks or self.path), table, rows, MIRRORS) for table in tables}
         sent = {table: pa.RecordBatch.from_pylist(rows, schema=MESSAGE).to_pylist() for table, rows in told.items()}
         targets.write(batch, sent)
 
@@ -78,6 +82,15 @@ def lake() -> Iterator[Lake]:
     # Others than root can't reach the directories of pytest.
     with as_nobody(), tempfile.TemporaryDirectory() as folder:
         yield Lake(Path(folder))
+
+
+def test_tasks_with_another_directory(lake: Lake) -> None:
+    lake.change(("insert", 1), ("insert", 2))
+    with pytest.raises(TargetError, match=r"'db\.[ab]' that the driver doesn't find .* another directory where"):
+        lake.write(0, tasks=lake.path.parent / "elsewhere")
+    assert not list(lake.path.glob("*/_delta_log/*"))
+    lake.write(0)
+    assert lake.rows("db.a") == in_order(lake.expected.values())
 
 
 READ_ONLY, NOTHING = 0o555, 0

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
 from uuid import uuid4
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import ObjectStore
+from obstore.store import LocalStore, ObjectStore
 
-from floodmark.errors import ConfigError, describe
+from floodmark.errors import ConfigError, TargetError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.sinks.delta.format.log import FOLDER
-from floodmark.sinks.delta.stores import store_of_all
+from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.stores import TableFolder, store_of_all
 
 _AT_ONCE = 8
 """How many tables are tried at the same time."""
@@ -64,6 +67,32 @@ def unusable_tables(location: str) -> dict[str, str]:
     folders = _folders(store)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return {folder: why for folder, why in zip(folders, pool.map(reason, folders), strict=True) if why}
+
+
+def prove_shared(folder: TableFolder, table: str, parts: Iterable[Part]) -> None:
+    """Check that the driver sees what tasks have written, perhaps on other machines.
+
+    An object store is the same everywhere, and is not asked.
+
+    Args:
+        folder: the table's.
+        table: the table's name, for errors.
+        parts: what the tasks have made.
+
+    Raises:
+        TargetError: it doesn't.
+    """
+    if not isinstance(folder.store, LocalStore):
+        return
+    for file in (file for part in parts for file in part.files):
+        try:
+            obstore.head(folder.store, unquote(file.path))
+        except FileNotFoundError:
+            raise TargetError(
+                f"A task wrote a file of the target table '{table}' that the driver doesn't find in {folder.uri}: the "
+                "mirror's path is another directory where the task ran.",
+                "Give a path that the driver and all executors share, such as a network drive or an object store.",
+            ) from None
 
 
 def _folders(store: ObjectStore, folder: str | None = None) -> list[str]:

@@ -13,6 +13,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
 from floodmark.redact import shown_uri
+from floodmark.sinks.delta.access import prove_shared
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import MakeWriter, TableWriter
@@ -122,6 +123,7 @@ class DeltaTargets:
                 _discard(table_folder(self._location, table), table, rows)
                 return
             parts = [Part.from_message(row) for row in rows]
+            prove_shared(table_folder(self._location, table), table, parts)
             writer.write(batch, parts)
         except (BaseError, OSError) as error:
             raise unwritable(table, error) from error
