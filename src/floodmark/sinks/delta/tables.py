@@ -45,7 +45,7 @@ OWNER_PROPERTY = "floodmark.query"
 
 def owner(state: State) -> str | None:
     """Return which query a table belongs to; None: it was made by none."""
-    return _properties(state).get(OWNER_PROPERTY)
+    return properties_in(state).get(OWNER_PROPERTY)
 
 
 def identity(state: State) -> str:
@@ -154,13 +154,13 @@ def prove_writable(state: State, name: str, vectors: bool = True) -> None:
             f"which Floodmark does not write.",
             "Let the mirror make a table of its own.",
         )
-    others = sorted(_features(state, name) - _WRITES)
+    others = sorted(features_in(state, name) - _WRITES)
     if others:
         raise TargetUnfitError(
             f"The Delta table '{name}' has the feature '{others[0]}', which Floodmark does not write.",
             f"Drop it with ALTER TABLE … DROP FEATURE {others[0]}, or let the mirror make a table of its own.",
         )
-    properties = _properties(state)
+    properties = properties_in(state)
     for wanted, value in _OFF.items():
         if properties.get(wanted, value) != value:
             raise TargetUnfitError(
@@ -179,14 +179,14 @@ def prove_vectors(state: State, name: str, vectors: bool) -> None:
     Raises:
         TargetError: it has some, or none.
     """
-    wanted = _properties(state).get(VECTORS_PROPERTY) == "true"
+    wanted = properties_in(state).get(VECTORS_PROPERTY) == "true"
     if wanted and not vectors:
         raise TargetError(
             f"The Delta table '{name}' has deletion vectors, but the mirror's option deletion.vectors is off.",
             f"Set it to on, or ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'false') and, for readers that "
             f"don't know them, ALTER TABLE … DROP FEATURE {_VECTORS}.",
         )
-    if vectors and not (wanted and _VECTORS in _features(state, name)):
+    if vectors and not (wanted and _VECTORS in features_in(state, name)):
         raise TargetError(
             f"The Delta table '{name}' has no deletion vectors.",
             f"Add them with ALTER TABLE … SET TBLPROPERTIES ('{VECTORS_PROPERTY}' = 'true'), or set the mirror's "
@@ -194,7 +194,7 @@ def prove_vectors(state: State, name: str, vectors: bool) -> None:
         )
 
 
-def _features(state: State, name: str) -> set[str]:
+def features_in(state: State, name: str) -> set[str]:
     """Return the features that writers of a table must know."""
     protocol = JsonObject(state.protocol, f"The protocol of '{name}'", damaged)
     # Tables of earlier versions of the protocol list none, and have no deletion vectors.
@@ -207,7 +207,7 @@ def prove_key(state: State, key: Sequence[str], name: str) -> None:
     Raises:
         TargetUnfitError: it was made for another one, or none.
     """
-    found = _properties(state).get(KEY_PROPERTY)
+    found = properties_in(state).get(KEY_PROPERTY)
     if found is not None and found != ",".join(key):
         raise TargetUnfitError(
             f"The Delta table '{name}' was made for the key ({found}), but the source's is ({', '.join(key)}).",
@@ -224,7 +224,7 @@ def prove_mode(state: State, mode: Mode, name: str) -> None:
     Raises:
         TargetError: it was made for the other one.
     """
-    found = _properties(state).get(DELETES_PROPERTY, "hard")
+    found = properties_in(state).get(DELETES_PROPERTY, "hard")
     if found != mode:
         was, now = _AS_OPTION.get(found, found), _AS_OPTION[mode]
         raise TargetError(
@@ -251,7 +251,7 @@ def emptied(
         partition: the columns by which it is partitioned.
     """
     metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged).content()
-    kept = {**_properties(state), **properties, KEY_PROPERTY: ",".join(key)}
+    kept = {**properties_in(state), **properties, KEY_PROPERTY: ",".join(key)}
     given: dict[str, Json] = {"schemaString": _schema_text(rows), "partitionColumns": list(partition)}
     changed: Action = {"metaData": {**metadata, **given, "configuration": kept}}
     upgrade = _upgraded(state.protocol, _features_of(rows), "The protocol of a Delta table")
@@ -365,6 +365,7 @@ def _schema_text(rows: pa.Schema) -> str:
     return str(Schema.from_arrow(rows.append(pa.field(POSITION, pa.string()))).to_json())
 
 
-def _properties(state: State) -> dict[str, str]:
+def properties_in(state: State) -> dict[str, str]:
+    """Return the properties of a table."""
     metadata = JsonObject(state.metadata, "The metadata of a Delta table", damaged)
     return metadata.text_by_name("configuration") if metadata.value("configuration") else {}

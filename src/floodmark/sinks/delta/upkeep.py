@@ -5,6 +5,7 @@ Neither matters for what the table holds, so that a failure is only a warning.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from threading import Lock
@@ -22,9 +23,11 @@ from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import Rewritten, due, rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log_cleanup import clean_log, retention_of
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.format.vectors import VectorFile
 from floodmark.sinks.delta.planning.target_rows import TargetRows
+from floodmark.sinks.delta.tables import features_in, properties_in
 from floodmark.sinks.options import MirrorOptions
 
 logger = get_logger(__name__)
@@ -32,8 +35,8 @@ logger = get_logger(__name__)
 T = TypeVar("T")
 _CHECKPOINT_EVERY = 50
 """How many versions a checkpoint of the log comes after."""
-_VACUUM_EVERY_MS = 3_600_000
-"""How much time is at least between two vacuums of a table in this process."""
+_REMOVE_EVERY_MS = 3_600_000
+"""How much time is at least between two times that a table's old files are removed in this process."""
 _BEHIND = 3
 """How often as many files as are rewritten together may come meanwhile; then a micro-batch waits."""
 _ATTEMPTS = 5
@@ -81,7 +84,7 @@ class Upkeep:
         self._uri = uri
         self._together = options.compact_files
         self._vacuum_hours = options.vacuum_hours
-        self._vacuumed_ms = 0
+        self._removed_ms = 0
         self._kind = kind
         self._pool = pool
         self._lock = lock
@@ -121,20 +124,25 @@ class Upkeep:
                     state = self._compact(state, group, order)
             if state.version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY:
                 self.checkpoint(state.version)
-                state = self._vacuum(state)
+                state = self._remove(state)
         except (pa.ArrowException, BaseError, MemoryError, OSError, TargetError) as error:
             self._warn(state.version, error)
         self._seen = state.version
 
-    def _vacuum(self, state: State) -> State:
-        """Remove files that no version needs any more, unless that was done a short while ago; return the new state."""
-        now = now_ms()
-        if not self._vacuum_hours or now - self._vacuumed_ms < _VACUUM_EVERY_MS:
+    def _remove(self, state: State) -> State:
+        """Remove files that nobody needs any more, unless that was done a short while ago; return the new state."""
+        now, store, removed = now_ms(), self._files.store, 0
+        if now - self._removed_ms < _REMOVE_EVERY_MS:
             return state
-        self._vacuumed_ms, state = now, self._log.state(state)
-        removed = vacuum(self._files.store, self._log, state, self._vacuum_hours, now)
+        self._removed_ms = now
+        retention = retention_of(properties_in(state), features_in(state, self._files.table))
+        if retention is not None:
+            removed += clean_log(store, retention, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
+        if self._vacuum_hours:
+            state = self._log.state(state)
+            removed += vacuum(store, self._log, state, self._vacuum_hours, now)
         if removed:
-            logger.info("a_table_is_vacuumed", table=self._files.table, files=removed)
+            logger.info("old_files_are_removed", table=self._files.table, files=removed)
         return state
 
     def _compact(self, state: State, group: Sequence[DataFile], order: Sequence[str]) -> State:

@@ -28,7 +28,7 @@ from floodmark.sinks.delta.format.vectors import Descriptor, damaged
 
 FOLDER = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
 _STORED = ("protocol", "metaData", "add", "txn", "sidecar")
 """Columns of a checkpoint that matter for a writer."""
 _REMOVED = ("remove.path", "remove.deletionTimestamp", "remove.deletionVector", "sidecar")
@@ -247,7 +247,7 @@ class DeltaLog:
         """Return the version of the newest whole checkpoint, and the paths of its files; -1 without one."""
         parts: dict[tuple[int, int], list[str]] = {}
         for name in sorted(names):
-            found = _CHECKPOINT.fullmatch(name)
+            found = CHECKPOINT.fullmatch(name)
             if found:
                 parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(name)
         whole = [at for at, files in parts.items() if len(files) >= at[1]]
