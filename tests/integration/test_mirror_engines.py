@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, Field, QueryBuilder
 from deltalake.schema import PrimitiveType
 
-from floodmark.errors import TargetChangedError, TargetError
+from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import Part
 from tests.support.delta_mirror import EMPTY, WHAT, Mirror, by_spark, in_order, more, typed
@@ -308,6 +308,17 @@ def test_columns_that_others_add(tmp_path: Path, engine: DeltaSpark | None) -> N
     source.change("insert", 2, 0, 2, False)
     with pytest.raises(TargetError, match=r"'more' of the Delta table 'db.t' is string, but the source's is integer\."):
         mirror.writer.write(3, more(mirror, source.told[-1:]))
+
+
+def test_a_column_that_is_renamed_in_case_only(tmp_path: Path, engine: DeltaSpark | None) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
+    source.change("insert", 1, 0, 1, False)
+    assert mirror.write(1, source.told)
+    source.change("insert", 2, 0, 2, False)
+    with pytest.raises(TargetUnfitError, match=r"'Big' can't be added to the Delta table 'db\.t', which has 'big'"):
+        mirror.writer.write(2, more(mirror, source.told[1:], name="Big"))
+    assert mirror.rows() == [source.rows[1]]
 
 
 def test_a_table_that_is_removed_while_it_is_written(tmp_path: Path, engine: DeltaSpark | None) -> None:

@@ -123,10 +123,11 @@ def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = None) -> list[Part]:
-    """Return the part of rows that have another column."""
+def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = None, name: str = "more") -> list[Part]:
+    """Return the part of rows that have another column, in place of one whose name differs in case only."""
     key = mirror.key
-    row = pa.struct([*KINDS[key], ("more", kind or pa.int32())])
+    others = [one for one in KINDS[key] if one.name.casefold() != name.casefold()]
+    row = pa.struct([*others, (name, kind or pa.int32())])
     columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
     return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
 

@@ -333,6 +333,15 @@ def evolution(state: State, rows: pa.Schema, name: str) -> tuple[list[Action], l
             f"Alter the table: ALTER COLUMN {required[0]} DROP NOT NULL.",
         )
     added = [field for field in wanted if field["name"] not in fields]
+    known_names = {one.casefold(): one for one in fields}
+    for field in added:
+        other = known_names.get(field["name"].casefold())
+        if other is not None:
+            raise TargetUnfitError(
+                f"The column '{field['name']}' can't be added to the Delta table '{name}', which has '{other}': names "
+                "that differ only in case are the same there.",
+                "Remove the target table, and start the query with the mirror's option missing.tables=read.",
+            )
     if not added:
         return [], []
     schema = {**known.content(), "fields": [*known.items("fields"), *added]}
