@@ -1,7 +1,8 @@
 """The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
 
 Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
-that Delta has a release for.
+that Delta has a release for. What is in the topic is one micro-batch, so that it takes one MERGE: smaller ones would
+rewrite the same files again and again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ COLUMNS = "id bigint, account int, amount decimal(10,2), note string, updated_at
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 ROW = "id bigint, account int, amount string, note string, updated_at string"
 EVENT = f"op string, before struct<{ROW}>, after struct<{ROW}>"
-CREATE = f"CREATE TABLE IF NOT EXISTS delta.`{{table}}` ({COLUMNS}) USING delta TBLPROPERTIES ({{properties}})"
+CREATE = f"""
+CREATE TABLE IF NOT EXISTS delta.`{{table}}` ({COLUMNS}) USING delta
+TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')
+"""
 VALUES = {
     **{name: f"s.{name}" for name in NAMES},
     "amount": "CAST(s.amount AS decimal(10,2))",
@@ -53,7 +57,6 @@ class MergeSpec:
         topic: where the events are; events of a key are in one partition.
         table: the Delta table's folder.
         checkpoint: the query's checkpoint location.
-        rows: end when so many records have been merged; 0: when what is there now has been.
     """
 
     jars: str
@@ -61,8 +64,6 @@ class MergeSpec:
     topic: str
     table: str
     checkpoint: str
-    rows: int = 0
-    properties: str = "'delta.enableDeletionVectors' = 'true'"
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -78,7 +79,7 @@ def main() -> None:
     session_at = time.time()
     for spec in specs:
         sys.stdin.readline()
-        spark.sql(CREATE.format(table=spec.table, properties=spec.properties))
+        spark.sql(CREATE.format(table=spec.table))
         events = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", spec.servers)
@@ -87,13 +88,8 @@ def main() -> None:
             .load()
         )
         writer = events.writeStream.foreachBatch(_Merge(spec.table)).option("checkpointLocation", spec.checkpoint)
-        say(protocol, event="start", session_at=session_at, load_s=0.0)
-        query = (writer if spec.rows else writer.trigger(availableNow=True)).start()
-        while spec.rows and sum(report["numInputRows"] for report in progress_of(query)) < spec.rows:
-            if query.awaitTermination(1):
-                raise RuntimeError("the query has ended")
-        if spec.rows:
-            query.stop()
+        say(protocol, event="start", session_at=session_at)
+        query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         say(protocol, event="finished", progress=progress_of(query))
     spark.stop()
