@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.json_data import Json
-from floodmark.sinks.delta.format.data_files import DataFiles
+from floodmark.sinks.delta.format.data_files import DataFiles, alive
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.partitions import in_kinds
 from floodmark.sinks.delta.format.vectors import Rows
@@ -91,11 +91,10 @@ def rewritten(
     parts, places, count = [], [], 0
     for file, deleted in group:
         every = files.read(file)
-        alive = np.ones(every.num_rows, np.bool_)
-        alive[deleted.astype(np.int64)] = False
+        kept = alive(every.num_rows, deleted)
         place = np.full(every.num_rows, -1)
-        parts.append(every.filter(pa.array(alive)))
-        place[alive] = np.arange(count, count + parts[-1].num_rows)
+        parts.append(every.filter(pa.array(kept)))
+        place[kept] = np.arange(count, count + parts[-1].num_rows)
         count += parts[-1].num_rows
         places.append(place)
     rows = pa.concat_tables(parts, promote_options="permissive").combine_chunks()

@@ -89,7 +89,7 @@ class Part:
     @property
     def rows(self) -> int:
         """How many rows the data files have."""
-        return sum(int(json.loads(str(add["stats"]))["numRecords"]) for add in self.adds)
+        return sum(map(_count, self.adds))
 
     def to_message(self, table: str) -> dict[str, Any]:
         """Return it as a row of ``MESSAGE``."""
@@ -149,10 +149,14 @@ def by_file(adds: Sequence[Mapping[str, Json]], lost: Rows) -> Iterator[tuple[Ma
     """
     begin = 0
     for add in adds:
-        count = int(json.loads(str(add["stats"]))["numRecords"])
+        count = _count(add)
         first, behind = np.searchsorted(lost, [begin, begin + count])
         yield add, count, lost[first:behind] - np.uint64(begin)
         begin += count
+
+
+def _count(add: Mapping[str, Json]) -> int:
+    return int(json.loads(str(add["stats"]))["numRecords"])
 
 
 def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") -> list[Part]:

@@ -101,16 +101,7 @@ class DeltaWriter:
         )
 
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
-        """Commit a micro-batch; return whether that changed the table, which it doesn't if it had been applied before.
-
-        Args:
-            batch: its number.
-            parts: what its tasks have made of the table's rows; at least one.
-
-        Raises:
-            TargetChangedError: other writers were faster each time.
-            TargetError: the table can't be written.
-        """
+        """Commit a micro-batch, and return whether that changed the table (``TableWriter``)."""
         with self._lock:
             before = self._write(batch, parts)
         if before is None:

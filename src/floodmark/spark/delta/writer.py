@@ -74,17 +74,7 @@ class SparkWriter:
         self._state = NO_TABLE
 
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
-        """Commit a micro-batch; return whether that changed the table, which it doesn't if it had been applied before.
-
-        Args:
-            batch: its number.
-            parts: what its tasks have made of the table's rows; at least one.
-
-        Raises:
-            TargetChangedError: other writers were faster each time, or have made the table another one.
-            TargetUnfitError: the table can't take the rows.
-            TargetError: the table can't be written.
-        """
+        """Commit a micro-batch, and return whether that changed the table (``TableWriter``)."""
         parts, source = self._admission.agreeing(batch, parts, self._log, self._state)
         with self._sessions.one() as session:
             for _ in range(_ATTEMPTS):

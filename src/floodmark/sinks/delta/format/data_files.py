@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import numpy as np
+import numpy.typing as npt
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -173,9 +174,19 @@ def living(table: pa.Table, deleted: Rows) -> pa.Table:
     Args:
         table: all rows of the file, in their order.
     """
-    kept = np.ones(table.num_rows, np.bool_)
-    kept[deleted.astype(np.int64)] = False
-    return table.filter(pa.array(kept))
+    return table.filter(pa.array(alive(table.num_rows, deleted)))
+
+
+def alive(count: int, deleted: Rows) -> npt.NDArray[np.bool_]:
+    """Return which rows of a data file are not deleted, shape (count,).
+
+    Args:
+        count: how many rows it has.
+        deleted: numbers of rows.
+    """
+    mask = np.ones(count, np.bool_)
+    mask[deleted.astype(np.int64)] = False
+    return mask
 
 
 def _repetitive(schema: pa.Schema) -> list[str]:

@@ -65,15 +65,7 @@ class Histories:
     def actions(
         self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, at_ms: int
     ) -> list[Action]:
-        """Return the actions that add new versions and end those before them; vectors are written here.
-
-        Args:
-            parts: of a table with a key; at least one.
-            files: those of the table.
-            key: the columns of the key.
-            columns: the source's columns and those of versions, with the types that they have in the table.
-            at_ms: the time, in milliseconds since the epoch.
-        """
+        """Return the actions that add new versions and end those before them (``Planner``)."""
         keys = pa.schema([columns.field(name) for name in key])
         files = [file for file in files if not has_ended(file)]
         truncates = any(part.truncated for part in parts)

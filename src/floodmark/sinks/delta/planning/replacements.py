@@ -63,15 +63,7 @@ class Replacements:
     def actions(
         self, parts: Sequence[Part], files: list[DataFile], key: Sequence[str], columns: pa.Schema, at_ms: int
     ) -> list[Action]:
-        """Return the actions that add the parts' rows and delete those that they replace; vectors are written here.
-
-        Args:
-            parts: of a table with a key; at least one.
-            files: those of the table.
-            key: the columns of the key.
-            columns: the source's columns with the types that they have in the table.
-            at_ms: the time, in milliseconds since the epoch.
-        """
+        """Return the actions that add the parts' rows and delete those that they replace (``Planner``)."""
         keys, truncated = pa.schema([columns.field(name) for name in key]), max(part.truncated for part in parts)
         deletions = RowDeletions(self._files, self._rows, self._vectors, key, at_ms)
         emptied = self._emptied(files, truncated) if truncated and not self._soft else {}
