@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -41,9 +41,10 @@ class Broker:
 
     Args:
         directory: where settings, data and log go.
+        settings: further ones.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *settings: str) -> None:
         self._directory = directory
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -51,7 +52,8 @@ class Broker:
         data.mkdir(parents=True)
         (data / "meta.properties").write_text(FORMATTED)
         self._settings = directory / "server.properties"
-        self._settings.write_text(NODE.format(port=self.port, controller=free_port(), data=data))
+        own = NODE.format(port=self.port, controller=free_port(), data=data)
+        self._settings.write_text(own + "".join(f"{one}\n" for one in settings))
 
     @property
     def servers(self) -> str:
@@ -106,6 +108,20 @@ class Broker:
         consumer.close()
         return sum(high for _, high in ends)
 
+    def records(self, topic: str) -> list[Message]:
+        """Return all records of a topic, those of a partition in its order."""
+        consumer = Consumer({**self._client(), "group.id": "records", "enable.auto.commit": False})
+        partitions = consumer.list_topics(topic, within(30)).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, one, 0) for one in partitions])
+        found: list[Message] = []
+        for _ in range(self.count(topic)):
+            record = consumer.poll(within(30))
+            assert record is not None
+            assert record.error() is None, record.error()
+            found.append(record)
+        consumer.close()
+        return found
+
     def committed(self, topic: str, group: str = "kafka-signal") -> int:
         """Return a group's offset; below 0 if it has none."""
         consumer = Consumer({**self._client(), "group.id": group})
@@ -134,9 +150,9 @@ class Broker:
 
 
 @contextmanager
-def running_broker(directory: Path) -> Iterator[Broker]:
+def running_broker(directory: Path, *settings: str) -> Iterator[Broker]:
     """Run a broker."""
-    broker = Broker(directory)
+    broker = Broker(directory, *settings)
     try:
         broker.start()
         yield broker

@@ -49,7 +49,8 @@ def spark_43(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"spark.jars.packages": PACKAGE.format("2.13", "4.1.0")}, True),
         ({"spark.jars.packages": PACKAGE.format("2.12", "4.3.0")}, True),
         ({"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.3.0.jar"}, False),
-        ({"spark.jars": "/jars/a.jar,/jars/spark-sql-kafka-0-10_2.13-4.2.0.jar"}, True),
+        ({"spark.jars.packages": PACKAGE.format("2.13", "4.2.0")}, False),
+        ({"spark.jars": "/jars/a.jar,/jars/spark-sql-kafka-0-10_2.13-4.1.3.jar"}, True),
     ],
 )
 def test_the_connector_for_kafka_is_made_for_this_spark(properties: dict[str, str], wrong: bool) -> None:
@@ -57,7 +58,7 @@ def test_the_connector_for_kafka_is_made_for_this_spark(properties: dict[str, st
     assert [item.status for item in found] == ["error"] * wrong
     for item in found:
         assert "this is Spark 4.3.0, with Scala 2.13" in item.finding
-        assert PACKAGE.format("2.13", "4.3.0") in item.fix
+        assert PACKAGE.format("2.13", "4.2.0") in item.fix
 
 
 def test_directories_are_apart(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyspark
 import pytest
 
+from floodmark.spark.kafka import kafka_package
 from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, spark_properties
 from floodmark.spark.pipeline_file import parse_pipeline
 from tests.support.options import REQUIRED
 
-KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+KAFKA = kafka_package()
 
 
 def properties(sink: str = "noop", checkpoint: str = "/c", **spark: str) -> dict[str, str]:

@@ -22,13 +22,12 @@ from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.spark.delta.runtime import delta_package
+from floodmark.spark.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark
 
 MIN_JAVA = 17
-SCALA = "2.13"
-"""The version of Scala that all releases of PySpark 4 are built with."""
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
 _KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
@@ -240,11 +239,10 @@ def check_packages(properties: Mapping[str, str]) -> list[Finding]:
     findings = []
     for name, item in _jars(properties):
         found = _KAFKA_PACKAGE.search(item)
-        if found is None or (found[1] == SCALA and _minor(found[2]) == _minor(running)):
+        if found is None or goes_with(found[1], found[2], running):
             continue
         text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
-        right = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{running}"
-        fix = f"Write {right}, or leave it out: `floodmark run` adds it."
+        fix = f"Write {kafka_package(running)}, or leave it out: `floodmark run` adds it."
         findings.append(Finding("Kafka connector", "error", text, fix))
     return findings
 

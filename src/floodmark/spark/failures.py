@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from floodmark import errors
 from floodmark.errors import FloodmarkError
+from floodmark.spark.kafka import kafka_error
 
 # A message ends where Spark appends its SQLSTATE, a Java stack trace or the state of the query.
 _RAISED = re.compile(
@@ -53,7 +54,7 @@ def floodmark_error(exc: BaseException) -> FloodmarkError | None:
 
 def explain(exc: BaseException) -> FloodmarkError:
     """Return the error to show for a Spark exception: Floodmark's own, or one line of Spark's message."""
-    own = floodmark_error(exc)
+    own = floodmark_error(exc) or kafka_error(str(exc))
     if own is not None:
         return own
     first = _python_error(str(exc)) or _first_line(str(exc)) or type(exc).__name__

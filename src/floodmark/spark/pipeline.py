@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +16,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
+from floodmark.spark.kafka import ARTIFACT as KAFKA_ARTIFACT
+from floodmark.spark.kafka import kafka_package
 from floodmark.spark.mirrors import mirror
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
@@ -30,7 +31,6 @@ LOCAL_CHECKPOINTS = {
 """Without Hadoop's native library, Spark's default runs about twenty shell commands per micro-batch."""
 LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
 """With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
-KAFKA_CONNECTOR = "spark-sql-kafka-0-10"
 KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
 
@@ -51,8 +51,7 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
         **pipeline.spark,
     }
     if pipeline.sink.type == "kafka":
-        kafka = f"org.apache.spark:{KAFKA_CONNECTOR}_2.13:{pyspark.__version__}"
-        properties["spark.jars.packages"] = _with_package(properties, KAFKA_CONNECTOR, kafka)
+        properties["spark.jars.packages"] = _with_package(properties, KAFKA_ARTIFACT, kafka_package())
     if pipeline.sink.needs_delta and EXTENSIONS not in pipeline.spark:
         properties = {**SETTINGS, **properties}
         properties["spark.jars.packages"] = _with_package(properties, ARTIFACT, delta_package())

@@ -1,0 +1,77 @@
+"""``floodmark run`` writes to a real Kafka broker, with the connector that goes with the Spark that runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from tests.integration.test_run import AVAILABLE_NOW, Pipeline, conn, pipeline, server
+from tests.support.kafka import Broker, running_broker
+from tests.support.maven import CACHE
+
+__all__ = ["conn", "pipeline", "server"]
+pytestmark = pytest.mark.slow
+JARS = {"spark.master": "local[2]", "spark.jars.ivy": str(CACHE / "ivy")}
+
+
+def sink(broker: Broker, **options: str) -> dict[str, Any]:
+    given = {name.replace("_", "."): value for name, value in options.items()}
+    return {"type": "kafka", "options": {"kafka.bootstrap.servers": broker.servers, **given}}
+
+
+def test_the_topics_hold_the_changes_of_each_key_in_their_order(
+    pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker
+) -> None:
+    pipeline.content["source"]["topic.prefix"] = conn.info.dbname
+    topic = f"{conn.info.dbname}.public.orders"
+    broker.create(topic, 3)
+    changes = {"sink": sink(broker), "spark": JARS, "trigger": AVAILABLE_NOW}
+    assert pipeline.finish(**changes)[0] == 0, pipeline.stderr
+    assert broker.count(topic) == 100
+    conn.execute("UPDATE orders SET note = note || id WHERE id <= 50")
+    conn.execute("UPDATE orders SET note = 'größer' WHERE id % 2 = 0")
+    conn.execute("DELETE FROM orders WHERE id % 10 = 0")
+    conn.execute("INSERT INTO orders VALUES (10, 'again')")
+    assert pipeline.finish(**changes)[0] == 0, pipeline.stderr
+    records = broker.records(topic)
+    assert len({record.partition() for record in records}) == 3
+    kept: dict[int, Any] = {}
+    deleted = None
+    for record in records:
+        key, text = json.loads(record.key() or b"{}")["id"], record.value()
+        if text is None:
+            assert key == deleted
+            del kept[key]
+            continue
+        event = json.loads(text)
+        # Each change begins where the key's last one has ended.
+        assert event["before"] is None or event["op"] == "d" or key in kept
+        kept[key] = event["after"]
+        deleted = key if event["op"] == "d" else None
+    rows = conn.execute("SELECT id, note FROM orders").fetchall()
+    assert kept == {key: {"id": key, "note": note} for key, note in rows}
+
+
+def test_a_topic_that_is_missing(
+    pipeline: Pipeline, conn: psycopg.Connection[Any], server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with running_broker(tmp_path / "broker", "auto.create.topics.enable=false") as broker:
+        changes = {"sink": sink(broker, kafka_max_block_ms="2000"), "spark": JARS, "trigger": AVAILABLE_NOW}
+        assert pipeline.finish(**changes)[0] == 1
+        assert "error: Kafka has no topic 't.public.orders', and doesn't make it" in pipeline.stderr
+        broker.create("t.public.orders")
+        assert pipeline.finish(**changes)[0] == 0, pipeline.stderr
+        assert broker.count("t.public.orders") == 100
+
+
+def test_a_record_that_is_too_large(pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker) -> None:
+    pipeline.content["source"]["topic.prefix"] = conn.info.dbname
+    conn.execute("INSERT INTO orders VALUES (1000, repeat('x', 2000000))")
+    changes = {"sink": sink(broker), "spark": JARS, "trigger": AVAILABLE_NOW}
+    assert pipeline.finish(**changes)[0] == 1
+    assert "bytes, more than the 1048576 that the producer sends. Raise kafka.max.request.size" in pipeline.stderr
