@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from floodmark.changes.schema_changes import differences, heed, holds
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
-from floodmark.codecs.arrays import Mask, valid
+from floodmark.codecs.arrays import Mask, repeated, valid
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, DecodeError
@@ -189,9 +189,9 @@ class RowVersion(TableVersion):
         row = before if after is None else after
         return {
             **self._sides(self._structure(before, rows), self._structure(after, rows)),
-            "unavailable": pa.repeat(NOTHING, rows) if row is None else row[-2],
-            "unrepresentable": pa.repeat(NOTHING, rows) if row is None else row[-1],
-            "key": pa.repeat(self._key_names, rows),
+            "unavailable": repeated(NOTHING, rows) if row is None else row[-2],
+            "unrepresentable": repeated(NOTHING, rows) if row is None else row[-1],
+            "key": repeated(self._key_names, rows),
         }
 
     def _sides(self, before: pa.StructArray, after: pa.StructArray) -> dict[str, pa.Array]:
@@ -225,7 +225,7 @@ class RowVersion(TableVersion):
         """
         found = [(field.name, mask) for field, mask in zip(self._type, masks, strict=True) if mask is not None]
         if not found:
-            return pa.repeat(NOTHING, rows)
+            return repeated(NOTHING, rows)
         # Row by row, ``nonzero`` yields the column numbers in the order that the offsets divide them.
         each = np.stack([mask for _, mask in found], axis=1)
         offsets = np.zeros(rows + 1, np.int32)

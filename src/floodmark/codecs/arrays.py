@@ -160,6 +160,16 @@ def replaced(base: pa.StringArray, mask: Mask, values: pa.StringArray) -> pa.Str
     return pc.replace_with_mask(base, pa.array(mask), values)
 
 
+def repeated(value: pa.ListScalar, rows: int) -> pa.ListArray:
+    """Return a list for each row, the same one; ``pa.repeat`` takes about a hundred times as long for lists."""
+    if not value.is_valid:
+        return pa.nulls(rows, value.type)
+    width = len(value)
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
+    places = np.tile(np.arange(width, dtype=np.int32), rows)
+    return pa.ListArray.from_arrays(pa.array(offsets), value.values.take(pa.array(places)), type=value.type)
+
+
 def text_of(numbers: NDArray[np.int64]) -> pa.StringArray:
     """Return numbers as decimal text."""
     return pc.cast(pa.array(numbers), pa.string())

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import repeated
+
 DELETED = "_deleted"
 """The column that says whether the source has deleted the row."""
 
@@ -52,7 +54,7 @@ def without_truncates(events: pa.Table, held: pa.Table, truncated: str) -> pa.Ta
         {
             "op": pa.repeat("u", count),
             "position": pa.repeat(truncated, count),
-            "unavailable": pa.repeat(pa.scalar(lacking, pa.list_(pa.field("element", pa.string()))), count),
+            "unavailable": repeated(pa.scalar(lacking, pa.list_(pa.field("element", pa.string()))), count),
             "before": pa.nulls(count, after.type),
             "after": pa.StructArray.from_arrays(values, fields=list(after.type)),
         }

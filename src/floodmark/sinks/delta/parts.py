@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.changes.arrow_tables import packed, unpacked
+from floodmark.codecs.arrays import repeated
 from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
@@ -326,7 +327,7 @@ def _as_events(
         {
             "op": pa.repeat(op, count),
             "position": positions,
-            "unavailable": pa.repeat(pa.scalar([], names), count),
+            "unavailable": repeated(pa.scalar([], names), count),
             "before": side(before),
             "after": side(after),
         }

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.codecs.arrays import repeated
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import Action, DataFile
 from floodmark.sinks.delta.format.statistics import may_hold, null_share
@@ -128,7 +129,7 @@ class Histories:
             [rows[field.name].cast(field.type).combine_chunks() for field in own], fields=own
         )
         count, texts = rows.num_rows, pa.list_(pa.field("element", pa.string()))
-        lacks, before = pa.repeat(pa.scalar([], texts), count), pa.nulls(count, after.type)
+        lacks, before = repeated(pa.scalar([], texts), count), pa.nulls(count, after.type)
         values = [pa.repeat("r", count), rows[POSITION], rows[VALID_FROM].cast(TIME), lacks, before, after]
         return pa.table(dict(zip(names, values, strict=True)))
 
