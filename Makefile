@@ -8,7 +8,7 @@ OLDER_SPARK := 4.0.5 4.1.4 4.2.1
 # The newest that Delta has a release for.
 DELTA_SPARK := 4.2.1
 OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
-SPARK_TESTS := arrow_rows batch_filters batch_read merging mirror mysql_spark older_spark run spark typed_tables
+SPARK_TESTS := arrow_rows batch_filters batch_read kafka_sink merging mirror mysql_spark older_spark run spark typed_tables
 # Spark 4.0 passes no filters to Python sources.
 WITHOUT_4.0.5 := batch_filters
 SHORT_SPARK_TESTS := older_spark spark
@@ -58,9 +58,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Two processes: much of the time goes into waiting for servers and for Spark to start.
-test: check $(OLDER_INSTALLED)
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+# More processes than most machines have cores to spare: much of the time goes into waiting for servers and for Spark.
+test: $(STAMP)
+	$(MAKE) --jobs 2 check $(OLDER_INSTALLED)
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 	$(MAKE) test-spark
 
 test-spark: $(OLDER_SPARK:%=test-spark-%)
