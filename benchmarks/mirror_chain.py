@@ -33,7 +33,10 @@ BEGIN
 END $$
 """
 START_UP = ("start-up s", "session s", "load s", "CPU s with start")
-OURS, THEIRS = "floodmark_chain", "debezium_chain"
+OURS, PARTS, THEIRS = "floodmark_chain", "floodmark_parts", "debezium_chain"
+LIMIT = 200_000
+"""How many changes a small micro-batch has: what a few seconds bring."""
+IN_PARTS = f"updates, {LIMIT:,} at a time"
 
 
 def run(scale: Scale, postgres: int) -> Result:
@@ -46,30 +49,44 @@ def run(scale: Scale, postgres: int) -> Result:
         connection.execute("VACUUM ANALYZE t")
         options = source_options(server, "public.t", OURS, scratch / "state", "initial") | SINKS["mirror"]
         spec = Spec(options, str(scratch / "checkpoint"), "mirror", str(scratch / "lake"))
+        options = source_options(server, "public.t", PARTS, scratch / "state_parts", "initial") | SINKS["mirror"]
+        options["max.batch.rows"] = str(LIMIT)
+        small = Spec(options, str(scratch / "checkpoint_parts"), "mirror", str(scratch / "lake_parts"))
         given = reference.debezium_options(server, "public.t", THEIRS) | {"decimal.handling.mode": "string"}
         loaded = Amount("rows/s", ROWS, ROWS)
-        theirs = scratch / "theirs"
-        chain = running_chain(given, "public.t", theirs, scratch / "chain") if scale.debezium else nullcontext()
+        theirs, in_parts = scratch / "theirs", scratch / "theirs_in_parts"
+        chain = (
+            running_chain(given, "public.t", theirs, in_parts, LIMIT, scratch / "chain")
+            if scale.debezium
+            else nullcontext()
+        )
         with chain as running:
             if running is not None:
                 result.legs.append(_leg("first load", running.load(ROWS), loaded))
                 wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
-            with QueryProcess([spec, spec], scratch / "query.log") as query:
+            with QueryProcess([spec, small, spec, small], scratch / "query.log") as query:
                 leg = engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
                 result.legs.append(_leg("first load", leg, loaded))
+                engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
                 updates = _update(connection, scale.mirror_updates)
                 changed = Amount("changes/s", updates, updates)
                 # Before the chain: Spark ends Python workers that had nothing to do for a minute.
                 leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, OURS), changed)
                 result.legs.append(_leg("updates", leg, changed))
-            expect_equal(server, "t", scratch / "lake" / "public.t")
+                leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, PARTS), changed)
+                result.legs.append(_leg(IN_PARTS, leg, changed))
+            for lake in ("lake", "lake_parts"):
+                expect_equal(server, "t", scratch / lake / "public.t")
             if running is not None:
                 leg = running.follow(updates, lambda: slot_active(connection, THEIRS))
-                result.legs.append(_leg("updates", leg, changed))
-                expect_equal(server, "t", theirs)
+                result.legs += [_leg("updates", leg, changed)]
+                result.legs += [_leg(IN_PARTS, running.follow_in_parts(updates, leg), changed)]
+                for table in (theirs, in_parts):
+                    expect_equal(server, "t", table)
     result.notes.append(f"{updates:,} updates of random rows of {ROWS:,}, {TRANSACTION} in a transaction")
     for figure in ("changes/s", "changes per CPU s"):
-        result.add_ratio(figure, f"{figure}, x chain", f"{CHAIN}, updates")
+        for what in ("updates", IN_PARTS):
+            result.add_ratio(figure, f"{figure}, x chain, {what}", f"{CHAIN}, {what}")
     return result
 
 

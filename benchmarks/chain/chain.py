@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.debezium.usage import TreeSampler
 from tests.support.delta_spark import delta_environment, delta_jars
@@ -20,6 +23,8 @@ from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_
 CHAIN = "Debezium, Kafka, MERGE"
 JARS = Path(__file__).with_name("spark_kafka_jars.txt")
 PARTITIONS = 2
+IN_KAFKA = "s to Kafka"
+OF_OTHERS = ("CPU s of Debezium", "of Kafka")
 
 
 class Chain:
@@ -32,6 +37,8 @@ class Chain:
         sampler: the broker's.
         options: the connector's.
         topic: where its events go.
+        folders: folders of the query, each with the one to which it is copied before it follows changes, for a query
+            with small micro-batches.
     """
 
     def __init__(
@@ -42,6 +49,7 @@ class Chain:
         sampler: TreeSampler,
         options: Mapping[str, str],
         topic: str,
+        folders: Mapping[Path, Path],
     ) -> None:
         self._broker = broker
         self._connect = connect
@@ -49,6 +57,7 @@ class Chain:
         self._options = options
         self._name = options["name"]
         self._topic = topic
+        self._folders = folders
         self._samplers = [sampler, connect.sampler, query.sampler]
 
     def load(self, rows: int) -> Leg:
@@ -60,6 +69,8 @@ class Chain:
         self._connect.start(self._options)
         leg = self._measured("rows/s", rows, lambda: self._broker.count(self._topic) > 0)
         self._connect.stop(self._name)
+        for one, copy in self._folders.items():
+            shutil.copytree(one, copy)
         return leg
 
     def follow(self, changes: int, streaming: Callable[[], bool]) -> Leg:
@@ -71,6 +82,32 @@ class Chain:
         """
         self._connect.resume(self._name)
         return self._measured("changes/s", changes, streaming)
+
+    def follow_in_parts(self, changes: int, followed: Leg) -> Leg:
+        """Merge what is in the topic in small micro-batches.
+
+        Args:
+            changes: how many they are.
+            followed: what ``follow`` measured, which says what it took to get them there.
+        """
+        begin, mark = time.monotonic(), self._samplers[-1].now()
+        self._query.start_next()
+        progress = self._query.wait("finished", LEG_TIMEOUT_S)["progress"]
+        merging = time.monotonic() - begin
+        usage = self._samplers[-1].usage(since=mark)
+        _expect(progress, changes)
+        into_kafka = {name: float(followed.figures[name] or 0) for name in (IN_KAFKA, *OF_OTHERS)}
+        seconds = into_kafka[IN_KAFKA] + merging
+        cpu_s = sum(into_kafka[name] for name in OF_OTHERS) + usage.cpu_s
+        figures = {
+            "changes/s": changes / seconds,
+            "seconds": seconds,
+            "CPU s": cpu_s,
+            "s to Delta": merging,
+            "of Spark": usage.cpu_s,
+            "batches": len(progress),
+        }
+        return Leg(CHAIN, {**figures, **into_kafka}, process_peaks(usage), durations(progress))
 
     def _measured(self, unit: str, amount: int, begun: Callable[[], bool]) -> Leg:
         before = self._broker.count(self._topic)
@@ -86,46 +123,56 @@ class Chain:
         progress = self._query.wait("finished", LEG_TIMEOUT_S)["progress"]
         seconds = time.monotonic() - begin
         usages = [sampler.usage(since=mark) for sampler, mark in zip(self._samplers, marks, strict=True)]
-        seen = sum(report["numInputRows"] for report in progress)
-        if seen != amount:
-            raise RuntimeError(f"{seen:,} records were merged, {amount:,} were expected")
+        _expect(progress, amount)
         broker, connect, spark = (usage.cpu_s for usage in usages)
         figures = {
             unit: amount / seconds,
             "seconds": seconds,
             "CPU s": broker + connect + spark,
             "peak MB": sum(usage.peak_memory for usage in usages) >> 20,
-            "s to Kafka": in_kafka,
+            IN_KAFKA: in_kafka,
             "s to Delta": seconds - in_kafka,
-            "CPU s of Debezium": connect,
-            "of Kafka": broker,
+            OF_OTHERS[0]: connect,
+            OF_OTHERS[1]: broker,
             "of Spark": spark,
         }
         return Leg(CHAIN, dict(figures), process_peaks(usages[2]), durations(progress))
 
 
+def _expect(progress: Sequence[Mapping[str, Any]], records: int) -> None:
+    seen = sum(report["numInputRows"] for report in progress)
+    if seen != records:
+        raise RuntimeError(f"{seen:,} records were merged, {records:,} were expected")
+
+
 @contextmanager
-def running_chain(options: Mapping[str, str], table: str, target: Path, scratch: Path) -> Iterator[Chain]:
+def running_chain(
+    options: Mapping[str, str], table: str, target: Path, parts: Path, limit: int, scratch: Path
+) -> Iterator[Chain]:
     """Start the broker, Kafka Connect and Spark.
 
     Args:
         options: the connector's, with its ``name`` and ``topic.prefix``.
         table: the source's table with its schema.
         target: the Delta table's folder.
+        parts: the folder of the one that small micro-batches are merged into.
+        limit: how many records such a micro-batch has.
         scratch: a folder for everything else.
     """
     topic = f"{options['topic.prefix']}.{table}"
     jars = ",".join(map(str, [*delta_jars(), *listed(JARS, "spark-kafka")]))
     with running_broker(scratch / "broker") as broker:
         broker.create(topic, PARTITIONS)
-        spec = MergeSpec(jars, broker.servers, topic, str(target), str(scratch / "checkpoint"))
+        checkpoint, copied = scratch / "checkpoint", scratch / "copied"
+        spec = MergeSpec(jars, broker.servers, topic, str(target), str(checkpoint))
+        small = replace(spec, table=str(parts), checkpoint=str(copied), limit=limit)
         log = scratch / "spark.log"
         with (
             TreeSampler(broker.pid) as sampler,
             Connect(broker.servers, scratch / "connect") as connect,
-            QueryProcess([spec] * 3, log, "benchmarks.chain.merging", delta_environment()) as query,
+            QueryProcess([spec, spec, spec, small], log, "benchmarks.chain.merging", delta_environment()) as query,
         ):
             # Of an empty topic, so that what is measured has no start of Spark in it.
             query.start_next()
             query.wait("finished", START_TIMEOUT_S)
-            yield Chain(broker, connect, query, sampler, options, topic)
+            yield Chain(broker, connect, query, sampler, options, topic, {target: parts, checkpoint: copied})

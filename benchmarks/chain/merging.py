@@ -1,8 +1,8 @@
 """The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
 
 Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
-that Delta has a release for. What is in the topic is one micro-batch, so that it takes one MERGE: smaller ones would
-rewrite the same files again and again.
+that Delta has a release for. Without a limit, what is in the topic is one micro-batch, so that it takes one MERGE:
+smaller ones rewrite the same files again and again.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class MergeSpec:
         topic: where the events are; events of a key are in one partition.
         table: the Delta table's folder.
         checkpoint: the query's checkpoint location.
+        limit: how many records a micro-batch has at most; 0: all that there are.
     """
 
     jars: str
@@ -64,6 +65,7 @@ class MergeSpec:
     topic: str
     table: str
     checkpoint: str
+    limit: int = 0
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -85,9 +87,12 @@ def main() -> None:
             .option("kafka.bootstrap.servers", spec.servers)
             .option("subscribe", spec.topic)
             .option("startingOffsets", "earliest")
-            .load()
         )
-        writer = events.writeStream.foreachBatch(_Merge(spec.table)).option("checkpointLocation", spec.checkpoint)
+        if spec.limit:
+            events = events.option("maxOffsetsPerTrigger", spec.limit)
+        writer = (
+            events.load().writeStream.foreachBatch(_Merge(spec.table)).option("checkpointLocation", spec.checkpoint)
+        )
         say(protocol, event="start", session_at=session_at)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()

@@ -62,12 +62,18 @@ Mirrors = dict[str, str]
 @pytest.mark.timeout(max(900, 40 * KILLS))
 @pytest.mark.parametrize(("place", "mirrors"), CASES, indirect=["place"])
 def test_mirrors_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, delta_spark: DeltaSpark) -> None:
-    database, _ = place
+    database, options = place
+    compared = dict(COMPARED)
+    if SPARK.items() <= mirrors.items():
+        # Spark takes no spaces in names of a Delta table's columns.
+        del compared["Mixed Case"]
+        tables = ", ".join(rf"{database.schema}\.{table}" for table in compared)
+        place = database, {**options, "table.include.list": tables}
     workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
     workload.create(6000)
     alter(database, (SPARE,))
     kill_and_end(place, mirrors, tmp_path, [workload], ALTERATIONS)
-    for table, columns in COMPARED.items():
+    for table, columns in compared.items():
         name = next(name for name in KEYS if name.strip('"') == table)
         chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
         expected = [(*key, *values) for key, values in held_rows(database, table, columns).items()]
