@@ -21,6 +21,8 @@ from floodmark.events.columns import EventGroup, assemble
 from floodmark.events.gaps import GAP
 
 ARROW_SCHEMA = pa.schema([("table", pa.string()), ("count", pa.int64()), ("rows", pa.binary())])
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Rows pass through Spark's JVM twice: compressed, they are half as long, and cost less on the whole."""
 _NAME = "_name"
 """The column of an event group that holds the table's name, ``schema.table``."""
 
@@ -28,7 +30,7 @@ _NAME = "_name"
 def packed(rows: pa.Table) -> bytes:
     """Return rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
+    with pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS) as writer:
         writer.write_table(rows)
     return bytes(sink.getvalue())
 
