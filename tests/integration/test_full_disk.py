@@ -1,0 +1,88 @@
+"""Targets, and what a mirror remembers, on a disk that gets full: one error, nothing in part, and it goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from tests.conftest import drop, make_source
+from tests.integration.test_mirror import rows_of
+from tests.support.driver import Driver
+from tests.support.patience import within
+from tests.support.small_disk import SmallDisk, fill, free
+
+Mount = Callable[[Path, str], SmallDisk]
+FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
+ENGINES: list[dict[str, str]] = [{}, *([{"engine": "spark"}] if FULL else [])]
+
+
+@pytest.fixture
+def mount() -> Iterator[Mount]:
+    """Return what mounts small filesystems."""
+    mounted: list[SmallDisk] = []
+
+    def one(place: Path, size: str) -> SmallDisk:
+        mounted.append(SmallDisk(place, size))
+        return mounted[-1]
+
+    yield one
+    for disk in mounted:
+        disk.close()
+
+
+@pytest.mark.parametrize("seed", range(40 if FULL else 4))
+def test_wherever_the_disk_gets_full(tmp_path: Path, mount: Mount, seed: int) -> None:
+    disk = mount(tmp_path / "disk", "4m")
+    command = [*disk.command, sys.executable, "-m", "tests.support.full_disk", str(tmp_path / "disk"), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=within(100))
+    assert done.returncode == 0, done.stderr[-4000:]
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"ENDED with {.*'TargetError': \d+.*}", last), last
+    # What fails beside micro-batches is only a warning.
+    assert "a_table_is_not_tidied" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mirrors", ENGINES)
+def test_a_query_whose_disk_is_full(
+    pg18: EmbeddedPostgres, tmp_path: Path, mount: Mount, mirrors: dict[str, str]
+) -> None:
+    source = make_source(pg18, tmp_path / "state")
+    source.execute(
+        "CREATE TABLE a (id integer PRIMARY KEY, v text)", "INSERT INTO a SELECT g, g FROM generate_series(1, 500) g"
+    )
+    options = {**source.options, "format": "arrow", "skipped.operations": "none"}
+    disk = mount(tmp_path / "out", "16m")
+    table = disk.seen / "public.a"
+
+    def run() -> tuple[int, str]:
+        driver = Driver(options, tmp_path, available_now=True, mirrors=mirrors, prefix=disk.command)
+        known = len(driver.log())
+        return driver.wait(within(150)), driver.log()[known:]
+
+    code, log = run()
+    assert code == 0, log[-4000:]
+    before = rows_of(table, "id, v")
+    commits = sorted((table / "_delta_log").iterdir())
+    source.execute("UPDATE a SET v = 'new' WHERE id % 3 = 0", "DELETE FROM a WHERE id % 7 = 0")
+    fill(disk.seen)
+    code, log = run()
+    assert code != 0
+    assert re.search(r"target table 'public\.a'.* No space left on device.*Free some space", log), log[-4000:]
+    assert rows_of(table, "id, v") == before
+    assert sorted((table / "_delta_log").iterdir()) == commits
+    free(disk.seen)
+    code, log = run()
+    assert code == 0, log[-4000:]
+    with source.database.session() as session:
+        expected = [{"id": row[0], "v": row[1]} for row in session.execute("SELECT id, v FROM a ORDER BY id")]
+    assert rows_of(table, "id, v") == expected
+    drop(source)
