@@ -47,14 +47,14 @@ SPECULATION = {
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("mirrors", CASES, ids=lambda case: "-".join(case.values()) or "default")
 def test_executors_are_killed(pg18: EmbeddedPostgres, tmp_path: Path, mirrors: dict[str, str]) -> None:
-    source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "16384", "segment.bytes": "16384"})
+    source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "16384", "segment.bytes": "65536"})
     source.execute(
         "CREATE TABLE a (id integer PRIMARY KEY, v integer)",
         "CREATE TABLE b (id integer, v integer)",
         "INSERT INTO a SELECT g, 0 FROM generate_series(1, 3000) g",
         "INSERT INTO b SELECT g, 0 FROM generate_series(1, 3000) g",
     )
-    options = {**source.options, "format": "arrow", "skipped.operations": "none", "max.batch.rows": "2000"}
+    options = {**source.options, "format": "arrow", "skipped.operations": "none"}
     chance = random.Random(str(mirrors))
     home = delta_spark.home() if "engine" in mirrors else None
     with running_cluster(tmp_path, home) as cluster:

@@ -51,7 +51,7 @@ def test_wherever_the_disk_gets_full(tmp_path: Path, mount: Mount, seed: int) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mirrors", ENGINES)
+@pytest.mark.parametrize("mirrors", ENGINES, ids=lambda case: case.get("engine", "floodmark"))
 def test_a_query_whose_disk_is_full(
     pg18: EmbeddedPostgres, tmp_path: Path, mount: Mount, mirrors: dict[str, str]
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,10 +16,16 @@ from tests.integration import test_mysql_continuity as mysql_matrix
 from tests.integration import test_postgres_continuity as database_matrix
 from tests.integration import test_postgres_continuity_servers as server_matrix
 from tests.integration.test_mysql_continuity import MOMENTS, Row, servers  # noqa: F401
-from tests.integration.test_postgres_continuity import FULL, drop_slot, run_cell
-from tests.integration.test_postgres_continuity_servers import Servers, make_world, patched  # noqa: F401
+from tests.integration.test_postgres_continuity import FULL, Change, drop_slot, run_cell
+from tests.integration.test_postgres_continuity_servers import (
+    ServerChange,
+    Servers,
+    make_world,  # noqa: F401
+    patched,  # noqa: F401
+    run_server_cell,
+)
 from tests.support.mirrored import MirrorSink
-from tests.support.world import WHENS
+from tests.support.world import WHENS, When
 from tests.support.worlds import ROWS, World
 
 OFTEN = {
@@ -54,13 +59,21 @@ MYSQL = [
 def test_what_changed_at_postgres(
     make_world: Callable[..., Servers],  # noqa: F811
     tmp_path: Path,
-    change: Any,
-    when: Any,
+    change: Change | ServerChange,
+    when: When,
 ) -> None:
-    world = make_world(**getattr(change, "settings", {}))
-    world.sink = MirrorSink(tmp_path / "lake")
-    world.before = getattr(change, "before", None)
-    run_cell(world, change, when)
+    if isinstance(change, ServerChange):
+        world = make_world(**change.settings)
+        world.sink = MirrorSink(tmp_path / "lake")
+        run_server_cell(world, change, when)
+    else:
+        world = make_world()
+        world.sink = MirrorSink(tmp_path / "lake")
+        run_cell(world, change, when)
+    found = world.applied()
+    # Of rows that came one after the other none is missing before one that is there.
+    if not world.forgotten:
+        assert {key for key in found if key > 0} == set(range(1, max(found, default=0) + 1))
 
 
 @pytest.mark.timeout(300)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from floodmark.errors import TargetChangedError
+from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.mirror import DeltaMirror
 from tests.support.delta_mirror import in_order
 from tests.support.lake import Lake
 from tests.support.object_store import s3_bucket
@@ -121,6 +125,26 @@ def test_a_micro_batch_that_comes_again(lake: Lake) -> None:
     restore(lake, "copy", "lake/db.a")
     with pytest.raises(TargetChangedError, match=LACKS):
         lake.write(3)
+
+
+def test_a_query_that_is_started_again_in_the_same_process(lake: Lake) -> None:
+    """What the start before knew of a table would be in the way of what the error asks for."""
+    mirror = DeltaMirror(str(lake.path), lake.source_options, MirrorOptions.parse({}))
+
+    def write(run: str, batch: int) -> None:
+        told = {"sql.streaming.queryId": "query", "spark.jobGroup.id": run}
+        session = SimpleNamespace(sparkContext=SimpleNamespace(getLocalProperty=told.get))
+        result = SimpleNamespace(toArrow=lake.sent)
+        rows: Any = SimpleNamespace(sparkSession=session, mapInArrow=lambda *_: result)
+        mirror(rows, batch)
+
+    write("one", 3)
+    restore(lake, "copy", "lake/db.a")
+    lake.change(("insert", 20))
+    with pytest.raises(TargetChangedError, match=r"has no version 4 any more.*Start the query again"):
+        write("one", 4)
+    with pytest.raises(TargetChangedError, match=r"'db\.a' lacks micro-batch 3"):
+        write("two", 4)
 
 
 def test_a_state_directory_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from floodmark.config.common import CommonOptions
 from floodmark.connectors.load import load_options
 from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import DeltaTargets
@@ -63,12 +64,29 @@ class Lake:
         Args:
             tasks: the directory in which tasks write, if it is another one.
         """
-        mirrors, source = MirrorOptions.parse(self.options), {**REQUIRED, "state.dir": self._state_dir}
-        targets = DeltaTargets(str(self.path), load_options(source), mirrors, "query", own_writers(mirrors))
-        rows = [pa.Table.from_pylist(self.told, timed_schema(KEY))]
-        told = {table: _messages(str(tasks or self.path), table, rows, mirrors) for table in tables}
-        sent = {table: pa.RecordBatch.from_pylist(rows, schema=MESSAGE).to_pylist() for table, rows in told.items()}
+        mirrors = MirrorOptions.parse(self.options)
+        targets = DeltaTargets(str(self.path), self.source_options, mirrors, "query", own_writers(mirrors))
+        sent: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
+        for row in self.sent(tables, tasks).to_pylist():
+            sent[row["table"]].append(row)
         targets.write(batch, sent)
+
+    def sent(self, tables: tuple[str, ...] = TABLES, tasks: Path | None = None) -> pa.Table:
+        """Return what tasks send of the last rows.
+
+        Args:
+            tasks: the directory in which tasks write, if it is another one.
+        """
+        rows, place = [pa.Table.from_pylist(self.told, timed_schema(KEY))], str(tasks or self.path)
+        mirrors = MirrorOptions.parse(self.options)
+        messages = [message for table in tables for message in _messages(place, table, rows, mirrors)]
+        return pa.Table.from_pylist(messages, MESSAGE)
+
+    @property
+    def source_options(self) -> CommonOptions:
+        """The source's options."""
+        wanted = {"format": "arrow", "skipped.operations": "none", "state.dir": self._state_dir}
+        return load_options({**REQUIRED, **wanted})
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a target that the source has."""
