@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,21 +70,28 @@ def test_a_query_whose_disk_is_full(
         known = len(driver.log())
         return driver.wait(within(150)), driver.log()[known:]
 
+    def rows() -> list[dict[str, Any]]:
+        # delta-rs resolves links, and so doesn't find what is in another namespace.
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(table, copy)
+        return rows_of(copy, "id, v")
+
     code, log = run()
     assert code == 0, log[-4000:]
-    before = rows_of(table, "id, v")
+    before = rows()
     commits = sorted((table / "_delta_log").iterdir())
     source.execute("UPDATE a SET v = 'new' WHERE id % 3 = 0", "DELETE FROM a WHERE id % 7 = 0")
     fill(disk.seen)
     code, log = run()
     assert code != 0
     assert re.search(r"target table 'public\.a'.* No space left on device.*Free some space", log), log[-4000:]
-    assert rows_of(table, "id, v") == before
+    assert rows() == before
     assert sorted((table / "_delta_log").iterdir()) == commits
     free(disk.seen)
     code, log = run()
     assert code == 0, log[-4000:]
     with source.database.session() as session:
         expected = [{"id": row[0], "v": row[1]} for row in session.execute("SELECT id, v FROM a ORDER BY id")]
-    assert rows_of(table, "id, v") == expected
+    assert rows() == expected
     drop(source)

@@ -33,9 +33,10 @@ OFTEN = {
     "standby promoted that lacked the end-running",
     "slot dropped and created again-stopped",
 }
+CHANGES: tuple[Change | ServerChange, ...] = (*database_matrix.CHANGES, *server_matrix.CHANGES)
 POSTGRES = [
     pytest.param(change, when, id=f"{change.name.replace(' ', '_')}-{when}")
-    for change in (*database_matrix.CHANGES, *server_matrix.CHANGES)
+    for change in CHANGES
     for when in WHENS
     if FULL or f"{change.name}-{when}" in OFTEN
 ]
