@@ -33,7 +33,6 @@ if FULL:
 SPECULATION = {
     "spark.executor.cores": "1",
     "spark.task.maxFailures": "100",
-    "spark.deploy.maxExecutorRetries": "-1",
     "spark.speculation": "true",
     "spark.speculation.interval": "10ms",
     "spark.speculation.minTaskRuntime": "1ms",

@@ -80,15 +80,19 @@ def test_a_query_whose_disk_is_full(
     code, log = run()
     assert code == 0, log[-4000:]
     before = rows()
-    commits = sorted((table / "_delta_log").iterdir())
+    commits = sorted(path.name for path in (table / "_delta_log").glob("0*.json"))
     source.execute("UPDATE a SET v = 'new' WHERE id % 3 = 0", "DELETE FROM a WHERE id % 7 = 0")
-    fill(disk.seen)
-    code, log = run()
-    assert code != 0
-    assert re.search(r"target table 'public\.a'.* No space left on device.*Free some space", log), log[-4000:]
-    assert rows() == before
-    assert sorted((table / "_delta_log").iterdir()) == commits
-    free(disk.seen)
+    # With more pages what tasks write has room, and then it is Spark that has none.
+    for pages in (0, 6, 10, 14) if mirrors else (0,):
+        fill(disk.seen, pages)
+        code, log = run()
+        free(disk.seen)
+        if code == 0:
+            break
+        assert re.search(r"table 'public\.a'.* No space left on device.*Free some space", log), log[-4000:]
+        assert rows() == before
+        assert sorted(path.name for path in (table / "_delta_log").glob("0*.json")) == commits
+    assert code != 0 or pages
     code, log = run()
     assert code == 0, log[-4000:]
     with source.database.session() as session:
