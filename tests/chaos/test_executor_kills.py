@@ -26,7 +26,7 @@ from tests.support.driver import Driver
 from tests.support.patience import within
 
 FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
-KILLS = 15 if FULL else 2
+KILLS = 10 if FULL else 2
 CASES: list[dict[str, str]] = [{}]
 if FULL:
     CASES += [{"deletion.vectors": "off"}, {"history": "on"}, {"engine": "spark"}]
@@ -50,8 +50,8 @@ def test_executors_are_killed(pg18: EmbeddedPostgres, tmp_path: Path, mirrors: d
     source.execute(
         "CREATE TABLE a (id integer PRIMARY KEY, v integer)",
         "CREATE TABLE b (id integer, v integer)",
-        "INSERT INTO a SELECT g, 0 FROM generate_series(1, 3000) g",
-        "INSERT INTO b SELECT g, 0 FROM generate_series(1, 3000) g",
+        "INSERT INTO a SELECT g, 0 FROM generate_series(1, 1500) g",
+        "INSERT INTO b SELECT g, 0 FROM generate_series(1, 1500) g",
     )
     options = {**source.options, "format": "arrow", "skipped.operations": "none"}
     chance = random.Random(str(mirrors))
