@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
-from floodmark.demo.embedded import EmbeddedPostgres, free_port
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop, make_source
+from tests.support.cluster import running_cluster
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    """Start a master and two workers of one core each."""
-    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    port = free_port()
-    url = f"spark://127.0.0.1:{port}"
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *arguments: str) -> None:
-        with (tmp_path / f"{name}.log").open("wb") as log:
-            command = [str(SPARK_CLASS), *arguments]
-            processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=tmp_path))
-
-    start(
-        "master",
-        "org.apache.spark.deploy.master.Master",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--webui-port",
-        "0",
-    )
-    _wait_for_port(port)
-    for number in (1, 2):
-        work = str(tmp_path / f"worker{number}")
-        limits = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", work, "--host", "127.0.0.1"]
-        start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *limits, url)
-    yield url
-    for process in processes:
-        process.terminate()
-        process.wait(within(30))
-
-
-def _wait_for_port(port: int) -> None:
-    deadline = time.monotonic() + within(60)
-    while True:
-        with socket.socket() as sock:
-            if sock.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < deadline, "the master did not start"
-        time.sleep(0.1)
+    """Return the URL of a cluster."""
+    with running_cluster(tmp_path) as found:
+        yield found.url
 
 
 @pytest.mark.timeout(300)

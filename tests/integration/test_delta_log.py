@@ -17,7 +17,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from obstore.store import LocalStore
 
 from floodmark.errors import TargetChangedError, TargetDamagedError
-from floodmark.sinks.delta.format.log import NO_TABLE, Action, DeltaLog, State, commit_path
+from floodmark.sinks.delta.format import log
+from floodmark.sinks.delta.format.log import NO_TABLE, DeltaLog, State
+from floodmark.sinks.delta.format.log_files import Action, commit_path
 from floodmark.sinks.delta.format.vectors import VectorFile, read_vector
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -157,9 +159,32 @@ def test_a_log_that_was_cleaned_up_is_told(table: Table) -> None:
     table.append(5)
     (Path(table.path) / commit_path(first.version + 1)).unlink()
     with pytest.raises(TargetChangedError, match=r"goes on with version 4, but this query knows version 2\. .*again"):
-        table.log.state(first)
+        DeltaLog(table.store).state(first)
     with pytest.raises(TargetDamagedError, match="lacks a version between 0 and 4"):
         table.log.state()
+
+
+def test_a_log_with_many_files_is_not_listed_each_time(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.append(1)
+    state = table.log.state()
+    with monkeypatch.context() as patches:
+        patches.delattr(obstore, "list")
+        for number in range(3):
+            table.append(number)
+            table.append(number)
+            state = table.log.state(state)
+            same(table, state)
+            assert table.log.state(state) == state
+        assert table.log.commit(state.version + 1, [{"commitInfo": {}}])
+        state = table.log.state(state)
+        (Path(table.path) / commit_path(state.version)).unlink()
+        with pytest.raises(TargetChangedError, match=r"has no version 7 any more"):
+            table.log.state(state)
+    for version in range(7):
+        (Path(table.path) / commit_path(version)).unlink()
+    monkeypatch.setattr(log, "_LISTED_EVERY_S", 0.0)
+    with pytest.raises(TargetChangedError, match=r"has no version 7 any more"):
+        table.log.state(state)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"add":{"path":5}}', '{"add":5}', '{"txn":{"appId":"a"}}'])

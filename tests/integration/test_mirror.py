@@ -20,8 +20,9 @@ from tests.conftest import Source, drop, make_source
 from tests.support.patience import within
 
 
-def rows_of(folder: Path, columns: str) -> list[dict[str, Any]]:
-    query = QueryBuilder().register("t", DeltaTable(str(folder))).execute(f"SELECT {columns} FROM t ORDER BY id")
+def rows_of(folder: Path, columns: str, where: str = "") -> list[dict[str, Any]]:
+    target = QueryBuilder().register("t", DeltaTable(str(folder)))
+    query = target.execute(f"SELECT {columns} FROM t{where} ORDER BY id")
     rows: list[dict[str, Any]] = pa.table(query.read_all()).to_pylist()
     return rows
 

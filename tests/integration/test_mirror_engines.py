@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Field, QueryBuilder
+from deltalake import DeltaTable, Field, QueryBuilder, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
@@ -120,7 +120,10 @@ def test_rows_of_another_query(tmp_path: Path, engine: DeltaSpark | None) -> Non
     [*((None, version, again) for version in (0, 1) for again in (False, True)), by_spark(1, True)],
     indirect=["engine"],
 )
-def test_a_table_that_is_restored(tmp_path: Path, engine: DeltaSpark | None, version: int, again: bool) -> None:
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_table_that_is_restored(
+    tmp_path: Path, engine: DeltaSpark | None, version: int, again: bool, checkpoint: bool
+) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
     for number in range(4):
@@ -128,6 +131,8 @@ def test_a_table_that_is_restored(tmp_path: Path, engine: DeltaSpark | None, ver
     assert mirror.write(1, source.told[:1])
     assert mirror.write(2, source.told[1:2])
     DeltaTable(mirror.path).restore(version)
+    if checkpoint:
+        DeltaTable(mirror.path).create_checkpoint()
     if again:
         mirror.start()
     for batch, told in ((2, source.told[1:2]), (3, source.told[2:3])):
@@ -137,6 +142,55 @@ def test_a_table_that_is_restored(tmp_path: Path, engine: DeltaSpark | None, ver
     assert mirror.write(0, source.told)
     assert mirror.write(1, source.told[3:])
     assert len(mirror.rows()) == 4
+
+
+@pytest.mark.parametrize("what", ["moved", "no rows"])
+def test_what_must_be_in_a_table_is_there(tmp_path: Path, engine: DeltaSpark | None, what: str) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine, **{"compact.files": "0"})
+    for number in range(3):
+        source.change("insert", number, 0, number, False)
+    source.change("delete", 0, 0, 0, False)
+    # A micro-batch that changes nothing is in the table's log, too.
+    for batch, told in enumerate([source.told[3:] if what == "no rows" else source.told[:2], source.told[:1]]):
+        assert mirror.write(batch, told)
+    shutil.copytree(mirror.path, tmp_path / "copy")
+    shutil.rmtree(mirror.path)
+    shutil.copytree(tmp_path / "copy", mirror.path)
+    mirror.written = 1
+    mirror.start()
+    assert mirror.write(2, source.told[2:])
+    assert [row["id"] for row in mirror.rows()] == ([1, 2] if what == "moved" else [2])
+
+
+@pytest.mark.parametrize("how", ["backup", "another table", "removed rows"])
+def test_a_table_that_lacks_what_was_written(tmp_path: Path, engine: DeltaSpark | None, how: str) -> None:
+    key = ("id",)
+    source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)
+    for number in range(4):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(1, source.told[:1])
+    shutil.copytree(mirror.path, tmp_path / "copy")
+    assert mirror.write(2, source.told[1:2])
+    shutil.rmtree(mirror.path)
+    if how == "backup":
+        shutil.copytree(tmp_path / "copy", mirror.path)
+    else:
+        rows = pa.table({"id": pa.array([7] if how == "another table" else [], pa.int64())})
+        write_deltalake(mirror.path, rows)
+    before = DeltaTable(mirror.path).version()
+    mirror.written = 2
+    for options in ({}, EMPTY):
+        mirror.writer = mirror.another("test", **options)
+        with pytest.raises(TargetChangedError, match=r"'db\.t' lacks micro-batch 2, which this query has written"):
+            mirror.write(3, source.told[2:3])
+    assert DeltaTable(mirror.path).version() == before
+    # It is removed, as the error says, and made again.
+    shutil.rmtree(mirror.path)
+    Path(mirror.path).mkdir()
+    mirror.start()
+    assert mirror.write(3, source.told)
+    assert mirror.rows() == in_order(source.rows.values())
 
 
 def test_tables_get_properties(tmp_path: Path, engine: DeltaSpark | None) -> None:

@@ -22,7 +22,8 @@ from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.sinks.delta.access import prove_usable, unusable_tables
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import Action, DeltaLog
+from floodmark.sinks.delta.format.log import DeltaLog
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.planning.target_rows import KeptRows

@@ -7,74 +7,26 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
-from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.cli.environment import check_targets
 from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError
-from floodmark.sinks.delta.parts import MESSAGE
-from floodmark.sinks.delta.targets import DeltaTargets
-from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import DeltaMirror, _messages
+from floodmark.spark.mirror import DeltaMirror
 from tests.conftest import drop, make_source
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start
 from tests.support.delta_mirror import in_order
-from tests.support.merging import Target, merge
+from tests.support.lake import Lake
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.support.rights import as_nobody, mode_of, refused
-from tests.unit.test_history import timed_schema
-from tests.unit.test_last_changes import Source
 
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
-MIRRORS = MirrorOptions.parse({})
-KEY = ("id",)
-TABLES = ("db.a", "db.b")
-
-
-class Lake:
-    """The targets of two tables that have the same rows."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "lake"
-        self.path.mkdir()
-        self.source = Source(KEY)
-        self.expected: Target = {}
-        self._state = {**REQUIRED, "state.dir": str(folder / "state")}
-        self._told: list[dict[str, Any]] = []
-
-    def change(self, *changes: tuple[str, int]) -> None:
-        """Begin the rows of a micro-batch."""
-        first = len(self.source.told)
-        for what, number in changes:
-            self.source.change(what, number, 0, len(self.source.told), what == "update")
-        self._told = self.source.told[first:]
-        merge(self.expected, self._told)
-
-    def write(self, batch: int, tables: tuple[str, ...] = TABLES, tasks: Path | None = None) -> None:
-        """Write the last rows as a query does that has just been started.
-
-        Args:
-            tasks: the directory in which tasks write, if it is another one.
-        """
-        targets = DeltaTargets(str(self.path), load_options(self._state), MIRRORS, "query", own_writers(MIRRORS))
-        rows = [pa.Table.from_pylist(self._told, timed_schema(KEY))]
-        told = {table: _messages(str(tasks or self.path), table, rows, MIRRORS) for table in tables}
-        sent = {table: pa.RecordBatch.from_pylist(rows, schema=MESSAGE).to_pylist() for table, rows in told.items()}
-        targets.write(batch, sent)
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a target."""
-        found = QueryBuilder().register("t", DeltaTable(str(self.path / table))).execute("SELECT id, v, big FROM t")
-        return in_order(pa.table(found.read_all()).to_pylist())
 
 
 @pytest.fixture
@@ -196,7 +148,7 @@ def test_a_query_without_rights(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
 
     with mode_of(table, READ_ONLY):
         error = run(1)
-    assert error.startswith("error: The files of the target table 'public.a' can't be written or read: ")
+    assert error.startswith(f"error: The files of the target table 'public.a' in {table.parent} can't be written or ")
     assert error.endswith("start the query again. Nothing is lost.")
     source.execute("UPDATE a SET v = 'zwei' WHERE id = 2", "DELETE FROM a WHERE id = 1")
     run(0)

@@ -349,7 +349,10 @@ def make_world(tmp_path: Path, patched: None) -> Iterator[Callable[..., Servers]
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("change", "when"), CELLS)
 def test_what_changed_at_the_server(make_world: Callable[..., Servers], change: ServerChange, when: When) -> None:
-    world = make_world(**change.settings)
+    run_server_cell(make_world(**change.settings), change, when)
+
+
+def run_server_cell(world: Servers, change: ServerChange, when: When) -> None:
     world.more = change.options
     world.before = change.before  # type: ignore[assignment]
     world.begin(when)

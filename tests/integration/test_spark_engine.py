@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tests.support.delta_mirror import Mirror, in_order, typed
 from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
 from tests.support.merging import Target, merge
+from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 from tests.unit.test_last_changes import Source
 
@@ -167,3 +169,51 @@ def test_a_query_whose_tables_spark_writes(tmp_path: Path, database: Database) -
         rows = session.execute("SELECT id, v, n FROM a ORDER BY id").fetchall()
     assert [tuple(row.values()) for row in rows_of(tmp_path / "out" / "public.a", "id, v, n")] == rows
     assert [row["id"] for row in rows_of(tmp_path / "out" / "public.b", "id")] == list(range(1, 52))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"] if os.environ.get("FLOODMARK_FULL_MATRIX") else [])
+def test_a_query_on_mysql_whose_tables_spark_writes(
+    tmp_path: Path, request: pytest.FixtureRequest, flavor: str
+) -> None:
+    server: MysqlServer = request.getfixturevalue(flavor)
+    name = "by_spark"
+    server.execute(
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.a (id int PRIMARY KEY, v varchar(20), n decimal(10,2), t datetime(6))",
+        *[f"INSERT INTO {name}.a VALUES ({g}, 'v{g}', {g / 4}, '2026-01-01 00:00:00.5')" for g in range(60)],
+        f"CREATE TABLE {name}.b (id int, v varchar(20))",
+        f"INSERT INTO {name}.b VALUES (1, 'b'), (2, 'b')",
+    )
+    options = {
+        **server.options(),
+        "topic.prefix": name,
+        "state.dir": str(tmp_path / "state"),
+        "database.include.list": name,
+        "format": "arrow",
+        "skipped.operations": "none",
+    }
+
+    def run() -> None:
+        driver = Driver(options, tmp_path, available_now=True, mirrors={"engine": "spark"})
+        assert driver.wait(within(180)) == 0, driver.log()[-4000:]
+
+    run()
+    server.execute(
+        f"UPDATE {name}.a SET v = 'new' WHERE id % 3 = 0",
+        f"DELETE FROM {name}.a WHERE id % 7 = 0",
+        f"UPDATE {name}.a SET id = id + 1000 WHERE id < 20",
+        f"ALTER TABLE {name}.a ADD extra int",
+        f"INSERT INTO {name}.a VALUES (5000, 'late', 1.25, NULL, 7)",
+        f"INSERT INTO {name}.b VALUES (3, 'b')",
+    )
+    run()
+    # What the run before has asked for, because of the new column, this one reads.
+    run()
+    columns = "id, v, n, t, extra"
+    with server.connect() as session, session.cursor() as cursor:
+        cursor.execute(f"SELECT {columns} FROM {name}.a ORDER BY id")
+        expected = list(cursor.fetchall())
+    assert [tuple(row.values()) for row in rows_of(tmp_path / "out" / f"{name}.a", columns)] == expected
+    assert [row["id"] for row in rows_of(tmp_path / "out" / f"{name}.b", "id")] == [1, 2, 3]
+    server.execute(f"DROP DATABASE {name}")

@@ -207,3 +207,23 @@ def test_an_error_that_nobody_expects_is_not_lost(tmp_path: Path, rewritings: li
                 source.change("insert", batch, 0, batch, False)
                 assert mirror.write(batch, source.told[-1:])
     assert mirror.rows() == in_order(source.rows.values())
+
+
+def test_without_compaction_nothing_is_done_before_a_checkpoint_is_due(tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    class Counted(AtOnce):
+        def submit(self, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Future[Any]:
+            begun.append(batch)
+            return super().submit(fn, *args, **kwargs)
+
+    source, mirror = Source(("id",)), beside(Counted(), Mirror(tmp_path / "t", ("id",), **{"compact.files": "0"}))
+    for batch in range(1, 105):
+        source.change("insert", batch, 0, batch, False)
+        assert mirror.write(batch, source.told[-1:])
+        if batch == 75:
+            mirror.start()
+    assert begun == [50, 100]
+    checkpoints = sorted(path.name for path in tmp_path.glob("t/_delta_log/*.checkpoint.parquet"))
+    assert [int(name.partition(".")[0]) for name in checkpoints] == [50, 100]
+    assert mirror.rows() == in_order(source.rows.values())

@@ -63,6 +63,9 @@ class Mirror:
         key: which of ``KINDS`` its columns are.
         spark: what writes it; None: Floodmark itself.
         options: the mirror's.
+
+    Attributes:
+        written: the last micro-batch that writers know the table to have.
     """
 
     def __init__(self, folder: Path, key: tuple[str, ...], spark: DeltaSpark | None = None, /, **options: str) -> None:
@@ -70,6 +73,7 @@ class Mirror:
         self._engine = {} if spark is None else {"engine": "spark"}
         self.options = {**options, **self._engine}
         self.listener = Listener()
+        self.written: int | None = None
         self.pool: Executor = AtOnce()
         folder.mkdir(exist_ok=True)
         self.start()
@@ -81,9 +85,10 @@ class Mirror:
     def another(self, application: str, **options: str) -> TableWriter:
         """Return what writes the table for another query."""
         if self._spark is not None:
-            return self._spark.writer(Path(self.path).parent, application, self._with_engine(options), self.listener)
-        parsed = MirrorOptions.parse(options)
-        return DeltaWriter(folder_of(self.path), application, "db.t", parsed, KeptRows(), self.listener, self.pool)
+            lake, chosen = Path(self.path).parent, self._with_engine(options)
+            return self._spark.writer(lake, application, chosen, self.listener, self.written)
+        parsed, folder = MirrorOptions.parse(options), folder_of(self.path)
+        return DeltaWriter(folder, application, "db.t", parsed, KeptRows(), self.listener, self.pool, self.written)
 
     def _with_engine(self, options: dict[str, str]) -> dict[str, str]:
         return options if self._spark is None else {**options, "engine": "spark"}

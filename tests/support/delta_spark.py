@@ -103,7 +103,12 @@ class DeltaSpark:
         return unpacked(b64decode(self._sent("rows", query)))
 
     def writer(
-        self, location: Path, application: str, options: Mapping[str, str], listener: TableListener
+        self,
+        location: Path,
+        application: str,
+        options: Mapping[str, str],
+        listener: TableListener,
+        written: int | None = None,
     ) -> RemoteWriter:
         """Return what writes the table in the directory ``FOLDER`` of another one with Spark.
 
@@ -111,8 +116,9 @@ class DeltaSpark:
             application: names the query in the table's log.
             options: the mirror's.
             listener: what is told about the table.
+            written: the last micro-batch that the table must have.
         """
-        return RemoteWriter(self, self._sent("open", [str(location), application, dict(options)]), listener)
+        return RemoteWriter(self, self._sent("open", [str(location), application, dict(options), written]), listener)
 
     def write(
         self, writer: str, batch: int, parts: Sequence[Part]
@@ -248,12 +254,13 @@ class Writers:
         self._sessions = Sessions(spark)
         self._open: list[tuple[SparkWriter, Told]] = []
 
-    def open(self, location: str, application: str, options: Mapping[str, str]) -> str:
+    def open(self, location: str, application: str, options: Mapping[str, str], written: int | None) -> str:
         """Make a writer and return its name."""
         told, parsed = Told(), MirrorOptions.parse(options)
         table = SparkTable(location, FOLDER, parsed.catalog_schema)
         folder = table_folder(location, FOLDER)
-        self._open.append((SparkWriter(self._sessions, table, folder, application, TABLE, parsed, told), told))
+        writer = SparkWriter(self._sessions, table, folder, application, TABLE, parsed, told, written)
+        self._open.append((writer, told))
         return str(len(self._open) - 1)
 
     def write(self, name: str, batch: int, rows: str) -> str:

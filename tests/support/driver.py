@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -31,6 +32,8 @@ class Driver:
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
             ``engine=spark`` it runs on the Spark that Delta has a release for.
+        prefix: what begins the command.
+        properties: more properties of Spark.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
@@ -43,6 +46,8 @@ class Driver:
         every: str = "0 seconds",
         spark: Path | None = None,
         mirrors: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -55,17 +60,17 @@ class Driver:
             "every": every,
             "master": master,
             "mirrors": mirrors,
-            "properties": {},
+            "properties": dict(properties or {}),
         }
         if mirrors is not None and mirrors.get("engine") == "spark":
-            spec["properties"], spark = delta_spark.properties(), delta_spark.home()
+            spec["properties"], spark = {**delta_spark.properties(), **(properties or {})}, delta_spark.home()
         self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
         if spark is not None:
             paths = filter(None, [str(spark), os.environ.get("PYTHONPATH")])
             # The tests' own Spark and its archive of classes are another version's.
             home = {"SPARK_HOME": str(spark / "pyspark"), quick_start.OPTIONS: quick_start.FLAGS}
             self._environment |= home | {"PYTHONPATH": os.pathsep.join(paths)}
-        self._command = [sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)]
+        self._command = [*prefix, sys.executable, "-m", "tests.chaos.driver", json.dumps(spec)]
         self._start()
         self._checkpoint = work / "checkpoint"
 

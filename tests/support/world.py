@@ -16,6 +16,7 @@ from floodmark.errors import FloodmarkError
 from tests.support.address import Address
 from tests.support.clusters import ask, wait_until
 from tests.support.inprocess import InProcess
+from tests.support.mirrored import MirrorSink
 from tests.support.patience import within
 
 When = Literal["running", "stopped", "retry", "planned", "snapshot"]
@@ -33,6 +34,7 @@ class World:
         server: where the address leads now.
         before: happens when the query has delivered its first rows, or before its snapshot.
         forgotten: keys up to this one are not compared: their table is gone.
+        sink: the mirror that the query keeps; None: its events are compared.
     """
 
     server: EmbeddedPostgres
@@ -48,6 +50,7 @@ class World:
     written: int = 0
     forgotten: int = 0
     before: Callable[[World], None] | None = None
+    sink: MirrorSink | None = None
 
     @property
     def slot(self) -> str:
@@ -87,7 +90,7 @@ class World:
         if self.publication:
             self.ask(self.publication)
         self.write(ROWS if when == "snapshot" else 3)
-        query = self.query = InProcess(self.options)
+        query = self.query = self.start()
         if when == "snapshot":
             if self.before is not None:
                 self.before(self)
@@ -115,6 +118,12 @@ class World:
         if when == "retry":
             self.address.cut()
             self.wait_until_free()
+
+    def start(self, offset: dict[str, Any] | None = None) -> InProcess:
+        """Start the query, as a new process does."""
+        if self.sink is not None:
+            return self.sink.start(self.options, offset)
+        return InProcess(self.options, offset)
 
     def wait_until_free(self) -> None:
         """Wait until the server has noticed that the slot's connection is gone."""
@@ -144,7 +153,7 @@ class World:
         """Let the query go on, if it waits for that."""
         assert self.query is not None
         if when in ("stopped", "planned"):
-            self.query = InProcess(self.options, self.query.offset)
+            self.query = self.start(self.query.offset)
         if self.planned is not None:
             try:
                 self._take(self.query.run(self.planned))
@@ -182,8 +191,10 @@ class World:
             self.delivered.append((row["op"], image["id"], image["v"]))
 
     def applied(self) -> dict[int, int | None]:
-        """Return the rows that the events give."""
+        """Return the rows that the events give, or that the mirror has."""
         found: dict[int, int | None] = {}
+        if self.sink is not None:
+            return {key: v for key, v in self.sink.rows("public.t").items() if key > self.forgotten}
         for op, key, v in self.delivered:
             if key <= self.forgotten:
                 continue

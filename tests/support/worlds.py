@@ -14,6 +14,7 @@ import pymysql
 
 from tests.support.forwarder import Forwarder
 from tests.support.inprocess import InProcess
+from tests.support.mirrored import MirrorSink
 from tests.support.mysql import Flavor, MysqlServer, give_away
 from tests.support.patience import within
 from tests.support.replication import SETTINGS
@@ -52,6 +53,7 @@ class World:
         address: the address.
         rows: what the query has delivered.
         query: the running query.
+        sink: the mirror that the query keeps; None: its events are compared.
     """
 
     def __init__(self, kind: str, first: MysqlServer, directory: Path, **options: str) -> None:
@@ -79,6 +81,7 @@ class World:
             **options,
         }
         self.query: InProcess | None = None
+        self.sink: MirrorSink | None = None
 
     @property
     def flavor(self) -> Flavor:
@@ -105,7 +108,8 @@ class World:
 
     def start(self, offset: dict[str, Any] | None = None) -> InProcess:
         """Start a query, as a new process does."""
-        self.query = InProcess(self.options, offset)
+        sink = self.sink
+        self.query = InProcess(self.options, offset) if sink is None else sink.start(self.options, offset)
         return self.query
 
     def stop(self) -> dict[str, Any]:
@@ -174,7 +178,9 @@ class World:
             return {}
 
     def delivered(self) -> State:
-        """Return the table as the events leave it, in the order of their positions."""
+        """Return the table as the events leave it, in the order of their positions, or as the mirror has it."""
+        if self.sink is not None:
+            return {key: v for key, v in self.sink.rows(TABLE).items() if v is not None}
         found: State = {}
         for row in sorted(self.rows, key=lambda row: str(row["position"])):
             if row["table"] != "t" or row["value"] is None:

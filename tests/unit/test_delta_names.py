@@ -61,6 +61,19 @@ def test_what_keeps_rows_out_of_a_table() -> None:
     assert isinstance(error, TargetUnfitError)
     assert "CHECK constraint c" in str(error)
     assert "secret" not in str(error)
+
+
+def test_a_disk_that_is_full() -> None:
+    caused = AnalysisException("[TASK_WRITE_FAILED] Task failed while writing rows to file:/lake/db.t.")
+    caused._cause = OSError("java.io.IOException: No space left on device")  # type: ignore[attr-defined]
+    full = target_error("db.t", caused)
+    assert "No space left on device ([TASK_WRITE_FAILED] Task failed while writing rows to file:/lake" in str(full)
+    assert full.cure.startswith("Free some space")
+    row = "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint c violated:\n - v : No space left on device"
+    assert isinstance(target_error("db.t", AnalysisException(row)), TargetUnfitError)
+
+
+def test_what_is_said_of_another_error() -> None:
     other = target_error("db.t", AnalysisException("[SCHEMA_NOT_FOUND] The schema can't be found."))
     assert not isinstance(other, TargetUnfitError)
     assert str(other).startswith(

@@ -110,5 +110,5 @@ def test_other_errors_end_the_query(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"Spark can't write the Delta table 'db\.t': \[INSUFFICIENT_PERMISSIONS\]"):
         world.write()
     assert world.session.conf.now == {}
-    # It is delivered again; what is left is for VACUUM.
-    assert len(world.files()) == 1
+    # What is written again when it is delivered again would fill a disk that is full already.
+    assert world.files() == []

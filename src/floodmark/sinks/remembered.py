@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyarrow import fs
 
-from floodmark.capture.files import open_filesystem, state_dir_error, write_durably
+from floodmark.capture.files import open_filesystem, state_dir_error, write_atomically, write_durably
 from floodmark.capture.store import MIRRORS
 from floodmark.config.common import CommonOptions
 
@@ -29,15 +29,38 @@ class Remembered:
         self._fs, root = open_filesystem(options.state_dir)
         self._folder = f"{root.rstrip('/')}/{options.owner}/{MIRRORS}/{query}/{kind}".rstrip("/")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on a local disk or a mount, where writing one costs little."""
+        return isinstance(self._fs, fs.LocalFileSystem)
+
     def has(self, table: str) -> bool:
         """Return whether there is a file for a table."""
         with self._told("Make it readable."):
             return bool(self._fs.get_file_info(self._path(table)).type == fs.FileType.File)
 
-    def write(self, table: str, content: bytes) -> None:
-        """Write the file of a table, which survives a power failure once this returns."""
-        with self._told("Make it writable."):
-            write_durably(self._fs, self._path(table), [content])
+    def read(self, table: str) -> bytes | None:
+        """Return the content of the file of a table; None: there is none."""
+        if not self.has(table):
+            return None
+        with self._told("Make it readable."):
+            return bytes(self._fs.open_input_file(self._path(table)).readall())
+
+    def write(self, table: str, content: bytes, durable: bool = True) -> None:
+        """Write the file of a table.
+
+        Args:
+            durable: whether it survives a power failure once this returns, which takes milliseconds on a local disk and
+                many requests elsewhere.
+        """
+        with self._told("Make it writable, with space for small files."):
+            if durable:
+                write_durably(self._fs, self._path(table), [content])
+            elif self.is_local:
+                write_atomically(self._fs, self._path(table), [content])
+            else:
+                with self._fs.open_output_stream(self._path(table)) as out:
+                    out.write(content)
 
     def remove(self, table: str) -> None:
         """Remove the file of a table, if there is one."""

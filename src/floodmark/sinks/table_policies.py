@@ -12,6 +12,7 @@ from floodmark.signals.files import new_signal, send
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.targets_aside import TargetAside
+from floodmark.sinks.written_batches import WrittenBatches
 
 log = get_logger(__name__)
 
@@ -23,12 +24,16 @@ class TablePolicies:
         source: the source's options.
         options: the mirror's.
         made: the tables that the query has made.
+        written: the micro-batches that it has written to them.
     """
 
-    def __init__(self, source: CommonOptions, options: MirrorOptions, made: MadeTables) -> None:
+    def __init__(
+        self, source: CommonOptions, options: MirrorOptions, made: MadeTables, written: WrittenBatches
+    ) -> None:
         self._source = source
         self._options = options
         self._made = made
+        self._written = written
 
     def is_missing(self, table: str, keyed: bool, torn: bool = False) -> None:
         """Called before a table is made.
@@ -38,13 +43,14 @@ class TablePolicies:
             torn: whether earlier rows of the micro-batch are left out, since they don't go with later ones.
         """
         known = self._made.knows(table)
-        if not known and not torn:
-            return
         if known and self._options.missing_tables == "fail":
             raise TargetChangedError(
                 f"The target table '{table}' is gone. This query had made it, and its rows would be missing.",
                 "Restore it, or set the mirror's option missing.tables to 'read', so that the table is read again.",
             )
+        self._written.forget(table)
+        if not known and not torn:
+            return
         self._read_again(table, "incremental" if keyed else "blocking")
         log.warning("a_table_is_made", table=table, known=known, effect="the source's table is read again")
 
@@ -69,6 +75,7 @@ class TablePolicies:
     def is_removed(self, target: TargetAside) -> None:
         """Called when a target that was set aside has been removed, which is how users take it back."""
         self._read_again(target.table, "incremental" if target.keyed else "blocking")
+        self._written.forget(target.table)
         self._made.forget(target.table)
         log.info("target_is_taken_back", table=target.table, effect="the source's table is read again")
 

@@ -32,6 +32,8 @@ log = get_logger(__name__)
 
 _QUERY = "sql.streaming.queryId"
 """The property of Spark that names the query, which the checkpoint keeps."""
+_RUN = "spark.jobGroup.id"
+"""The one that tells this start of the query from others."""
 
 
 class DeltaMirror:
@@ -66,6 +68,7 @@ class DeltaMirror:
         self._source = source
         self._options = options
         self._targets: DeltaTargets | None = None
+        self._run: tuple[str, str | None] | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch.
@@ -77,24 +80,19 @@ class DeltaMirror:
         Raises:
             TargetError: a table can't be written, and isn't set aside. The others are written.
         """
-        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        context = batch.sparkSession.sparkContext
+        query, run = context.getLocalProperty(_QUERY), context.getLocalProperty(_RUN)
         if not query:
             raise TargetError("Spark doesn't tell which query this is.", "Start the mirror with writeStream.")
         targets = self._targets
-        if targets is None or targets.query != query:
+        if targets is None or self._run != (query, run):
             # The query's id is known with the first micro-batch only.
             make_writer = self._make_writer(batch.sparkSession)
             targets = self._targets = DeltaTargets(self._location, self._source, self._options, query, make_writer)
-        found: dict[str, list[Mapping[str, Any]]] = {}
+            self._run = (query, run)
         parts = _parts_of(self._location, self._options, targets.aside())
-        for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():
-            if row["table"] is None:
-                log.warning(
-                    "mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target"
-                )
-            else:
-                found.setdefault(row["table"], []).append(row)
-        targets.write(number, found)
+        sent = batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow()
+        targets.write(number, _by_table(number, sent))
 
     def _make_writer(self, session: SparkSession) -> MakeWriter:
         """Return what makes the writers of tables.
@@ -104,9 +102,11 @@ class DeltaMirror:
         """
         options, sessions = self._options, Sessions(session)
 
-        def by_spark(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
+        def by_spark(
+            table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
+        ) -> TableWriter:
             target = SparkTable(self._location, table, options.catalog_schema)
-            return SparkWriter(sessions, target, folder, application, table, options, listener)
+            return SparkWriter(sessions, target, folder, application, table, options, listener, written)
 
         return by_spark if options.engine == "spark" else own_writers(options)
 
@@ -131,6 +131,21 @@ def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:
     return parts
 
 
+def _by_table(number: int, sent: pa.Table) -> dict[str, list[Mapping[str, Any]]]:
+    """Return what tasks have sent by table, and warn of gaps.
+
+    Args:
+        number: the number of the micro-batch.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sent.to_pylist():
+        if row["table"] is None:
+            log.warning("mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target")
+        else:
+            found.setdefault(row["table"], []).append(row)
+    return found
+
+
 def _messages(
     location: str, table: str | None, rows: Sequence[pa.Table], options: MirrorOptions
 ) -> list[dict[str, Any]]:
@@ -145,4 +160,4 @@ def _messages(
     except FloodmarkError as error:
         return [failed(table, key, error)]
     except (BaseError, OSError) as error:
-        return [failed(table, key, unwritable(table, error))]
+        return [failed(table, key, unwritable(location, table, error))]

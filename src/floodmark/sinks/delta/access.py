@@ -14,7 +14,7 @@ from obstore.store import LocalStore, ObjectStore
 
 from floodmark.errors import ConfigError, TargetError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
-from floodmark.sinks.delta.format.log import FOLDER
+from floodmark.sinks.delta.format.log_files import FOLDER
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.stores import TableFolder, store_of_all
 

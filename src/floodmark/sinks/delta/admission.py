@@ -11,7 +11,8 @@ import pyarrow as pa
 from floodmark.errors import TargetChangedError, TargetUnfitError
 from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import Action, DeltaLog, State
+from floodmark.sinks.delta.format.log import DeltaLog, State
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.layouts import is_clustered, prove_clustering, prove_partition, prove_partitioned
 from floodmark.sinks.delta.parts import OPERATION, Part
 from floodmark.sinks.delta.protocols import TableListener
@@ -40,15 +41,24 @@ class Admission:
         application: names the query in the table's log.
         options: the mirror's.
         listener: what is told about the table.
+        written: the last micro-batch that the table must have, if it is known.
     """
 
-    def __init__(self, files: DataFiles, application: str, options: MirrorOptions, listener: TableListener) -> None:
+    def __init__(
+        self,
+        files: DataFiles,
+        application: str,
+        options: MirrorOptions,
+        listener: TableListener,
+        written: int | None = None,
+    ) -> None:
         self._files = files
         self._name = files.table
         self._partition = columns_of(files.table, options.partition_by)
         self._application = application
         self._options = options
         self._listener = listener
+        self._written = written
 
     def agreeing(self, batch: int, parts: Sequence[Part], log: DeltaLog, known: State) -> tuple[list[Part], pa.Schema]:
         """Return the parts that go with the newest one, and their columns.
@@ -104,6 +114,7 @@ class Admission:
         Raises:
             TargetError: no table can be clustered, or partitioned, by the columns that the options name.
         """
+        self._written = None
         clustering = columns_of(self._name, self._options.cluster_by)
         prove_clustering(source, clustering, self._name)
         prove_partition(source, self._partition, bool(clustering), self._name)
@@ -123,6 +134,23 @@ class Admission:
         """
         prove_partition(source, self._partition, is_clustered(state), self._name)
         return emptied(state, source, key, self.properties(key), at_ms, self._partition)
+
+    def prove_kept(self, log: DeltaLog, state: State) -> None:
+        """Check that a table, which is written for the first time in this process, has what this query has written.
+
+        Raises:
+            TargetChangedError: it doesn't.
+        """
+        done = state.transactions.get(self._application)
+        if self._written is not None and (done is None or done < self._written):
+            raise TargetChangedError(
+                f"The Delta table '{self._name}' lacks micro-batch {self._written}, which this query has written: the "
+                "table was restored from a backup, or another one has taken its place.",
+                "Put the table back as it was, or remove it and start the query with the mirror's option "
+                "missing.tables=read.",
+            )
+        if done is not None and log.is_undone(state, self._application):
+            raise self._undone()
 
     def must_be_emptied(self, state: State) -> bool:
         """Return whether the table is another query's, and is to be emptied before this one writes it.
@@ -175,17 +203,20 @@ class Admission:
     def _prove_kept(self, another: bool, undone: bool) -> None:
         """Raise an error if another query has made the table its own, or an earlier version was restored."""
         if undone:
-            raise TargetChangedError(
-                f"The Delta table '{self._name}' was restored to an earlier version, so it lacks what this query has "
-                "written since.",
-                "Start the query with a new checkpoint and the mirror's option existing.tables=empty.",
-            )
+            raise self._undone()
         if another:
             raise TargetChangedError(
                 f"Another query has emptied the Delta table '{self._name}' and writes it now.",
                 "Give each query a path of its own. To take the table over, end the other one, and start this one with "
                 "a new checkpoint and the mirror's option existing.tables=empty.",
             )
+
+    def _undone(self) -> TargetChangedError:
+        return TargetChangedError(
+            f"The Delta table '{self._name}' was restored to an earlier version, so it lacks what this query has "
+            "written since.",
+            "Start the query with a new checkpoint and the mirror's option existing.tables=empty.",
+        )
 
     def _prove_replaceable(self) -> None:
         """Raise an error unless the option says that what another query has written may be removed."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 from floodmark.config.model import nearest
 from floodmark.errors import TargetError
 from floodmark.json_data import JsonObject
-from floodmark.sinks.delta.format.log import Action, State
+from floodmark.sinks.delta.format.log import State
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.statistics import is_described
 from floodmark.sinks.delta.format.vectors import damaged
 

@@ -44,8 +44,9 @@ class TableListener(Protocol):
         """Called before a table that has rows gets columns that the source's rows have."""
 
 
-MakeWriter = Callable[[str, TableFolder, str, TableListener], TableWriter]
+MakeWriter = Callable[[str, TableFolder, str, TableListener, int | None], TableWriter]
 """Makes the writer of a table.
 
-Its arguments are the table's name, its folder, the name of the query in the table's log, and what is told about it.
+Its arguments are the table's name, its folder, the name of the query in the table's log, what is told about it, and
+the last micro-batch that the table must have, if it is known.
 """

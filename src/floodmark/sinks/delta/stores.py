@@ -13,7 +13,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from floodmark.errors import ConfigError, describe
 from floodmark.redact import shown_uri, without_uri_secrets
-from floodmark.sinks.delta.format.log import FOLDER
+from floodmark.sinks.delta.format.log_files import FOLDER
 from floodmark.sinks.folders import folder_name
 
 _MARK = "_floodmark/set_aside.json"

@@ -16,7 +16,8 @@ from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION
-from floodmark.sinks.delta.format.log import Action, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log import State, commit_info, now_ms
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vectors import damaged
 from floodmark.sinks.delta.layouts import CLUSTERING, clustered
 from floodmark.sinks.options import Mode

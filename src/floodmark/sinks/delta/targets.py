@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from obstore.exceptions import BaseError
@@ -12,7 +13,7 @@ from obstore.exceptions import BaseError
 from floodmark.config.common import CommonOptions
 from floodmark.errors import FloodmarkError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
-from floodmark.redact import shown_uri
+from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.sinks.delta.access import prove_shared
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
@@ -22,11 +23,14 @@ from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_policies import TablePolicies
 from floodmark.sinks.targets_aside import TargetAside, TargetsAside
+from floodmark.sinks.written_batches import WrittenBatches
 
 log = get_logger(__name__)
 
 _AT_ONCE = 4
 """How many tables are committed at the same time."""
+_FULL = re.compile(r"\b(?:os error|errno) (?:27|28|122)\b", re.IGNORECASE)
+"""What errors of libraries say where a file gets too large, or a disk or a quota is used up."""
 Rows = Sequence[Mapping[str, Any]]
 """What tasks have sent of a table (``MESSAGE``)."""
 
@@ -57,7 +61,8 @@ class DeltaTargets:
         self._aside = TargetsAside(source, query, FolderMarks(location))
         if self._aside.tables:
             log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
-        self._policies = TablePolicies(source, options, self._made)
+        self._written = WrittenBatches(source, query)
+        self._policies = TablePolicies(source, options, self._made, self._written)
         self._writers: dict[str, TableWriter] = {}
         self._told: set[tuple[str, str]] = set()
 
@@ -66,7 +71,7 @@ class DeltaTargets:
         try:
             removed = self._aside.removed()
         except (BaseError, OSError) as error:
-            raise unwritable(", ".join(sorted(self._aside.tables)), error) from error
+            raise unwritable(self._location, ", ".join(sorted(self._aside.tables)), error) from error
         for target in removed:
             self._policies.is_removed(target)
             self._aside.forget(target.table)
@@ -83,11 +88,16 @@ class DeltaTargets:
             TargetError: a table can't be written, and isn't set aside. The others are written.
         """
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            written = {table: pool.submit(self._write, batch, table, rows) for table, rows in found.items()}
+            begun = pool.submit(self._written.begin, batch)
+            if not self._writers:
+                # Only then it is known what the tables must have.
+                begun.result()
+            written = {table: pool.submit(self._write, batch, table, rows, begun) for table, rows in found.items()}
         errors = {table: error for table, one in written.items() if (error := one.exception()) is not None}
         for error in errors.values():
             if not self._isolates or not isinstance(error, TargetUnfitError | TargetDamagedError):
                 raise error
+        begun.result()
         if errors:
             self._set_aside(batch, found, errors)
 
@@ -106,7 +116,7 @@ class DeltaTargets:
             try:
                 self._aside.add(TargetAside(self.query, table, keyed, batch, _reason(error)))
             except (BaseError, OSError) as unwritten:
-                raise unwritable(table, unwritten) from unwritten
+                raise unwritable(self._location, table, unwritten) from unwritten
             log.error(
                 "target_is_set_aside",
                 table=table,
@@ -116,17 +126,19 @@ class DeltaTargets:
             )
             _discard(folder, table, found[table])
 
-    def _write(self, batch: int, table: str, rows: Rows) -> None:
+    def _write(self, batch: int, table: str, rows: Rows, begun: Future[None]) -> None:
         try:
             writer = self._writer(table)
             if writer is None:
                 _discard(table_folder(self._location, table), table, rows)
                 return
-            parts = [Part.from_message(row) for row in rows]
+            parts = self._parts(table, rows)
             prove_shared(table_folder(self._location, table), table, parts)
             writer.write(batch, parts)
+            begun.result()
+            self._written.add(table, batch)
         except (BaseError, OSError) as error:
-            raise unwritable(table, error) from error
+            raise unwritable(self._location, table, error) from error
         except MemoryError as error:
             raise TargetError(
                 f"What a micro-batch needs of the target table '{table}' doesn't fit into the driver's memory: "
@@ -141,12 +153,21 @@ class DeltaTargets:
                     "values_are_null_in_the_target", table=table, column=column, why="its type has no such value"
                 )
 
+    def _parts(self, table: str, rows: Rows) -> list[Part]:
+        try:
+            return [Part.from_message(row) for row in rows]
+        except TargetError:
+            # What other tasks have written: where a disk is full, it would stay with each further try.
+            _discard(table_folder(self._location, table), table, rows)
+            raise
+
     def _writer(self, table: str) -> TableWriter | None:
         """Return the writer of a table; None: it is set aside."""
         writer = self._writers.get(table)
         if writer is None and not self._aside.finds(table):
             folder = table_folder(self._location, table)
-            writer = self._make_writer(table, folder, f"floodmark-{self.query}", self._policies)
+            written = self._written.last(table)
+            writer = self._make_writer(table, folder, f"floodmark-{self.query}", self._policies, written)
             self._writers[table] = writer
         return writer
 
@@ -160,14 +181,20 @@ def _discard(folder: TableFolder, table: str, rows: Rows) -> None:
     DataFiles(folder.store, table).discard(json.loads(add) for row in rows for add in row["adds"] or ())
 
 
-def unwritable(table: str, error: Exception) -> TargetError:
+def unwritable(location: str, table: str, error: Exception) -> TargetError:
     """Return the error for a store that can't be used.
 
     Args:
+        location: the mirror's path.
         table: the table that is written or read.
     """
+    reason = without_uri_secrets(location, describe(error)).rstrip(".")
+    cure = (
+        "Free some space there"
+        if _FULL.search(reason)
+        else "See to it that the driver and all executors may read and write there"
+    )
     return TargetError(
-        f"The files of the target table '{table}' can't be written or read: {describe(error).rstrip('.')}.",
-        "See to it that the driver and all executors may read and write there, and start the query again. Nothing is "
-        "lost.",
+        f"The files of the target table '{table}' in {shown_uri(location)} can't be written or read: {reason}.",
+        f"{cure}, and start the query again. Nothing is lost.",
     )

@@ -22,8 +22,9 @@ from floodmark.errors import TargetError, describe
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.compaction import Rewritten, due, rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log import DataFile, DeltaLog, State, commit_info, now_ms
 from floodmark.sinks.delta.format.log_cleanup import clean_log, retention_of
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.format.vectors import VectorFile
 from floodmark.sinks.delta.planning.target_rows import TargetRows
@@ -96,16 +97,19 @@ class Upkeep:
         """Begin to do what is due after a micro-batch, unless that goes on; wait for it where it falls behind.
 
         Args:
-            known: the table's state before the micro-batch.
+            known: the table's state.
             order: the columns by which files are sorted.
         """
+        # The micro-batch itself is a version.
+        self._seen = known.version - 1 if self._seen < 0 else self._seen
+        if not self._together and not self._needs_checkpoint(known.version):
+            return
         if self._running is not None:
             self._meanwhile += 1
             if not self._running.done() and self._meanwhile <= _BEHIND * self._together:
                 return
             self._running.result()
         self._meanwhile = 0
-        self._seen = known.version if self._seen < 0 else self._seen
         self._running = self._pool.submit(self._tidy, known, order)
 
     def checkpoint(self, version: int) -> None:
@@ -122,12 +126,15 @@ class Upkeep:
             if self._together:
                 for group in due(state.files.values(), self._together, self._kind):
                     state = self._compact(state, group, order)
-            if state.version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY:
+            if self._needs_checkpoint(state.version):
                 self.checkpoint(state.version)
                 state = self._remove(state)
         except (pa.ArrowException, BaseError, MemoryError, OSError, TargetError) as error:
             self._warn(state.version, error)
         self._seen = state.version
+
+    def _needs_checkpoint(self, version: int) -> bool:
+        return version // _CHECKPOINT_EVERY > self._seen // _CHECKPOINT_EVERY
 
     def _remove(self, state: State) -> State:
         """Remove files that nobody needs any more, unless that was done a short while ago; return the new state."""

@@ -11,13 +11,15 @@ from threading import Lock
 from typing import Protocol
 
 import pyarrow as pa
+from obstore.exceptions import BaseError
 
 from floodmark.logger import get_logger
 from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.admission import LAST, Admission, mark, outrun
 from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import NO_TABLE, Action, DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log import NO_TABLE, DataFile, DeltaLog, commit_info, now_ms
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.parts import Part, fitting
 from floodmark.sinks.delta.planning.histories import Histories, has_ended
 from floodmark.sinks.delta.planning.replacements import Replacements
@@ -65,6 +67,7 @@ class DeltaWriter:
         kept: what all tables of a mirror keep in memory.
         listener: what is told about the table.
         pool: where files are rewritten beside the micro-batches.
+        written: the last micro-batch that the table must have, if it is known.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class DeltaWriter:
         kept: KeptRows,
         listener: TableListener,
         pool: Executor,
+        written: int | None = None,
     ) -> None:
         self._partition = columns_of(name, options.partition_by)
         self._files = DataFiles(folder.store, name, self._partition)
@@ -84,7 +88,7 @@ class DeltaWriter:
         self._options = options
         self._vectors = options.deletion_vectors == "on"
         self._listener = listener
-        self._admission = Admission(self._files, application, options, listener)
+        self._admission = Admission(self._files, application, options, listener, written)
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
         self._rows = TargetRows(self._files, name, kept)
@@ -103,14 +107,15 @@ class DeltaWriter:
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
         """Commit a micro-batch, and return whether that changed the table (``TableWriter``)."""
         with self._lock:
-            before = self._write(batch, parts)
-        if before is None:
+            written = self._write(batch, parts)
+            state = self._state
+        if not written:
             return False
-        self._upkeep.begin(before, self._order(parts[0].key))
+        self._upkeep.begin(state, self._order(parts[0].key))
         return True
 
-    def _write(self, batch: int, parts: Sequence[Part]) -> State | None:
-        """Commit a micro-batch; return the state before, None if it had been applied already."""
+    def _write(self, batch: int, parts: Sequence[Part]) -> bool:
+        """Commit a micro-batch; return whether it hadn't been applied already."""
         parts, source = self._admission.agreeing(batch, parts, self._log, self._state)
         key = parts[0].key
         for _ in range(_ATTEMPTS):
@@ -119,11 +124,18 @@ class DeltaWriter:
                 continue
             if self._admission.is_done(batch, parts, self._log, self._state):
                 self._files.discard(add for part in parts for add in part.adds)
-                return None
+                return False
             parts = [fitting(self._files, part, columns) for part in parts]
             now = now_ms()
-            if self._commit("MERGE", now, self._actions(batch, parts, key, columns, now)):
-                return self._state
+            try:
+                actions = self._actions(batch, parts, key, columns, now)
+            except (BaseError, OSError):
+                # Where a disk is full, they would stay with each further try.
+                self._files.discard(add for part in parts for add in part.adds)
+                raise
+            if self._commit("MERGE", now, actions):
+                self._state = self._state.after(actions)
+                return True
         raise outrun(self._name, _ATTEMPTS)
 
     def _refresh(self, key: Sequence[str], source: pa.Schema) -> pa.Schema | None:
@@ -142,6 +154,8 @@ class DeltaWriter:
             # Another writer may have been faster.
             self._log.commit(0, self._admission.creation(source, key))
             state = self._log.state()
+        if self._state.version < 0:
+            self._admission.prove_kept(self._log, state)
         if (state.protocol, state.metadata) != (self._state.protocol, self._state.metadata):
             prove_writable(state, self._name, self._vectors)
         if self._state.version < 0:
@@ -210,8 +224,10 @@ def own_writers(options: MirrorOptions) -> MakeWriter:
     # One table's files at a time are rewritten, since that takes memory.
     kept, pool = KeptRows(), ThreadPoolExecutor(1)
 
-    def made(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
-        return DeltaWriter(folder, application, table, options, kept, listener, pool)
+    def made(
+        table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
+    ) -> TableWriter:
+        return DeltaWriter(folder, application, table, options, kept, listener, pool, written)
 
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -14,6 +15,8 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_]+)*\]")
 """The name of an error condition, with which messages of Spark and Delta begin."""
 _CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+"""What causes say where a disk is full."""
 _UNFIT = (
     "DELTA_CANNOT_MODIFY_APPEND_ONLY",
     "DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
@@ -42,9 +45,22 @@ def target_error(table: str, error: Exception) -> TargetError:
     # What follows the first line may be rows of the table.
     reason = text[found.start() if found is not None else 0 :].splitlines()[0].strip().rstrip(".")
     unfit = any(name in _UNFIT for name in _CONDITION.findall(text))
+    full = next(filter(None, map(_FULL.search, _texts(error))), None)
+    if full is not None and not unfit:
+        return TargetError(
+            f"Spark can't write the Delta table '{table}': {full[0]} ({reason}).",
+            "Free some space there, or where Spark keeps temporary files, and start the query again. Nothing is lost.",
+        )
     return (TargetUnfitError if unfit else TargetError)(
         f"Spark can't write the Delta table '{table}': {reason}.",
         "Remove what keeps rows out of the table, or the table itself."
         if unfit
         else "See to it that Spark can write the table, and start the query again. Nothing is lost.",
     )
+
+
+def _texts(error: Exception | None) -> Iterator[str]:
+    """Yield what an error and its causes in the JVM say."""
+    while error is not None:
+        yield str(error)
+        error = getattr(error, "_cause", None)

@@ -49,6 +49,7 @@ class SparkWriter:
         name: the table's, for errors.
         options: the mirror's.
         listener: what is told about the table.
+        written: the last micro-batch that the table must have, if it is known.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class SparkWriter:
         name: str,
         options: MirrorOptions,
         listener: TableListener,
+        written: int | None = None,
     ) -> None:
         self._sessions = sessions
         self._table = table
@@ -69,7 +71,7 @@ class SparkWriter:
         self._options = options
         self._vectors = options.deletion_vectors == "on"
         self._listener = listener
-        self._admission = Admission(self._files, application, options, listener)
+        self._admission = Admission(self._files, application, options, listener, written)
         self._log = DeltaLog(folder.store)
         self._state = NO_TABLE
 
@@ -112,11 +114,17 @@ class SparkWriter:
         staged = Staged(self._files)
         staged.own(parts)
         truncated = self._stage(session, parts, key, columns, staged)
-        with settings(session, transaction):
-            if key and self._state.files:
-                self._table.merge(session, staged.rows, staged.deletes, key, with_position(columns), truncated)
-            else:
-                self._table.append(session, staged.rows, with_position(columns))
+        try:
+            with settings(session, transaction):
+                if key and self._state.files:
+                    self._table.merge(session, staged.rows, staged.deletes, key, with_position(columns), truncated)
+                else:
+                    self._table.append(session, staged.rows, with_position(columns))
+        except SPARK_ERRORS as error:
+            # They are needed once more only if this is tried again.
+            if not is_conflict(error):
+                staged.discard()
+            raise
         staged.discard()
         return True
 
@@ -137,6 +145,8 @@ class SparkWriter:
             # By the log itself: Spark makes no table where files are, and what tasks have written is there.
             self._log.commit(0, self._admission.creation(source, key))
             state = self._log.state()
+        if self._state.version < 0:
+            self._admission.prove_kept(self._log, state)
         if state.metadata != self._state.metadata:
             prove_vectors(state, self._name, self._vectors)
         if self._state.version < 0:

@@ -6,38 +6,41 @@ Format: the Delta protocol, sections "Delta Log Entries", "Checkpoints" and "Act
 
 from __future__ import annotations
 
-import io
+import contextlib
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
 from uuid import uuid4
 
 import obstore
-import pyarrow.parquet as pq
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import ObjectStore
 
 from floodmark.errors import TargetChangedError
 from floodmark.json_data import Json, JsonObject
+from floodmark.sinks.delta.format.log_files import (
+    COMMIT,
+    FOLDER,
+    Action,
+    actions_of_commit,
+    commit_path,
+    newest_checkpoint,
+    stored_actions,
+)
 from floodmark.sinks.delta.format.vectors import Descriptor, damaged
 
-FOLDER = "_delta_log"
-_COMMIT = re.compile(r"(\d{20})\.json")
-CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
 _STORED = ("protocol", "metaData", "add", "txn", "sidecar")
 """Columns of a checkpoint that matter for a writer."""
 _REMOVED = ("remove.path", "remove.deletionTimestamp", "remove.deletionVector", "sidecar")
 """Columns of a checkpoint that tell which files were removed."""
+_LISTED_EVERY_S = 600.0
+"""How long the log's files need not be listed again; nothing that younger versions need is cleaned up meanwhile."""
 
-_MAPS = frozenset({"partitionValues", "tags", "configuration", "options"})
-
-Action = Mapping[str, Json]
-"""An action as it is in the log, with its kind as the only member."""
+Commit = Sequence[tuple[str, Json]]
+"""The kinds and contents of a commit's actions."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,10 @@ class State:
     transactions: Mapping[str, int]
     undone: Set[str] = frozenset()
 
+    def after(self, actions: Iterable[Action]) -> State:
+        """Return the state after the next commit, which has these actions."""
+        return replace(_applied(self, actions), version=self.version + 1)
+
 
 NO_TABLE = State(-1, {}, {}, {}, {})
 
@@ -145,6 +152,7 @@ class DeltaLog:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._listed = (-1, 0.0)
 
     def state(self, known: State = NO_TABLE) -> State:
         """Return the table's newest state.
@@ -156,15 +164,16 @@ class DeltaLog:
             TargetChangedError: commits between the known state and the newest one are gone.
             TargetDamagedError: the log lacks a commit, or holds something else.
         """
+        version, at = self._listed
+        began = time.monotonic()
+        if 0 <= version <= known.version and began - at < _LISTED_EVERY_S:
+            return self._followed(known)
         names = self._names(known.version)
-        commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+        commits = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
         if known.version < 0:
             known = self._checkpoint(names)
         elif known.version not in commits:
-            raise TargetChangedError(
-                f"The Delta log has no version {known.version} any more, which this query knows.",
-                "The table was removed, or restored from a copy. Start the query again.",
-            )
+            raise _gone(known.version)
         later = [version for version in commits if version > known.version]
         if later and later[0] != known.version + 1:
             raise TargetChangedError(
@@ -173,9 +182,26 @@ class DeltaLog:
             )
         if later != list(range(known.version + 1, known.version + 1 + len(later))):
             raise damaged(f"The Delta log lacks a version between {later[0]} and {later[-1]}")
-        for version in later:
-            known = replace(_applied(known, self._actions(version)), version=version)
+        for _ in later:
+            known = self._next(known)
+        self._listed = (known.version, began)
         return known
+
+    def _followed(self, known: State) -> State:
+        """Return the newest state without a list of the log's files, which takes long where there are many."""
+        state = known
+        with contextlib.suppress(FileNotFoundError):
+            while True:
+                state = self._next(state)
+        # After the others: what cleans up a log removes the oldest versions first.
+        try:
+            obstore.head(self._store, commit_path(known.version))
+        except FileNotFoundError:
+            raise _gone(known.version) from None
+        return state
+
+    def _next(self, state: State) -> State:
+        return state.after(actions_of_commit(self._store, state.version + 1))
 
     def removed_since(self, at_ms: int) -> Iterator[DataFile]:
         """Yield the files that were removed since a time, each with its deletion vector; some may be there again.
@@ -186,10 +212,10 @@ class DeltaLog:
             at_ms: in milliseconds since the epoch.
         """
         names = self._names(-1)
-        version, paths = self._newest_checkpoint(names)
-        commits = sorted(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
-        stored = (action for path in paths for action in self._stored(path, _REMOVED))
-        later = (action for number in commits if number > version for action in self._actions(number))
+        version, paths = newest_checkpoint(names)
+        commits = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
+        stored = (action for path in paths for action in stored_actions(self._store, path, _REMOVED))
+        later = (action for number in commits if number > version for action in actions_of_commit(self._store, number))
         for action in chain(stored, later):
             content = action.get("remove")
             if isinstance(content, dict):
@@ -212,14 +238,29 @@ class DeltaLog:
 
         It is empty if there is none, or if that commit is in the log no more.
         """
+        for commit in self._back_to(state, application):
+            if _is_by(commit, application):
+                return next((_member(content, "userMetadata") for kind, content in commit if kind == "commitInfo"), "")
+        return ""
+
+    def is_undone(self, state: State, application: str) -> bool:
+        """Return whether the table was restored to an earlier version since an application's last commit.
+
+        Unlike the state it tells so even if the log has got a checkpoint since, as far as the commits before it are
+        still there.
+        """
+        return any(map(_restores, chain.from_iterable(self._back_to(state, application))))
+
+    def _back_to(self, state: State, application: str) -> Iterator[Commit]:
+        """Yield the commits, the newest first, back to an application's last one, as far as the log has them."""
         for version in range(state.version, -1, -1):
             try:
-                kinds = list(_contents(self._actions(version)))
+                commit = list(_contents(actions_of_commit(self._store, version)))
             except FileNotFoundError:
-                break
-            if any(kind == "txn" and _member(content, "appId") == application for kind, content in kinds):
-                return next((_member(content, "userMetadata") for kind, content in kinds if kind == "commitInfo"), "")
-        return ""
+                return
+            yield commit
+            if _is_by(commit, application):
+                return
 
     def _names(self, after: int) -> list[str]:
         """Return the names of the log's files, from the one of a version on, or from the last checkpoint on."""
@@ -239,40 +280,25 @@ class DeltaLog:
 
     def _checkpoint(self, names: Sequence[str]) -> State:
         """Return the state that the newest whole checkpoint has."""
-        version, paths = self._newest_checkpoint(names)
-        actions = [action for path in paths for action in self._stored(path, _STORED)]
+        version, paths = newest_checkpoint(names)
+        actions = [action for path in paths for action in stored_actions(self._store, path, _STORED)]
         return replace(_applied(NO_TABLE, actions), version=version) if paths else NO_TABLE
 
-    def _newest_checkpoint(self, names: Sequence[str]) -> tuple[int, list[str]]:
-        """Return the version of the newest whole checkpoint, and the paths of its files; -1 without one."""
-        parts: dict[tuple[int, int], list[str]] = {}
-        for name in sorted(names):
-            found = CHECKPOINT.fullmatch(name)
-            if found:
-                parts.setdefault((int(found[1]), int(found[3] or 1)), []).append(name)
-        whole = [at for at, files in parts.items() if len(files) >= at[1]]
-        if not whole:
-            return -1, []
-        version, count = max(whole)
-        return version, [f"{FOLDER}/{name}" for name in parts[version, count][:count]]
 
-    def _stored(self, path: str, wanted: Sequence[str]) -> list[Action]:
-        """Return actions of a file of a checkpoint.
+def _gone(version: int) -> TargetChangedError:
+    return TargetChangedError(
+        f"The Delta log has no version {version} any more, which this query knows.",
+        "The table was removed, or restored from a copy. Start the query again.",
+    )
 
-        Args:
-            wanted: the columns that are read.
-        """
-        data = bytes(obstore.get(self._store, path).bytes())
-        actions = _parsed(data, path) if path.endswith(".json") else _rows(data, wanted)
-        sidecars = [action["sidecar"] for action in actions if action.get("sidecar") is not None]
-        for sidecar in sidecars:
-            name = JsonObject(sidecar, "A sidecar of a checkpoint", damaged).text("path")
-            actions += self._stored(name if "/" in name else f"{FOLDER}/_sidecars/{name}", wanted)
-        return actions
 
-    def _actions(self, version: int) -> list[Action]:
-        path = commit_path(version)
-        return _parsed(bytes(obstore.get(self._store, path).bytes()), path)
+def _is_by(commit: Commit, application: str) -> bool:
+    return any(kind == "txn" and _member(content, "appId") == application for kind, content in commit)
+
+
+def _restores(action: tuple[str, Json]) -> bool:
+    kind, content = action
+    return kind == "commitInfo" and _member(content, "operation") == "RESTORE"
 
 
 def _member(content: Json, name: str) -> str:
@@ -310,44 +336,12 @@ def as_text(content: Mapping[str, Json]) -> str:
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
-def commit_path(version: int) -> str:
-    """Return the path of a commit in the table's folder."""
-    return f"{FOLDER}/{version:020d}.json"
-
-
-def _parsed(data: bytes, path: str) -> list[Action]:
-    try:
-        actions = [json.loads(line) for line in data.splitlines() if line.strip()]
-    except ValueError as error:
-        raise damaged(f"'{path}' holds a line that is no JSON") from error
-    if not all(isinstance(action, dict) for action in actions):
-        raise damaged(f"'{path}' holds a line that is no action")
-    return actions
-
-
-def _rows(data: bytes, wanted: Sequence[str]) -> list[Action]:
-    """Return the actions of a checkpoint; of each only the columns that are wanted."""
-    file = pq.ParquetFile(io.BytesIO(data))
-    columns = [name for name in wanted if name.partition(".")[0] in file.schema_arrow.names]
-    found: list[dict[str, Any]] = file.read(columns=columns).to_pylist()
-    return [{kind: _plain(value) for kind, value in row.items() if value is not None} for row in found]
-
-
-def _plain(value: Any, name: str = "") -> Any:
-    """Return a value of a checkpoint as JSON has it, without what is missing."""
-    if name in _MAPS and isinstance(value, list):
-        return dict(value)
-    if isinstance(value, dict):
-        return {key: _plain(item, key) for key, item in value.items() if item is not None}
-    return value
-
-
 def _applied(state: State, actions: Iterable[Action]) -> State:
     protocol, metadata = state.protocol, state.metadata
     files, transactions, undone = dict(state.files), dict(state.transactions), set(state.undone)
     for kind, content in _contents(actions):
         if kind == "commitInfo":
-            if isinstance(content, dict) and content.get("operation") == "RESTORE":
+            if _restores((kind, content)):
                 undone.update(transactions)
         elif kind == "remove":
             files.pop(DataFile.from_json(content).identity, None)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Set
 import obstore
 from obstore.store import ObjectStore
 
-from floodmark.sinks.delta.format.log import CHECKPOINT, FOLDER
+from floodmark.sinks.delta.format.log_files import CHECKPOINT, FOLDER
 
 _DEFAULT = "interval 30 days"
 _INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from floodmark.codecs.arrays import repeated
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
-from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.statistics import may_hold, null_share
 from floodmark.sinks.delta.parts import Part, rows_in
 from floodmark.sinks.delta.planning.row_deletions import RowDeletions

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
-from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.statistics import bounds, may_hold
 from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.delta.parts import Part

@@ -12,7 +12,8 @@ import obstore
 from floodmark.json_data import Json
 from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
-from floodmark.sinks.delta.format.log import Action, DataFile
+from floodmark.sinks.delta.format.log import DataFile
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vectors import Rows, VectorFile
 from floodmark.sinks.delta.parts import by_file
 from floodmark.sinks.delta.planning.target_rows import TargetRows
