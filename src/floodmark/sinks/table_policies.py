@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal, Protocol
 
 from floodmark.config.common import CommonOptions
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
 from floodmark.sinks.made_tables import MadeTables
-from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.targets_aside import TargetAside
 
 log = get_logger(__name__)
+
+
+class TableOptions(Protocol):
+    """What every kind of target has options for."""
+
+    @property
+    def missing_tables(self) -> Literal["fail", "read"]:
+        """What happens when a target that the query has made is gone."""
+
+    @property
+    def new_columns(self) -> Literal["read", "leave_null", "fail"]:
+        """What happens when a table gets a column."""
 
 
 class TablePolicies:
@@ -21,11 +33,11 @@ class TablePolicies:
 
     Args:
         source: the source's options.
-        options: the mirror's.
+        options: those of the targets.
         made: the tables that the query has made.
     """
 
-    def __init__(self, source: CommonOptions, options: MirrorOptions, made: MadeTables) -> None:
+    def __init__(self, source: CommonOptions, options: TableOptions, made: MadeTables) -> None:
         self._source = source
         self._options = options
         self._made = made
@@ -43,7 +55,7 @@ class TablePolicies:
         if known and self._options.missing_tables == "fail":
             raise TargetChangedError(
                 f"The target table '{table}' is gone. This query had made it, and its rows would be missing.",
-                "Restore it, or set the mirror's option missing.tables to 'read', so that the table is read again.",
+                "Restore it, or set the sink's option missing.tables to 'read', so that the table is read again.",
             )
         self._read_again(table, "incremental" if keyed else "blocking")
         log.warning("a_table_is_made", table=table, known=known, effect="the source's table is read again")
@@ -58,7 +70,7 @@ class TablePolicies:
             raise TargetError(
                 f"The table '{table}' has new columns: {', '.join(columns)}. The log doesn't tell their values in rows "
                 "that are in the target already.",
-                "Set the mirror's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
+                "Set the sink's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
             )
         reads = self._options.new_columns == "read"
         if reads:
