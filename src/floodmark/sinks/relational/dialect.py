@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from floodmark.sinks.relational.url import Kind
+
 
 @dataclass(frozen=True)
 class TargetColumn:
@@ -43,6 +45,10 @@ class Session(Protocol):
     All methods raise a ``TargetBusyError`` if trying again may help, a ``TargetUnfitError`` if the target refuses a
     value or a structure, and another ``TargetError`` for what someone has to mend.
     """
+
+    @property
+    def version(self) -> str:
+        """The server's version, for messages."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), doing: str = "") -> int:
         """Run a statement, and return how many rows it has changed.
@@ -80,10 +86,23 @@ class Session(Protocol):
 class Dialect(Protocol):
     """A kind of database: its names, types and statements. Whole statements return as text, names quoted."""
 
-    title: str
-    """Its name, for messages."""
-    folds_names: bool
-    """Whether names that differ only in case are the same."""
+    @property
+    def kind(self) -> Kind:
+        """What kind of database it is."""
+
+    @property
+    def title(self) -> str:
+        """Its name, for messages."""
+
+    @property
+    def folds_names(self) -> bool:
+        """Whether names that differ only in case are the same."""
+
+    def schema(self) -> str:
+        """Return the schema of the targets, or the database where that is the same; known after ``connect``."""
+
+    def identity(self, session: Session) -> tuple[str, ...]:
+        """Return what no other database has, whatever name it is reached by."""
 
     def connect(self) -> Session:
         """Open a connection.
@@ -214,7 +233,9 @@ class Dialect(Protocol):
     def append(self, target: str, stage: str, columns: Sequence[tuple[int, str, str]]) -> str:
         """Return the statement that appends all rows of a staging table without a key."""
 
-    def defer(self, reads: str, later: str, log: str, key: Sequence[int], held: Sequence[int]) -> Sequence[str]:
+    def defer(
+        self, reads: str, later: str, log: str, columns: Sequence[str], key: Sequence[int], held: Sequence[int]
+    ) -> Sequence[str]:
         """Return the statements that move rows from a staging table to another one like it.
 
         Those are moved that a snapshot has read after a change in the log that needs a value which they replace.
@@ -223,6 +244,7 @@ class Dialect(Protocol):
             reads: the staging table of rows that were read.
             later: the one that gets them.
             log: the staging table with the changes.
+            columns: those of ``reads``.
             key: the numbers of the key's columns in ``reads``.
             held: the numbers of the columns of ``log`` that say where the target has the value.
         """

@@ -114,9 +114,10 @@ class Merge:
         reads, at = waiting
         later = None
         if part.lacking:
-            later = self._new_stage(stage_schema(reads.columns, reads.key, []))
+            columns = stage_schema(reads.columns, reads.key, [])
+            later = self._new_stage(columns)
             numbers = [reads.columns.get_field_index(name) for name in part.key]
-            for statement in self._dialect.defer(at, later, stage, numbers, range(len(part.key))):
+            for statement in self._dialect.defer(at, later, stage, columns.names, numbers, range(len(part.key))):
                 self._session.execute(statement, doing=f"sorting rows of the table '{target.name}'")
         self._upsert(target, reads, at)
         self._drop(reads, at)

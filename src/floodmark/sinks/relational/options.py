@@ -35,6 +35,7 @@ class JdbcOptions(Options):
     }
     refused: ClassVar[Mapping[str, str]] = {
         "collection.naming.strategy": "it names a Java class; use collection.name.format",
+        "connection.user": "its name is connection.username",
         "column.naming.strategy": "it names a Java class; columns have the source's names",
         "dialect.postgres.postgis.schema": "geometries are written as the source's typed rows have them",
         "field.include.list": "columns are chosen at the source, with column.include.list",

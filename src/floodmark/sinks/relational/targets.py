@@ -13,6 +13,7 @@ from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.relational.bookkeeping import ASIDE, Bookkeeping, is_done
 from floodmark.sinks.relational.connect import persistent
 from floodmark.sinks.relational.dialect import Dialect, Session
+from floodmark.sinks.relational.loops import LoopCheck
 from floodmark.sinks.relational.merge import Merge
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import Part
@@ -36,8 +37,6 @@ class RelationalTargets:
         source: the source's options.
         options: the sink's.
         query: the query's id.
-        prove_other: checks, over a new connection, that the target isn't what the query captures; called with the
-            connection, a function that returns a table's target, and tables.
 
     Raises:
         StateDirError: the state directory can't be read.
@@ -50,7 +49,6 @@ class RelationalTargets:
         source: CommonOptions,
         options: JdbcOptions,
         query: str,
-        prove_other: Callable[[Session, str], None] = lambda _session, _name: None,
     ) -> None:
         self.query = query
         self._dialect = dialect
@@ -61,7 +59,7 @@ class RelationalTargets:
         policies = TablePolicies(source, options, self._made)
         self._policies = policies
         self._preparation = Preparation(dialect, self._books, source, options, policies, query)
-        self._prove_other = prove_other
+        self._loops = LoopCheck(source, dialect)
         self._open: Session | None = None
         self._aside = TargetsAside(source, query, _Marks(self))
         if self._aside.tables:
@@ -211,7 +209,7 @@ class RelationalTargets:
         for table, some in parts.items():
             try:
                 if table not in self._proved:
-                    self._prove_other(session, self._preparation.target_of(table))
+                    self._loops(session, self._preparation.target_of(table))
                     self._proved.add(table)
                 prepared[table] = self._preparation.prepare(session, table, some)
             except TargetUnfitError as error:

@@ -12,6 +12,7 @@ from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import POSITION
 from floodmark.sinks.relational.postgres.session import TITLE, PostgresSession
 from floodmark.sinks.relational.postgres.types import accepts, column_type, holds
+from floodmark.sinks.relational.url import Kind
 
 _LONGEST = 63
 """Bytes of a name; PostgreSQL cuts longer ones. Manual: "Identifiers and Key Words"."""
@@ -25,6 +26,7 @@ class PostgresDialect:
         options: the sink's.
     """
 
+    kind: Kind = "postgres"
     title = TITLE
     folds_names = False
 
@@ -46,6 +48,16 @@ class PostgresDialect:
                 )
             self._schema = str(found)
         return session
+
+    def schema(self) -> str:
+        """Return the schema of the targets."""
+        return self._schema
+
+    def identity(self, session: Session) -> tuple[str, ...]:
+        """Return the cluster's identifier and the database's name."""
+        statement = "SELECT system_identifier::text, current_database()::text FROM pg_control_system()"
+        ((system, database),) = session.query(statement, doing="reading the server's identity")
+        return system, database
 
     def quote(self, name: str) -> str:
         """Return a name as statements have it."""
@@ -207,11 +219,14 @@ class PostgresDialect:
         names = ", ".join(self.quote(name) for _, name, _ in columns)
         return names, ", ".join(f"CAST(s.{_stage_column(number)} AS {kind})" for number, _, kind in columns)
 
-    def defer(self, reads: str, later: str, log: str, key: Sequence[int], held: Sequence[int]) -> Sequence[str]:
+    def defer(
+        self, reads: str, later: str, log: str, columns: Sequence[str], key: Sequence[int], held: Sequence[int]
+    ) -> Sequence[str]:
         """Return the statements that move rows to another staging table (``Dialect``)."""
         same = " AND ".join(f"s.h{at} = r.c{number}" for at, number in zip(held, key, strict=True))
         chosen = f"{reads} AS r WHERE EXISTS (SELECT FROM {log} AS s WHERE {same} AND s.p < r.p)"
-        return f"INSERT INTO {later} SELECT r.* FROM {chosen}", f"DELETE FROM {chosen}"
+        names = ", ".join(columns)
+        return f"INSERT INTO {later} ({names}) SELECT {names} FROM {chosen}", f"DELETE FROM {chosen}"
 
     def drop_superseded(self, reads: str, log: str, pairs: Sequence[tuple[int, int]]) -> str:
         """Return the statement that deletes rows with later changes (``Dialect``)."""

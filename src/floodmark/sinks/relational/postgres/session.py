@@ -87,9 +87,9 @@ class PostgresSession:
             )
 
     @property
-    def version(self) -> int:
-        """The server's major version."""
-        return self._conn.info.server_version // 10000
+    def version(self) -> str:
+        """The server's version, for messages."""
+        return f"{TITLE} {self._conn.info.server_version // 10000}"
 
     def execute(self, statement: str, values: Sequence[Any] = (), doing: str = "a statement") -> int:
         """Run a statement (``Session``)."""
