@@ -31,6 +31,7 @@ class Driver:
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
             ``engine=spark`` it runs on the Spark that Delta has a release for.
+        jdbc: options of the sink jdbc; None: it isn't the sink.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
     """
 
@@ -43,6 +44,7 @@ class Driver:
         every: str = "0 seconds",
         spark: Path | None = None,
         mirrors: dict[str, str] | None = None,
+        jdbc: dict[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -55,6 +57,7 @@ class Driver:
             "every": every,
             "master": master,
             "mirrors": mirrors,
+            "jdbc": jdbc,
             "properties": {},
         }
         if mirrors is not None and mirrors.get("engine") == "spark":
