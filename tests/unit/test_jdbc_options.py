@@ -36,7 +36,7 @@ def test_urls() -> None:
         ("jdbc:postgresql://db/shop?user=me&password=hidden1", "connection.username"),
         ("jdbc:postgresql://db/shop?sslpassword=hidden1", "connection.username"),
         ("jdbc:postgresql://db/shop?currentschema2=x", "Did you mean 'currentSchema'?"),
-        ("jdbc:mysql://db/shop?useSSL=true", "allowed are sslMode"),
+        ("jdbc:mysql://db/shop?useSSL=true", "Allowed are sslMode"),
     ],
 )
 def test_wrong_urls(url: str, told: str) -> None:

@@ -18,12 +18,13 @@ class TargetColumn:
     Attributes:
         name: its name.
         kind: its type, as the database writes it.
-        in_key: whether it belongs to the primary key.
+        cast: the type that values are cast to before they are written; empty where a cast would cut them silently, so
+            that the database refuses them instead.
     """
 
     name: str
     kind: str
-    in_key: bool = False
+    cast: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ class Session(Protocol):
 
 
 class Dialect(Protocol):
-    """A kind of database: its names, types and statements. Whole statements return as text, names quoted."""
+    """A kind of database: its names, types and statements. Whole statements return as text, names quoted.
+
+    Columns are given as their number in a staging table, their name, and what values are cast to (``TargetColumn``).
+    """
 
     @property
     def kind(self) -> Kind:
@@ -212,21 +216,21 @@ class Dialect(Protocol):
             target: the target's name, quoted.
             stage: the staging table's, quoted.
             values: number, name and staged type of each column that lacks some.
-            key: place, name and type in the target of each column of the key.
+            key: place, name and cast of each column of the key.
         """
 
     def delete(self, target: str, stage: str, key: Sequence[tuple[int, str, str]]) -> str:
         """Return the statement that deletes the rows that a staging table marks so.
 
         Args:
-            key: number, name and type in the target of each column of the key.
+            key: number, name and cast of each column of the key.
         """
 
     def upsert(self, target: str, stage: str, columns: Sequence[tuple[int, str, str]], key: Sequence[str]) -> str:
         """Return the statement that inserts rows of a staging table, or updates older ones.
 
         Args:
-            columns: number, name and type in the target of each column that the staging table has.
+            columns: number, name and cast of each column that the staging table has.
             key: the columns of the key.
         """
 

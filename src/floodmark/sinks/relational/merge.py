@@ -90,7 +90,7 @@ class Merge:
         if part.lacking:
             at = [(part.columns.get_field_index(one), one) for one in part.lacking]
             values = [(number, one, self._dialect.column_type(part.columns.field(one).type)) for number, one in at]
-            key = [(number, one, target.kinds[one]) for number, one in enumerate(part.key)]
+            key = [(number, one, target.casts[one]) for number, one in enumerate(part.key)]
             self._session.execute(self._dialect.fill(name, stage, values, key), doing=doing)
         self._session.execute(self._dialect.delete(name, stage, _columns(target, part, part.key)), doing=doing)
         self._upsert(target, part, stage)
@@ -103,7 +103,7 @@ class Merge:
 
     def _append(self, target: Prepared, part: Part) -> None:
         stage = self._staged(target, part)
-        own = [(_OPERATION, OPERATION, target.kinds[OPERATION]), (_POSITION, POSITION, target.kinds[POSITION])]
+        own = [(_OPERATION, OPERATION, target.casts[OPERATION]), (_POSITION, POSITION, target.casts[POSITION])]
         columns = [*_columns(target, part, part.columns.names), *own]
         statement = self._dialect.append(self._dialect.full_name(target.name), stage, columns)
         self._session.execute(statement, doing=f"writing the table '{target.name}'")
@@ -156,7 +156,7 @@ class Merge:
 
 
 def _columns(target: Prepared, part: Part, names: Sequence[str]) -> list[tuple[int, str, str]]:
-    return [(part.columns.get_field_index(name), name, target.kinds[name]) for name in names]
+    return [(part.columns.get_field_index(name), name, target.casts[name]) for name in names]
 
 
 def _prove_in_order(table: str, parts: Sequence[Part]) -> None:

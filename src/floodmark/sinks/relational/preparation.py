@@ -34,7 +34,7 @@ class Prepared:
         name: the target's.
         key: the columns of the key; empty without one.
         parts: what tasks have made of the rows.
-        kinds: the types of the target's columns.
+        casts: the types that values of its columns are cast to (``TargetColumn.cast``).
         empties: whether the rows that it has are to be removed.
     """
 
@@ -42,7 +42,7 @@ class Prepared:
     name: str
     key: Sequence[str]
     parts: Sequence[Part]
-    kinds: Mapping[str, str]
+    casts: Mapping[str, str]
     empties: bool
 
 
@@ -109,10 +109,10 @@ class Preparation:
         known = self._dialect.table(session, name)
         if known is None:
             raise TargetBusyError(f"The target table '{name}' was dropped while it was prepared.", _REMOVE)
-        named = {self.registered(one): column.kind for one, column in known.columns.items()}
-        kinds = {one: named[self.registered(one)] for one in (*columns.names, POSITION)}
-        kinds |= {} if key else {OPERATION: named[OPERATION]}
-        return Prepared(table, name, key, chosen, kinds, empties)
+        named = {self.registered(one): column.cast for one, column in known.columns.items()}
+        casts = {one: named[self.registered(one)] for one in (*columns.names, POSITION)}
+        casts |= {} if key else {OPERATION: named[OPERATION]}
+        return Prepared(table, name, key, chosen, casts, empties)
 
     def _agreeing(self, table: str, parts: Sequence[Part], exists: bool) -> tuple[list[Part], pa.Schema]:
         """Return the parts that go with the newest one, and the columns of all of them.

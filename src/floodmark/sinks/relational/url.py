@@ -88,7 +88,7 @@ def _known(name: str, value: str, kind: Kind) -> tuple[str, str]:
         raise ValueError("the login belongs into connection.username and connection.password")
     known = {one.lower(): one for one in _PARAMETERS[kind]}
     if name.lower() not in known:
-        hint = nearest(name, list(known.values())) or f"allowed are {', '.join(known.values())}"
+        hint = nearest(name, list(known.values())) or f"Allowed are {', '.join(known.values())}"
         raise ValueError(f"it has the parameter '{name}', which Floodmark doesn't know. {hint}")
     return known[name.lower()], value
 

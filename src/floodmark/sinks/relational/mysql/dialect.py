@@ -112,7 +112,7 @@ class MysqlDialect:
         """Return what a target is like (``Dialect``)."""
         place = (self._options.connection_url.database, name)
         found = session.query(
-            "SELECT column_name, column_type, column_key = 'PRI' FROM information_schema.columns "
+            "SELECT column_name, column_type FROM information_schema.columns "
             "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
             place,
             "reading a table's columns",
@@ -129,7 +129,7 @@ class MysqlDialect:
         unique: dict[str, set[str]] = {}
         for index, column in indexes:
             unique.setdefault(index, set()).add(column)
-        columns = {one: TargetColumn(one, _text(kind), bool(in_key)) for one, kind, in_key in found}
+        columns = {one: TargetColumn(one, _text(kind), "") for one, kind in found}
         return TargetTable(columns, [frozenset(names) for names in unique.values()])
 
     def create(self, name: str, columns: Sequence[tuple[str, str]], key: Sequence[str]) -> str:

@@ -113,10 +113,11 @@ class PostgresDialect:
         """Return what a target is like (``Dialect``)."""
         place = (self._schema, name)
         found = session.query(
-            "SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (p.indkey), false) "
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod), "
+            "t.typtype = 'd' OR t.typname IN ('varchar', 'bpchar', 'bit', 'varbit') "
             "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
-            "LEFT JOIN pg_index p ON p.indrelid = c.oid AND p.indisprimary "
+            "JOIN pg_type t ON t.oid = a.atttypid "
             "WHERE n.nspname = %s AND c.relname = %s ORDER BY a.attnum",
             place,
             "reading a table's columns",
@@ -132,7 +133,7 @@ class PostgresDialect:
             place,
             "reading a table's indexes",
         )
-        columns = {one: TargetColumn(one, kind, in_key) for one, kind, in_key in found}
+        columns = {one: TargetColumn(one, kind, "" if is_cut else kind) for one, kind, is_cut in found}
         return TargetTable(columns, [frozenset(names) for (names,) in unique])
 
     def create(self, name: str, columns: Sequence[tuple[str, str]], key: Sequence[str]) -> str:
@@ -189,12 +190,12 @@ class PostgresDialect:
             f"c{number} = CASE WHEN s.u{number} THEN CAST(t.{self.quote(name)} AS {kind}) ELSE s.c{number} END"
             for number, name, kind in values
         ]
-        at = [f"t.{self.quote(name)} = CAST(s.h{number} AS {kind})" for number, name, kind in key]
+        at = [f"t.{self.quote(name)} = {_cast(f's.h{number}', kind)}" for number, name, kind in key]
         return f"UPDATE {stage} AS s SET {', '.join(given)} FROM {target} AS t WHERE {' AND '.join(at)}"
 
     def delete(self, target: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows (``Dialect``)."""
-        same = " AND ".join(f"t.{self.quote(name)} = CAST(s.c{number} AS {kind})" for number, name, kind in key)
+        same = " AND ".join(f"t.{self.quote(name)} = {_cast(f's.c{number}', kind)}" for number, name, kind in key)
         older = f't.{self.quote(POSITION)} < s.p COLLATE "C"'
         return f"DELETE FROM {target} AS t USING {stage} AS s WHERE s.d AND {same} AND {older}"
 
@@ -217,7 +218,7 @@ class PostgresDialect:
 
     def _values(self, columns: Columns) -> tuple[str, str]:
         names = ", ".join(self.quote(name) for _, name, _ in columns)
-        return names, ", ".join(f"CAST(s.{_stage_column(number)} AS {kind})" for number, _, kind in columns)
+        return names, ", ".join(_cast(f"s.{_stage_column(number)}", kind) for number, _, kind in columns)
 
     def defer(
         self, reads: str, later: str, log: str, columns: Sequence[str], key: Sequence[int], held: Sequence[int]
@@ -240,6 +241,10 @@ class PostgresDialect:
             f"INSERT INTO {table} (query, batch, marks) VALUES (%s, %s, %s) ON CONFLICT (query) DO UPDATE "
             "SET batch = excluded.batch, marks = excluded.marks, changed = now()"
         )
+
+
+def _cast(value: str, kind: str) -> str:
+    return f"CAST({value} AS {kind})" if kind else value
 
 
 def _stage_column(number: int) -> str:

@@ -67,6 +67,11 @@ class PostgresSession:
             "user": options.connection_username,
             "password": None if options.connection_password is None else options.connection_password.get_secret_value(),
             "connect_timeout": _CONNECT_TIMEOUT_S,
+            # Without answers for so long the connection counts as lost.
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 6,
+            "tcp_user_timeout": 120_000,
             "application_name": "floodmark",
             "options": _SETTINGS,
             **{ours: url.parameters[theirs] for theirs, ours in _PASSED_ON.items() if theirs in url.parameters},
@@ -75,7 +80,10 @@ class PostgresSession:
             given["target_session_attrs"] = "read-write"
         try:
             self._conn: psycopg.Connection[TupleRow] = psycopg.connect(
-                "", autocommit=True, **{name: value for name, value in given.items() if value is not None}
+                "",
+                autocommit=True,
+                prepare_threshold=None,
+                **{name: value for name, value in given.items() if value is not None},
             )
         except psycopg.Error as exc:
             raise _unreachable(options, exc) from None
