@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from tests.support.jdbc import PostgresTarget, Query
 
 from benchmarks.common import Connection, Leg, Result, Scale, database
 from benchmarks.mirror_writer import BATCHES, CHANGES, LOAD, ROW, TASKS, Workload
@@ -17,7 +18,6 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.sinks.relational.parts import make_parts
 from floodmark.sinks.relational.postgres.copy_text import copy_blocks
 from floodmark.sinks.relational.staging import stage_part
-from tests.support.jdbc import PostgresTarget, Query
 
 _COLUMNS = "id bigint PRIMARY KEY, name text, balance numeric(12,2), updated_at timestamptz, note text"
 

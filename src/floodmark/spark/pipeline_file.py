@@ -54,7 +54,7 @@ class Sink(_Section):
     type: Literal["console", "json", "parquet", "kafka", "mirror", "jdbc", "noop"]
     path: str | None = None
     format: Literal["delta"] | None = None
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default={}, repr=False)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -131,13 +131,17 @@ class Bookkeeping:
         Args:
             stale: whether its rows are to be removed before it is written.
         """
-        table = self._name(TABLES)
-        doing = "writing whose a target is"
-        session.execute(f"DELETE FROM {table} WHERE target = %s AND query = %s", (target, self._query), doing)
-        session.execute(f"UPDATE {table} SET owned = %s WHERE target = %s", (self._dialect.flag(False), target), doing)
-        values = (target, self._query, source, self._dialect.flag(True), self._dialect.flag(stale), json.dumps([*key]))
-        columns = "target, query, source, owned, stale, key_columns"
-        session.execute(f"INSERT INTO {table} ({columns}) VALUES (%s, %s, %s, %s, %s, %s)", values, doing)
+        table, doing = self._name(TABLES), "writing whose a target is"
+        # In this order, so that a query that is killed in between finds what it can go on from.
+        statement = f"UPDATE {table} SET owned = %s WHERE target = %s AND query <> %s"
+        session.execute(statement, (self._dialect.flag(False), target, self._query), doing)
+        values = (source, self._dialect.flag(True), self._dialect.flag(stale), json.dumps([*key]), target, self._query)
+        if any(one.query == self._query for one in self.owners(session, target)):
+            given = "source = %s, owned = %s, stale = %s, key_columns = %s"
+            session.execute(f"UPDATE {table} SET {given} WHERE target = %s AND query = %s", values, doing)
+        else:
+            columns = "source, owned, stale, key_columns, target, query"
+            session.execute(f"INSERT INTO {table} ({columns}) VALUES (%s, %s, %s, %s, %s, %s)", values, doing)
 
     def mark(self, session: Session, target: str, source: str, reason: str, content: str) -> None:
         """Mark a target as one that is set aside, whose rows are to be removed before it is written again.
@@ -145,21 +149,17 @@ class Bookkeeping:
         Args:
             content: what ``marked`` returns.
         """
-        self.unmark(session, target)
-        values = (self._query, target, source, reason, content)
-        columns = "query, target, source, reason, content"
-        statement = f"INSERT INTO {self._name(ASIDE)} ({columns}) VALUES (%s, %s, %s, %s, %s)"
-        session.execute(statement, values, "setting a target aside")
+        # A mark that is there stays: without it the rows that the target lacks would be forgotten.
+        if self.marked(session, target) is None:
+            values = (self._query, target, source, reason, content)
+            columns = "query, target, source, reason, content"
+            statement = f"INSERT INTO {self._name(ASIDE)} ({columns}) VALUES (%s, %s, %s, %s, %s)"
+            session.execute(statement, values, "setting a target aside")
         session.execute(
             f"UPDATE {self._name(TABLES)} SET stale = %s WHERE target = %s AND query = %s",
             (self._dialect.flag(True), target, self._query),
             "setting a target aside",
         )
-
-    def unmark(self, session: Session, target: str) -> None:
-        """Remove a mark."""
-        statement = f"DELETE FROM {self._name(ASIDE)} WHERE query = %s AND target = %s"
-        session.execute(statement, (self._query, target), "removing a mark")
 
     def marked(self, session: Session, target: str) -> str | None:
         """Return what a target is marked with; None: it isn't set aside."""
