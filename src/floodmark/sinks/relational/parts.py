@@ -96,6 +96,7 @@ class Part:
             "rows": None if self.rows is None else packed(self.rows),
             "staged": self.staged,
             "unrepresentable": list(self.unrepresentable),
+            "error": None,
         }
 
     @classmethod
