@@ -26,7 +26,7 @@ _SETTINGS = (
     ", time_zone = '+00:00', innodb_lock_wait_timeout = 30, lock_wait_timeout = 60, sql_auto_is_null = 0",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
-_READ_ONLY = (1290, ER.CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, 1836)
+_READ_ONLY = (1290, 1792, 1836)
 _NO_RIGHT = (
     ER.DBACCESS_DENIED_ERROR,
     ER.TABLEACCESS_DENIED_ERROR,

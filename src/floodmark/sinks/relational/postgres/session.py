@@ -142,7 +142,7 @@ class PostgresSession:
 
 
 def _unreachable(options: JdbcOptions, exc: psycopg.Error) -> TargetError:
-    reason = shown_reason(str(exc).rsplit("\n", 1)[-1].split(": ", 1)[-1])
+    reason = shown_reason(str(exc).split("\n", 1)[0].rsplit(": ", 1)[-1])
     text = str(exc)
     fatal = "authentication failed" in text or "no password supplied" in text or "does not exist" in text
     fatal = fatal or "pg_hba.conf" in text or "permission denied" in text or "certificate" in text or "SSL" in text
