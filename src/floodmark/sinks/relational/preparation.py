@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import pyarrow as pa
 
@@ -22,6 +23,8 @@ from floodmark.sinks.table_policies import TablePolicies
 
 log = get_logger(__name__)
 
+_LONGEST = 150
+"""Characters of a name in Floodmark's own tables."""
 _REMOVE = "Remove the target table, and start the query with the sink's option missing.tables=read."
 
 
@@ -80,8 +83,10 @@ class Preparation:
         return target_name(self._options.collection_name_format, table, self._source.topic_prefix, database)
 
     def registered(self, name: str) -> str:
-        """Return a name in the form in which the database compares names."""
-        return name.casefold() if self._dialect.folds_names else name
+        """Return a name in the form in which the database compares names, and by which its own tables know it."""
+        name = name.casefold() if self._dialect.folds_names else name
+        # The target of one that is too long is set aside, and the mark needs a name.
+        return name if len(name) <= _LONGEST else f"{name[:100]}~{blake2b(name.encode(), digest_size=16).hexdigest()}"
 
     def prepare(self, session: Session, table: str, parts: Sequence[Part]) -> Prepared:
         """Prepare a table's target.

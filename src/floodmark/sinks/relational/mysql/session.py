@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pymysql
-from pymysql.constants import CR, ER
+from pymysql.constants import ER
 
 from floodmark.errors import ConfigError, TargetBusyError, TargetError
 from floodmark.redact import shown_reason
@@ -35,6 +35,8 @@ _NO_RIGHT = (
 )
 _FULL = (1021, 1114)
 _GONE = (ER.NO_SUCH_TABLE, ER.UNKNOWN_TABLE)
+_OF_CLIENT = range(2000, 3000)
+"""Errors that the client finds: connections that can't be opened, or are lost."""
 _MAY_PASS = (
     *_GONE,
     ER.LOCK_WAIT_TIMEOUT,
@@ -234,7 +236,7 @@ def _error(title: str, exc: Exception, doing: str) -> TargetError:
         return refused(title, doing, text, CURE_RIGHTS)
     if code in _FULL:
         return busy(title, doing, "its disk is full")
-    if code in _MAY_PASS or CR.CR_MIN_ERROR <= code <= CR.CR_MAX_ERROR or not isinstance(exc, pymysql.err.Error):
+    if code in _MAY_PASS or code in _OF_CLIENT or not isinstance(exc, pymysql.err.Error):
         return busy(title, doing, text)
     if isinstance(exc, pymysql.err.InterfaceError):
         # The connection is closed already.
