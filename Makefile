@@ -93,7 +93,7 @@ chaos: $(OLDER_INSTALLED)
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
 		tests/integration/test_delta_spark.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \
-		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc.py \
+		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc_steps.py tests/integration/test_jdbc.py \
 		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \
 		tests/integration/test_mysql_generated.py tests/integration/test_mysql_lost_log.py \
 		tests/integration/test_mysql_xa.py $(wildcard tests/integration/test_postgres_continuity*.py)

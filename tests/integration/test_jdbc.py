@@ -35,7 +35,7 @@ def same(source: Source, target: Target, table: str, columns: str) -> None:
     assert list(found) == expected
 
 
-CASES = [("pg16", "0"), ("mysql", "0"), ("mariadb", "1048576")]
+CASES = [("pg16", "0")]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
     CASES = list(product(("pg16", "pg18", "mysql", "mariadb"), ("0", "1048576")))
 

@@ -17,7 +17,7 @@ from tests.support.jdbc import Event, Query, block, target_on
 COLUMNS = pa.schema([("id", pa.int32()), ("part", pa.string()), ("v", pa.int64()), ("big", pa.string())])
 KEY = ["part", "id"]
 IDS, PARTS = 3, ("a", "A")
-SEEDS = int(os.environ.get("FLOODMARK_JDBC_SEEDS", "12"))
+SEEDS = int(os.environ.get("FLOODMARK_JDBC_SEEDS", "8"))
 Key = tuple[str, int]
 
 

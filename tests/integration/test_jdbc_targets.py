@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from floodmark.errors import FloodmarkError, TargetChangedError, TargetError, TargetUnfitError
+from floodmark.sinks.relational.access import prove_usable
+from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.staging import StageLostError
 from tests.support.jdbc import Event, Query, Target, block, target_on
 
@@ -351,6 +353,9 @@ def test_rights(postgres: Target, tmp_path: Path) -> None:
     options = {"connection_username": "poor"}
     with pytest.raises(TargetError, match=r"permission denied for schema public.*docs/jdbc\.md"):
         Query(postgres, tmp_path, options)
+    with pytest.raises(TargetError, match="permission denied"):
+        prove_usable(JdbcOptions.parse({**postgres.options, "connection.username": "poor"}))
+    assert prove_usable(JdbcOptions.parse(postgres.options)) == "PostgreSQL 18"
     postgres.execute("ALTER ROLE poor SET default_transaction_read_only = on", "GRANT CREATE ON SCHEMA public TO poor")
     with pytest.raises(TargetError, match="read-only"):
         Query(postgres, tmp_path, options)

@@ -102,6 +102,10 @@ class Dialect(Protocol):
     def folds_names(self) -> bool:
         """Whether names that differ only in case are the same."""
 
+    @property
+    def keeps_stages(self) -> bool:
+        """Whether staging tables of a session stay for later micro-batches; a commit empties them."""
+
     def schema(self) -> str:
         """Return the schema of the targets, or the database where that is the same; known after ``connect``."""
 

@@ -25,18 +25,71 @@ _NUMBERS = count()
 """Numbers of staging tables, so that a session has no two with one name."""
 
 
+class SessionStages:
+    """The staging tables of a session, for rows that come through the driver.
+
+    Args:
+        dialect: the database's.
+        session: the connection that they belong to.
+    """
+
+    def __init__(self, dialect: Dialect, session: Session) -> None:
+        self._dialect = dialect
+        self._session = session
+        self._free: dict[pa.Schema, list[str]] = {}
+        self._taken: list[tuple[pa.Schema, str]] = []
+
+    def take(self, columns: pa.Schema) -> str:
+        """Return the name, quoted, of an empty table with some columns."""
+        free = self._free.get(columns)
+        if free:
+            stage = free.pop()
+        else:
+            name = f"floodmark_{next(_NUMBERS)}"
+            statement = self._dialect.create_stage(name, columns, temporary=True)
+            self._session.execute(statement, doing="making a staging table")
+            stage = self._dialect.stage_name(name, temporary=True)
+        self._taken.append((columns, stage))
+        return stage
+
+    def drop(self, stage: str) -> None:
+        """Drop a table whose rows are applied, unless a commit empties it."""
+        if not self._dialect.keeps_stages:
+            self._session.execute(self._dialect.drop_own(stage), doing="dropping a staging table")
+
+    def committed(self) -> None:
+        """Called after a commit."""
+        if self._dialect.keeps_stages:
+            for columns, stage in self._taken:
+                self._free.setdefault(columns, []).append(stage)
+        self._taken = []
+
+    def forget(self) -> None:
+        """Called when a part of a transaction was undone, which may have made tables."""
+        self._free, self._taken = {}, []
+
+    @property
+    def count(self) -> int:
+        """How many tables it keeps."""
+        return sum(map(len, self._free.values()))
+
+
 class Merge:
     """Applies rows to targets, over one connection.
 
     Args:
         dialect: the database's.
         session: within a transaction.
+        stages: the staging tables of the session.
         lost: called with a table's source name and a column whose values the database can't hold.
     """
 
-    def __init__(self, dialect: Dialect, session: Session, lost: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, dialect: Dialect, session: Session, stages: SessionStages, lost: Callable[[str, str], None]
+    ) -> None:
         self._dialect = dialect
         self._session = session
+        self._stages = stages
         self._lost = lost
 
     def apply(self, target: Prepared, books: Bookkeeping, registered: str) -> None:
@@ -115,7 +168,7 @@ class Merge:
         later = None
         if part.lacking:
             columns = stage_schema(reads.columns, reads.key, [])
-            later = self._new_stage(columns)
+            later = self._stages.take(columns)
             numbers = [reads.columns.get_field_index(name) for name in part.key]
             for statement in self._dialect.defer(at, later, stage, columns.names, numbers, range(len(part.key))):
                 self._session.execute(statement, doing=f"sorting rows of the table '{target.name}'")
@@ -138,21 +191,16 @@ class Merge:
             return self._dialect.stage_name(part.staged, temporary=False)
         rows = part.rows
         assert rows is not None
-        stage = self._new_stage(rows.schema)
+        stage = self._stages.take(rows.schema)
         for name in self._session.load(stage, rows):
             if name[0] == "c":
                 self._lost(target.table, part.columns.names[int(name[1:])])
         return stage
 
-    def _new_stage(self, columns: pa.Schema) -> str:
-        name = f"floodmark_{next(_NUMBERS)}"
-        self._session.execute(self._dialect.create_stage(name, columns, temporary=True), doing="making a staging table")
-        return self._dialect.stage_name(name, temporary=True)
-
     def _drop(self, part: Part, stage: str) -> None:
         """Drop a staging table of the session; those of tasks are dropped after the commit."""
         if not part.staged:
-            self._session.execute(self._dialect.drop_own(stage), doing="dropping a staging table")
+            self._stages.drop(stage)
 
 
 def _columns(target: Prepared, part: Part, names: Sequence[str]) -> list[tuple[int, str, str]]:

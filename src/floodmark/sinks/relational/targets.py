@@ -14,7 +14,7 @@ from floodmark.sinks.relational.bookkeeping import ASIDE, Bookkeeping, is_done
 from floodmark.sinks.relational.connect import persistent
 from floodmark.sinks.relational.dialect import Dialect, Session
 from floodmark.sinks.relational.loops import LoopCheck
-from floodmark.sinks.relational.merge import Merge
+from floodmark.sinks.relational.merge import Merge, SessionStages
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import Part
 from floodmark.sinks.relational.preparation import Preparation, Prepared
@@ -24,6 +24,8 @@ from floodmark.sinks.targets_aside import TargetAside, TargetsAside
 
 log = get_logger(__name__)
 
+_MOST_STAGES = 200
+"""Staging tables that a session keeps for tables and their versions."""
 Rows = Sequence[Mapping[str, Any]]
 """What tasks have sent of a table (``MESSAGE``)."""
 Errors = dict[str, TargetUnfitError]
@@ -61,6 +63,7 @@ class RelationalTargets:
         self._preparation = Preparation(dialect, self._books, source, options, policies, query)
         self._loops = LoopCheck(source, dialect)
         self._open: Session | None = None
+        self._kept: SessionStages | None = None
         self._aside = TargetsAside(source, query, _Marks(self))
         if self._aside.tables:
             log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
@@ -145,7 +148,13 @@ class RelationalTargets:
         if self._open is not None:
             self._open.rollback()
             self._open.close()
-            self._open = None
+            self._open = self._kept = None
+
+    def _stages(self, session: Session) -> SessionStages:
+        """Return the staging tables of the connection."""
+        if self._kept is None:
+            self._kept = SessionStages(self._dialect, session)
+        return self._kept
 
     def _write(self, batch: int, found: Mapping[str, Rows]) -> None:
         session = self.session()
@@ -161,7 +170,8 @@ class RelationalTargets:
             if is_done(batch, marks, *self._books.offset(session, lock=True), place):
                 session.rollback()
                 return
-            merge = Merge(self._dialect, session, self._tell)
+            stages = self._stages(session)
+            merge = Merge(self._dialect, session, stages, self._tell)
             for table, target in prepared.items():
                 session.execute("SAVEPOINT floodmark")
                 try:
@@ -169,6 +179,7 @@ class RelationalTargets:
                     session.execute("RELEASE SAVEPOINT floodmark")
                 except TargetUnfitError as error:
                     session.execute("ROLLBACK TO SAVEPOINT floodmark")
+                    stages.forget()
                     errors[table] = error
             self._prove_left(found, errors)
             for table, error in errors.items():
@@ -176,9 +187,13 @@ class RelationalTargets:
             kept = {table: mark for table, mark in marks.items() if table not in errors}
             self._books.keep_offset(session, batch, kept)
             session.commit()
+            stages.committed()
         except BaseException:
             session.rollback()
             raise
+        if stages.count > _MOST_STAGES:
+            # They end with their session.
+            self._disconnect()
         for table, error in errors.items():
             self._remember(batch, table, found[table], error)
 

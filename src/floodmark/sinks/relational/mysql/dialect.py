@@ -33,6 +33,8 @@ class MysqlDialect:
 
     kind: Kind = "mysql"
     folds_names = True
+    # To empty one costs more than to make one.
+    keeps_stages = False
 
     def __init__(self, options: JdbcOptions) -> None:
         self._options = options

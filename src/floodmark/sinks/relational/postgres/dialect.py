@@ -29,6 +29,8 @@ class PostgresDialect:
     kind: Kind = "postgres"
     title = TITLE
     folds_names = False
+    # Each table that is made leaves dead rows in the catalog.
+    keeps_stages = True
 
     def __init__(self, options: JdbcOptions) -> None:
         self._options = options
@@ -156,7 +158,9 @@ class PostgresDialect:
     def create_stage(self, name: str, columns: pa.Schema, temporary: bool) -> str:
         """Return the statement that makes a staging table (``Dialect``)."""
         parts = [f"{one.name} {self._stage_type(one)}" for one in columns]
-        kind, end = ("TEMPORARY", " ON COMMIT DROP") if temporary else ("UNLOGGED", " WITH (autovacuum_enabled = off)")
+        kind, end = (
+            ("TEMPORARY", " ON COMMIT DELETE ROWS") if temporary else ("UNLOGGED", " WITH (autovacuum_enabled = off)")
+        )
         return f"CREATE {kind} TABLE {self.stage_name(name, temporary)} ({', '.join(parts)}){end}"
 
     def _stage_type(self, field: pa.Field) -> str:
