@@ -74,10 +74,12 @@ class World:
         self.rows[other] = new
         # The log's old row has only the key.
         before = {"part": key[0], "id": key[1], "v": None, "big": None}
-        return [
+        moved = [
             {"op": "d", "position": self.position(), "before": before},
             {"op": "c", "position": self.position(), "before": before, "after": shown, "unavailable": lacking},
         ]
+        # Another row often follows under the old key, since that is where values could be mistaken.
+        return [*moved, *self.change(key)] if self.chance.random() < 0.6 else moved
 
     def read(self, ids: set[int]) -> list[Event]:
         """Return the rows with some ids as a snapshot reads them now."""
@@ -136,3 +138,22 @@ def test_random_changes(query: Query) -> None:
         found = query.target.rows(f"SELECT part, id, v, big FROM public_t{seed}")
         expected = sorted((row["part"], row["id"], row["v"], row["big"]) for row in world.rows.values())
         assert sorted(found) == expected, seed
+
+
+def test_rows_that_are_read_after_their_key_was_another_row_s(query: Query) -> None:
+    def row(number: int, big: str | None) -> dict[str, Any]:
+        return {"part": "a", "id": number, "v": 0, "big": big}
+
+    query.write(0, {"public.t": [block(COLUMNS, KEY, [{"op": "c", "position": "1", "after": row(1, "old")}])]})
+    log = [
+        {"op": "d", "position": "2", "before": row(1, None)},
+        {"op": "c", "position": "3", "before": row(1, None), "after": row(2, None), "unavailable": ["big"]},
+        {"op": "c", "position": "4", "after": row(1, "new")},
+    ]
+    read = [{"op": "r", "position": "5", "after": one} for one in (row(1, "new"), row(3, "other"))]
+    later = [
+        {"op": "u", "position": "6", "after": row(1, None), "unavailable": ["big"]},
+        {"op": "d", "position": "7", "before": row(3, None)},
+    ]
+    query.write(1, {"public.t": [block(COLUMNS, KEY, one) for one in (later, read, log)]})
+    assert sorted(query.target.rows("SELECT id, big FROM public_t")) == [(1, "new"), (2, "old")]
