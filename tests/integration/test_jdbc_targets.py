@@ -342,10 +342,14 @@ def test_an_unknown_outcome_of_the_commit(target: Target, tmp_path: Path, monkey
             session.query("SELECT 1")
 
     monkeypatch.setattr(kind, "commit", cut)
-    keyless = one(row(2, v="b"), key=[])
-    query.write(1, {"public.t": one(row(2, v="b")), "public.k": keyless})
+    other = one(row(2, v=5), columns=pa.schema([("id", pa.int32()), ("v", pa.int32())]))
+    query.write(1, {"public.t": other, "public.k": one(row(2, v="b"), key=[])})
     assert calls == [1]
     assert len(target.rows("SELECT * FROM public_k")) == 1
+    # What was set aside stays so.
+    query.write(2, {"public.t": one(row(3, v="c")), "public.k": one(row(3, v="b"), key=[])})
+    assert query.targets.aside() == {"public.t"}
+    assert list(target.rows("SELECT id FROM public_t")) == [(1,)]
 
 
 def test_rights(postgres: Target, tmp_path: Path) -> None:

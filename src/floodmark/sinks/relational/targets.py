@@ -149,6 +149,8 @@ class RelationalTargets:
             self._open.rollback()
             self._open.close()
             self._open = self._kept = None
+        # A commit whose answer was lost may have set some aside.
+        self._looked_for.clear()
 
     def _stages(self, session: Session) -> SessionStages:
         """Return the staging tables of the connection."""
