@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from floodmark.errors import ConfigError
@@ -77,3 +79,8 @@ def test_names() -> None:
     assert target_name("${topic}", "public.a.b", "shop", "db") == "shop_public_a_b"
     assert target_name("${source.db}-${source.table}", "shop.orders", "p", "") == "shop-orders"
     assert target_name("${source.table}", "public.${source.schema}", "p", "") == "${source.schema}"
+
+
+def test_the_guide_has_all_options() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "jdbc.md").read_text(encoding="utf-8")
+    assert [name for name in JdbcOptions.names() if f"`{name}`" not in guide] == []
