@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import FloodmarkError, TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.relational.access import prove_usable
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.staging import StageLostError
-from tests.support.jdbc import Event, Query, Target, block, target_on
+from tests.support.jdbc import Event, PostgresTarget, Query, Target, block, target_on
 
 ONE = pa.schema([("id", pa.int32()), ("v", pa.string())])
 
@@ -288,6 +289,24 @@ def test_staged_rows_that_were_lost(target: Target, tmp_path: Path) -> None:
     assert len(target.rows("SELECT * FROM public_t")) == 2
     Query(target, tmp_path, query=query.query)
     assert not [name for name in target.tables() if name.startswith("floodmark_stage")]
+
+
+@pytest.mark.slow
+def test_a_crash_of_the_target(tmp_path: Path) -> None:
+    with EmbeddedPostgres(18) as server:
+        target = PostgresTarget(server, "postgres")
+        query = Query(target, tmp_path, {"flush_max_retries": "20"}, staged=True)
+        query.write(0, {"public.t": one(row(1, v="a"))})
+        staged = query.messages(1, "public.t", one(row(2, v="b")))
+        server.stop("immediate")
+        starting = Thread(target=server.start)
+        starting.start()
+        # The server is waited for; it has emptied the unlogged table.
+        with pytest.raises(StageLostError, match="has 0 rows, but a task had loaded 1"):
+            query.targets.write(1, {"public.t": staged})
+        starting.join()
+        query.write(1, {"public.t": one(row(2, v="b"))})
+        assert target.rows("SELECT id, v FROM public_t ORDER BY id") == [(1, "a"), (2, "b")]
 
 
 def test_a_lock_that_is_held_is_waited_for(target: Target, tmp_path: Path) -> None:
