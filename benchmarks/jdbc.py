@@ -86,7 +86,7 @@ def _rows(events: pa.Table) -> pa.Table:
 
 def _copy(connection: Connection, table: str, tables: Sequence[pa.Table]) -> None:
     for rows in tables:
-        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:  # type: ignore[arg-type]
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
             for block in copy_blocks(rows, set()):
                 copy.write(block)
 

@@ -135,9 +135,9 @@ def test_random_changes(query: Query) -> None:
         last = [found for one in range(IDS) if (found := world.read({one}))] if world.unread else []
         query.write(batch, {table: [block(COLUMNS, KEY, one) for one in last]} if last else {})
         batch += 1
-        found = query.target.rows(f"SELECT part, id, v, big FROM public_t{seed}")
+        rows = query.target.rows(f"SELECT part, id, v, big FROM public_t{seed}")
         expected = sorted((row["part"], row["id"], row["v"], row["big"]) for row in world.rows.values())
-        assert sorted(found) == expected, seed
+        assert sorted(rows) == expected, seed
 
 
 def test_rows_that_are_read_after_their_key_was_another_row_s(query: Query) -> None:

@@ -34,7 +34,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Target]:
         yield made
 
 
-def row(number: int, op: str = "c", at: int = 0, **values: Any) -> Event:
+def row(number: int, op: str = "c", at: int = 0, /, **values: Any) -> Event:
     side = "before" if op == "d" else "after"
     return {"op": op, "position": f"{at or number:016X}-00", side: {"id": number, **values}}
 
@@ -122,7 +122,7 @@ def test_new_columns_and_wider_types(target: Target, tmp_path: Path) -> None:
 def test_structures_that_change_within_a_micro_batch(target: Target, tmp_path: Path) -> None:
     query = Query(target, tmp_path)
     more = pa.schema([("id", pa.int64()), ("v", pa.string()), ("w", pa.int32())])
-    blocks = [*one(row(1, v="a"), row(2, v="b")), *one(row(2, op="u", at=9, v="c", w=5), columns=more)]
+    blocks = [*one(row(1, v="a"), row(2, v="b")), *one(row(2, "u", 9, v="c", w=5), columns=more)]
     query.write(0, {"public.t": blocks})
     assert list(target.rows("SELECT id, v, w FROM public_t ORDER BY id")) == [(1, "a", None), (2, "c", 5)]
 
@@ -180,10 +180,10 @@ def test_hostile_names_and_values(target: Target, tmp_path: Path) -> None:
     key = ["id", HOSTILE[0]]
     for batch, staged in enumerate((False, True)):
         query.staged = staged
-        lacking = {**row(1, op="u", at=5, **{**values, HOSTILE[1]: None}), "unavailable": [HOSTILE[1]]}
+        lacking = {**row(1, "u", 5, **{**values, HOSTILE[1]: None}), "unavailable": [HOSTILE[1]]}
         table = f"public.{HOSTILE[0]}%{batch}"
         query.write(2 * batch, {table: one(row(1, **values), row(2, **values), columns=columns, key=key)})
-        query.write(2 * batch + 1, {table: one(lacking, row(2, op="d", at=6, **values), columns=columns, key=key)})
+        query.write(2 * batch + 1, {table: one(lacking, row(2, "d", 6, **values), columns=columns, key=key)})
         name = query.dialect.full_name(f"public_{HOSTILE[0]}%{batch}")
         chosen = ", ".join(map(query.dialect.quote, HOSTILE))
         assert list(query.targets.session().query(f"SELECT {chosen} FROM {name}")) == [tuple(values.values())]
@@ -315,7 +315,7 @@ def test_a_lock_that_is_held_is_waited_for(target: Target, tmp_path: Path) -> No
     holder = Query(target, tmp_path / "other").dialect.connect()
     holder.begin()
     holder.execute("UPDATE public_t SET v = 'mine'")
-    writer = Thread(target=lambda: query.write(1, {"public.t": one(row(1, op="u", at=2, v="b"))}))
+    writer = Thread(target=lambda: query.write(1, {"public.t": one(row(1, "u", 2, v="b"))}))
     writer.start()
     holder.rollback()
     writer.join()

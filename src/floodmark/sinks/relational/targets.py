@@ -184,8 +184,8 @@ class RelationalTargets:
                     stages.forget()
                     errors[table] = error
             self._prove_left(found, errors)
-            for table, error in errors.items():
-                self._mark(session, self._aside_of(batch, table, found[table], error))
+            for table, failure in errors.items():
+                self._mark(session, self._aside_of(batch, table, found[table], failure))
             kept = {table: mark for table, mark in marks.items() if table not in errors}
             self._books.keep_offset(session, batch, kept)
             session.commit()
@@ -196,8 +196,8 @@ class RelationalTargets:
         if stages.count > _MOST_STAGES:
             # They end with their session.
             self._disconnect()
-        for table, error in errors.items():
-            self._remember(batch, table, found[table], error)
+        for table, failure in errors.items():
+            self._remember(batch, table, found[table], failure)
 
     def _parts(self, found: Mapping[str, Rows], errors: Errors) -> dict[str, list[Part]]:
         """Return the parts of the tables that aren't set aside."""

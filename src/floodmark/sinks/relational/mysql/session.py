@@ -117,20 +117,21 @@ class MysqlSession:
             )
         except (pymysql.err.Error, OSError, RuntimeError) as exc:
             raise _unreachable(options, exc) from None
-        self.title = "MariaDB" if "mariadb" in self._conn.get_server_info().lower() else "MySQL"
+        self.title = "MySQL"
         try:
             for statement in _SETTINGS:
                 self.execute(statement, doing="setting up the session")
-            ((packet,),) = self.query("SELECT @@max_allowed_packet")
+            ((packet, self._version),) = self.query("SELECT @@max_allowed_packet, VERSION()")
         except BaseException:
             self.close()
             raise
+        self.title = "MariaDB" if "mariadb" in self._version.lower() else "MySQL"
         self._packet = min(int(packet), _MOST_PACKET) - 1024
 
     @property
     def version(self) -> str:
         """The server's version, for messages."""
-        return f"{self.title} {self._conn.get_server_info()}"
+        return f"{self.title} {self._version}"
 
     def execute(self, statement: str, values: Sequence[Any] = (), doing: str = "a statement") -> int:
         """Run a statement (``Session``)."""
@@ -149,7 +150,7 @@ class MysqlSession:
         begin = f"INSERT INTO {table} ({', '.join(rows.column_names)})"
         with self._told("loading rows"):
             for statement in statements(begin, rows, self._packet, lost):
-                self._conn.query(statement)  # type: ignore[arg-type]
+                self._conn.query(statement)
         return sorted(lost)
 
     def begin(self) -> None:

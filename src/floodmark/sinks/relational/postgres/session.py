@@ -102,18 +102,18 @@ class PostgresSession:
     def execute(self, statement: str, values: Sequence[Any] = (), doing: str = "a statement") -> int:
         """Run a statement (``Session``)."""
         with _told(doing):
-            return self._conn.execute(statement, tuple(values) or None).rowcount  # type: ignore[arg-type]
+            return self._conn.execute(statement, tuple(values) or None).rowcount
 
     def query(self, statement: str, values: Sequence[Any] = (), doing: str = "a query") -> list[tuple[Any, ...]]:
         """Return the rows of a statement (``Session``)."""
         with _told(doing):
-            return self._conn.execute(statement, tuple(values) or None).fetchall()  # type: ignore[arg-type]
+            return self._conn.execute(statement, tuple(values) or None).fetchall()
 
     def load(self, table: str, rows: pa.Table) -> list[str]:
         """Append rows to a staging table (``Session``)."""
         lost: set[str] = set()
         statement = f"COPY {table} ({column_list(rows.column_names)}) FROM STDIN"
-        with _told("loading rows"), self._conn.cursor() as cursor, cursor.copy(statement) as copy:  # type: ignore[arg-type]
+        with _told("loading rows"), self._conn.cursor() as cursor, cursor.copy(statement) as copy:
             for block in copy_blocks(rows, lost):
                 copy.write(block)
         return sorted(lost)
