@@ -88,13 +88,14 @@ unit: $(STAMP)
 
 # 500 kills over the three databases among much else: some hours.
 chaos: $(OLDER_INSTALLED)
-	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_MIRROR_KILLS=25 \
+	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_MIRROR_KILLS=25 FLOODMARK_JDBC_KILLS=25 FLOODMARK_JDBC_SEEDS=300 \
 		FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
 		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
 		tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
 		tests/integration/test_mirror_continuity.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \
+		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc_steps.py tests/integration/test_jdbc.py \
 		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \
 		tests/integration/test_mysql_generated.py tests/integration/test_mysql_lost_log.py \
 		tests/integration/test_mysql_xa.py tests/integration/test_spark_engine.py $(wildcard tests/integration/test_postgres_continuity*.py)

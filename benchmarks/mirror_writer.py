@@ -55,8 +55,12 @@ class _Quiet:
         """Nothing is done."""
 
 
-class _Workload:
-    """Makes rows of about 100 bytes."""
+class Workload:
+    """Makes rows of about 100 bytes.
+
+    Args:
+        rows: how many the table has at first.
+    """
 
     def __init__(self, rows: int) -> None:
         self._chance = np.random.default_rng(1)
@@ -75,6 +79,12 @@ class _Workload:
         new = np.arange(self._next, self._next + CHANGES)
         self._next += CHANGES
         return self._events(ops, np.where(ops == "c", new, self._chance.integers(0, self._rows, CHANGES)))
+
+    def next_key(self, count: int) -> int:
+        """Return the first of some keys that no row has."""
+        first = self._next
+        self._next += count
+        return first
 
     def _word(self, count: int) -> pa.Array:
         return self._words.take(pa.array(self._chance.integers(0, len(self._words), count)))
@@ -119,7 +129,7 @@ def run(scale: Scale, postgres: int) -> Result:
     result.notes.append("an append leaves its files as they are, so the mirror's changes without compaction compare")
     plain: list[pa.Table] = []
     for name, compact in (("", "10"), (" without compaction", "0")):
-        workload = _Workload(rows)
+        workload = Workload(rows)
         loads = [workload.load(first, min(LOAD, rows - first)) for first in range(0, rows, LOAD)]
         batches = [workload.changes() for _ in range(BATCHES)]
         plain = [pa.table(batch["after"].combine_chunks().flatten(), names=ROW.names) for batch in batches]

@@ -32,6 +32,7 @@ from floodmark.errors import (
     SourceStateError,
     StateDirError,
     StatementTimeoutError,
+    TargetBusyError,
     TargetChangedError,
     TargetDamagedError,
     TargetError,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from floodmark.extensions.converter import Conversion, Converter, SourceColumn
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
-    from floodmark.spark.mirrors import mirror
+    from floodmark.spark.mirrors import jdbc, mirror
     from floodmark.spark.ordering import order_by_key
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "SourceStateError",
     "StateDirError",
     "StatementTimeoutError",
+    "TargetBusyError",
     "TargetChangedError",
     "TargetDamagedError",
     "TargetError",
@@ -87,6 +89,7 @@ __all__ = [
     "__version__",
     "changed_tables",
     "check",
+    "jdbc",
     "merged_rows",
     "mirror",
     "order_by_key",
@@ -103,6 +106,7 @@ _IMPORTED_WHEN_USED = {
     "Snapshotter": "floodmark.extensions.snapshotter",
     "SourceColumn": "floodmark.extensions.converter",
     "changed_tables": "floodmark.spark.merging",
+    "jdbc": "floodmark.spark.mirrors",
     "merged_rows": "floodmark.spark.merging",
     "mirror": "floodmark.spark.mirrors",
     "order_by_key": "floodmark.spark.ordering",

@@ -27,6 +27,7 @@
     ├── SignalError            a signal is not what its type needs
     ├── CaptureError           capture gave up after its retries
     └── TargetError            a target table cannot be written
+        ├── TargetBusyError      it can't be written for now; trying again may help
         ├── TargetChangedError   others changed it in a way that the query can't go on from
         ├── TargetDamagedError   its files are not what they should be
         └── TargetUnfitError     it can't take the source table's rows, and others can go on without it
@@ -149,6 +150,10 @@ class CaptureError(FloodmarkError):
 
 class TargetError(FloodmarkError):
     """A target table can't be written as it is."""
+
+
+class TargetBusyError(TargetError):
+    """A target can't be reached or written for now; trying again may help."""
 
 
 class TargetChangedError(TargetError):

@@ -2,7 +2,7 @@
 
 Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
 ``every`` (the trigger's interval), ``master``, ``mirrors`` (options of a mirror; null for Parquet),
-``properties`` (of Spark).
+``jdbc`` (options of the sink jdbc; null otherwise), ``properties`` (of Spark).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from floodmark.spark.mirrors import mirror
+from floodmark.spark.mirrors import jdbc, mirror
 from tests.support.available_now import ENDING, start_to_end
 
 
@@ -37,14 +37,15 @@ def main() -> None:
         .options(**spec["options"], **(ENDING if spec["available_now"] else {}))
         .load()
     )
-    mirrors = spec["mirrors"]
-    writer = (
-        mirror(stream, spec["out"], spec["options"], mirrors)
-        if mirrors is not None
-        else stream.writeStream.format("parquet")
-    )
+    mirrors, target = spec["mirrors"], spec["jdbc"]
+    path = None
+    if mirrors is not None:
+        writer = mirror(stream, spec["out"], spec["options"], mirrors)
+    elif target is not None:
+        writer = jdbc(stream, spec["options"], target)
+    else:
+        writer, path = stream.writeStream.format("parquet"), spec["out"]
     writer = writer.option("checkpointLocation", spec["checkpoint"])
-    path = None if mirrors is not None else spec["out"]
     if spec["available_now"]:
         query = start_to_end(writer, path)
     else:

@@ -32,6 +32,7 @@ class Driver:
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
             ``engine=spark`` it runs on the Spark that Delta has a release for.
+        jdbc: options of the sink jdbc; None: it isn't the sink.
         prefix: what begins the command.
         properties: more properties of Spark.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
@@ -48,6 +49,7 @@ class Driver:
         mirrors: dict[str, str] | None = None,
         prefix: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
+        jdbc: dict[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -60,6 +62,7 @@ class Driver:
             "every": every,
             "master": master,
             "mirrors": mirrors,
+            "jdbc": jdbc,
             "properties": dict(properties or {}),
         }
         if mirrors is not None and mirrors.get("engine") == "spark":

@@ -126,6 +126,27 @@ def key(written: str, /, **changes: Any) -> Mistake:
     return text(written, yaml.safe_dump(content))
 
 
+JDBC = {
+    "no URL": {"connection.url": ""},
+    "connection.url: postgresql://db/shop": {"connection.url": "postgresql://db/shop"},
+    "connection.url: jdbc:postgresql://cdc:secret@db/shop": {"connection.url": "jdbc:postgresql://cdc:secret@db/shop"},
+    "connection.url: jdbc:mysql://db/shop?useSSL=true": {"connection.url": "jdbc:mysql://db/shop?useSSL=true"},
+    "connection.user: cdc": {"connection.user": "cdc"},
+    "collection.name.format: all": {"collection.name.format": "all"},
+    "table.name.format: t": {"table.name.format": "t"},
+    "insert.mode: insert": {"insert.mode": "insert"},
+    "delete.enabled: false": {"delete.enabled": "false"},
+    "schema.evolution: advanced": {"schema.evolution": "advanced"},
+}
+"""Mistakes in options of the sink jdbc."""
+
+
+def jdbc(options: dict[str, str]) -> dict[str, Any]:
+    """Return a sink with options, besides a URL."""
+    given = {"connection.url": "jdbc:postgresql://db/shop", **options}
+    return {"type": "jdbc", "options": {name: value for name, value in given.items() if value}}
+
+
 def mirror(options: dict[str, str]) -> dict[str, Any]:
     """Return the sink of a pipeline file."""
     return {"type": "mirror", "path": "x", "options": options}
@@ -429,6 +450,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
             key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),
+            *(key(f"`sink: {{type: jdbc}}` with `{name}`", sink=jdbc(given)) for name, given in JDBC.items()),
             key("`sink.options: {cluster.by: created_at}`", sink=mirror({"cluster.by": "created_at"})),
             key("`sink.options: {cluster.by: .*:a,b,c,d,e}`", sink=mirror({"cluster.by": ".*:a,b,c,d,e"})),
             key("`sink.options: {cluster.by: a*(b:c}`", sink=mirror({"cluster.by": "a*(b:c"})),

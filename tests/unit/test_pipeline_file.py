@@ -120,7 +120,7 @@ def test_missing_variable_is_named() -> None:
         (
             {"sink": {"type": "csv"}},
             "Key 'sink.type' has the value 'csv', which is not allowed: it must be one of console, json, parquet, "
-            "kafka, mirror, noop.",
+            "kafka, mirror, jdbc, noop.",
         ),
         ({"sink": {"type": "parqet"}}, "Did you mean 'parquet'?"),
         (
@@ -227,6 +227,11 @@ def test_a_mirror_needs_options_of_the_source(name: str, value: str) -> None:
     [
         ({"sink": {"type": "mirror"}}, "Key 'sink.path' is required for the sink 'mirror'."),
         ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "'sink.format' has the value 'iceberg'"),
+        ({"sink": {"type": "jdbc"}}, "Key 'sink.options': Option 'connection.url' is required"),
+        (
+            {"sink": {"type": "jdbc", "path": "/l", "options": {}}},
+            "Key 'sink.path' is not allowed for the sink 'jdbc'.",
+        ),
         ({"sink": {"type": "mirror", "path": "/l", "options": {"a": "b"}}}, "'sink.options': Unknown option 'a'"),
         ({"sink": {"type": "parquet", "path": "/l", "format": "delta"}}, "'sink.format' is not allowed"),
     ],

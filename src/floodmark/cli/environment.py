@@ -17,10 +17,12 @@ from floodmark.capture.files import open_filesystem
 from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
-from floodmark.errors import CheckpointError, ConfigError, StateDirError
+from floodmark.errors import CheckpointError, ConfigError, StateDirError, TargetError
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.sinks.relational.access import prove_usable
+from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
@@ -174,7 +176,25 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
         return [broker, *check_packages(pipeline.spark)]
+    if sink.type == "jdbc":
+        return [check_database(JdbcOptions.parse(sink.options))]
     return [Finding("sink", "ok", sink.type)]
+
+
+def check_database(options: JdbcOptions) -> Finding:
+    """Check that the target database can be reached and written.
+
+    Args:
+        options: the sink's.
+    """
+    if find_spec("pandas") is None:
+        fix = "Install it with: pip install 'floodmark[jdbc]'"
+        return Finding("sink", "error", "The sink 'jdbc' needs pandas, which is not installed.", fix)
+    try:
+        version = prove_usable(options)
+    except (ConfigError, TargetError) as exc:
+        return Finding("sink", "error", exc.what, exc.cure)
+    return Finding("sink", "ok", f"{options.connection_url} ({version}) can be written")
 
 
 def check_targets(location: str) -> list[Finding]:
@@ -188,13 +208,13 @@ def check_targets(location: str) -> list[Finding]:
         are = "are" if len(missing) > 1 else "is"
         text = f"The sink 'mirror' needs {', '.join(missing)}, which {are} not installed."
         return [Finding("sink", "error", text, "Install them with: pip install 'floodmark[delta]'")]
-    from floodmark.sinks.delta.access import prove_usable, unusable_tables
+    from floodmark.sinks.delta import access
     from floodmark.sinks.delta.stores import prove_location
 
     try:
         prove_location(location)
-        prove_usable(location)
-        found = unusable_tables(location)
+        access.prove_usable(location)
+        found = access.unusable_tables(location)
     except ConfigError as exc:
         return [Finding("sink", "error", exc.what, exc.cure)]
     fix = "Let the driver and all executors read and write there."

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal, Protocol
 
 from floodmark.config.common import CommonOptions
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
 from floodmark.sinks.made_tables import MadeTables
-from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.targets_aside import TargetAside
 from floodmark.sinks.written_batches import WrittenBatches
 
 log = get_logger(__name__)
+
+
+class TableOptions(Protocol):
+    """What every kind of target has options for."""
+
+    @property
+    def missing_tables(self) -> Literal["fail", "read"]:
+        """What happens when a target that the query has made is gone."""
+
+    @property
+    def new_columns(self) -> Literal["read", "leave_null", "fail"]:
+        """What happens when a table gets a column."""
 
 
 class TablePolicies:
@@ -22,13 +34,13 @@ class TablePolicies:
 
     Args:
         source: the source's options.
-        options: the mirror's.
+        options: those of the targets.
         made: the tables that the query has made.
-        written: the micro-batches that it has written to them.
+        written: the micro-batches that it has written to them; None: nothing remembers them here.
     """
 
     def __init__(
-        self, source: CommonOptions, options: MirrorOptions, made: MadeTables, written: WrittenBatches
+        self, source: CommonOptions, options: TableOptions, made: MadeTables, written: WrittenBatches | None = None
     ) -> None:
         self._source = source
         self._options = options
@@ -46,9 +58,10 @@ class TablePolicies:
         if known and self._options.missing_tables == "fail":
             raise TargetChangedError(
                 f"The target table '{table}' is gone. This query had made it, and its rows would be missing.",
-                "Restore it, or set the mirror's option missing.tables to 'read', so that the table is read again.",
+                "Restore it, or set the sink's option missing.tables to 'read', so that the table is read again.",
             )
-        self._written.forget(table)
+        if self._written is not None:
+            self._written.forget(table)
         if not known and not torn:
             return
         self._read_again(table, "incremental" if keyed else "blocking")
@@ -64,7 +77,7 @@ class TablePolicies:
             raise TargetError(
                 f"The table '{table}' has new columns: {', '.join(columns)}. The log doesn't tell their values in rows "
                 "that are in the target already.",
-                "Set the mirror's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
+                "Set the sink's option new.columns to 'read', so that the table is read again, or to 'leave_null'.",
             )
         reads = self._options.new_columns == "read"
         if reads:
@@ -75,7 +88,8 @@ class TablePolicies:
     def is_removed(self, target: TargetAside) -> None:
         """Called when a target that was set aside has been removed, which is how users take it back."""
         self._read_again(target.table, "incremental" if target.keyed else "blocking")
-        self._written.forget(target.table)
+        if self._written is not None:
+            self._written.forget(target.table)
         self._made.forget(target.table)
         log.info("target_is_taken_back", table=target.table, effect="the source's table is read again")
 

@@ -77,7 +77,7 @@ class Marks(Protocol):
         """Return what a table was marked with; None: it isn't marked."""
 
     def is_removed(self, table: str) -> bool:
-        """Return whether neither the table nor its mark is there any more."""
+        """Return whether the user has taken the table back, as the mark's place asks for."""
 
 
 class TargetsAside:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.delta.runtime import require_delta
 
 OBSERVED, ROWS = "mirror", "rows"
@@ -35,11 +36,7 @@ def mirror(
         ConfigError: an option is wrong, what mirrors need is missing, or the stream is Spark Connect's.
     """
     chosen = MirrorOptions.parse(options or {})
-    if type(events).__module__.startswith("pyspark.sql.connect."):
-        raise ConfigError(
-            "The stream is one of Spark Connect, with which mirrors don't work: they commit in the driver's process.",
-            "Run the program there, without Spark Connect (spark.api.mode=classic), or use floodmark run.",
-        )
+    _refuse_connect(events)
     try:
         from floodmark.spark.mirror import DeltaMirror
     except ImportError as error:
@@ -51,3 +48,37 @@ def mirror(
         require_delta(events.sparkSession, chosen.catalog_schema)
     counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
     return counted.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))
+
+
+def jdbc(events: DataFrame, source: Mapping[str, str], options: Mapping[str, str]) -> DataStreamWriter:
+    """Let tables of a relational database follow the source's.
+
+    Give the writer that is returned a checkpoint and a trigger, and start it.
+
+    Args:
+        events: a stream with ``format=arrow`` and ``skipped.operations=none``.
+        source: the source's options, with which the stream was made.
+        options: those of the sink (docs/jdbc.md).
+
+    Raises:
+        ConfigError: an option is wrong, what the sink needs is missing, or the stream is Spark Connect's.
+    """
+    chosen = JdbcOptions.parse(options)
+    _refuse_connect(events)
+    try:
+        from floodmark.spark.jdbc import JdbcSink
+    except ImportError as error:
+        raise ConfigError(
+            f"The packages that the sink 'jdbc' needs are not installed: {error}.",
+            "Install them with: pip install 'floodmark[jdbc]'",
+        ) from None
+    counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
+    return counted.writeStream.foreachBatch(JdbcSink(load_options(source), chosen))
+
+
+def _refuse_connect(events: DataFrame) -> None:
+    if type(events).__module__.startswith("pyspark.sql.connect."):
+        raise ConfigError(
+            "The stream is one of Spark Connect, with which mirrors don't work: they commit in the driver's process.",
+            "Run the program there, without Spark Connect (spark.api.mode=classic), or use floodmark run.",
+        )

@@ -18,7 +18,7 @@ from floodmark.config.columns import in_small_letters
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
 from floodmark.spark.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.kafka import kafka_package
-from floodmark.spark.mirrors import mirror
+from floodmark.spark.mirrors import jdbc, mirror
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
@@ -105,6 +105,8 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
     options = dict(sink.options)
     if sink.type == "mirror" and sink.path is not None:
         return mirror(events, sink.path, pipeline.source, options)
+    if sink.type == "jdbc":
+        return jdbc(events, pipeline.source, options)
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
         events = order_by_key(events, spark.sparkContext.defaultParallelism)

@@ -13,20 +13,23 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import nearest
+from floodmark.config.model import Options, nearest
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.relational.options import JdbcOptions
 
 FILE_SINKS = ("json", "parquet", "mirror")
+_TARGETS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOptions}
+"""The options of the sinks that keep tables."""
 _OF_MIRRORS = {"format": "arrow", "skipped.operations": "none"}
-"""What a mirror needs the source's options to be, which therefore needn't be given."""
+"""What they need the source's options to be, which therefore needn't be given."""
 DEFAULT_MASTER = "local[*]"
 _EXAMPLES = {
     "source": "Write the source's options there, such as {connector: postgres, …}.",
     "sink": "Write where the events go, such as {type: parquet, path: /data/events}.",
-    "sink.type": "Write where the events go: console, json, parquet, kafka, mirror or noop.",
+    "sink.type": "Write where the events go: console, json, parquet, kafka, mirror, jdbc or noop.",
     "sink.options": "Write options of Spark's sink there, such as {compression: zstd}.",
     "checkpoint": "Name a directory for the query's checkpoint, which no other query uses.",
     "trigger": "Write when a micro-batch starts, such as {processingTime: 10 seconds} or {availableNow: true}.",
@@ -48,10 +51,10 @@ class _Section(BaseModel):
 class Sink(_Section):
     """Where the events go."""
 
-    type: Literal["console", "json", "parquet", "kafka", "mirror", "noop"]
+    type: Literal["console", "json", "parquet", "kafka", "mirror", "jdbc", "noop"]
     path: str | None = None
     format: Literal["delta"] | None = None
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default={}, repr=False)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -61,9 +64,10 @@ class Sink(_Section):
             raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
         if self.type != "mirror" and self.format:
             raise ValueError(f"Key 'sink.format' is not allowed for the sink '{self.type}'.")
-        if self.type == "mirror":
+        model = _TARGETS.get(self.type)
+        if model is not None:
             try:
-                MirrorOptions.parse(self.options)
+                model.parse(self.options)
             except ConfigError as error:
                 raise ValueError(f"Key 'sink.options': {error}") from None
         for name in self.options:
@@ -117,12 +121,12 @@ class Pipeline(_Section):
     @classmethod
     def _for_mirrors(cls, given: Any) -> Any:
         sink, source = given.get("sink"), given.get("source")
-        if not isinstance(sink, Mapping) or not isinstance(source, Mapping) or sink.get("type") != "mirror":
+        if not isinstance(sink, Mapping) or not isinstance(source, Mapping) or sink.get("type") not in _TARGETS:
             return given
         lower = {str(name).lower(): value for name, value in source.items()}
         for name, value in _OF_MIRRORS.items():
             if lower.get(name, value) != value:
-                raise ValueError(f"The sink 'mirror' needs the source's option '{name}' to be '{value}'.")
+                raise ValueError(f"The sink '{sink['type']}' needs the source's option '{name}' to be '{value}'.")
         missing = {name: value for name, value in _OF_MIRRORS.items() if name not in lower}
         return {**given, "source": {**source, **missing}}
 

@@ -58,13 +58,13 @@ def read_progress(uri: str) -> PipelineProgress:
 
 
 def read_aside(pipeline: Pipeline) -> list[TargetAside]:
-    """Return the targets of a mirror that are set aside; none for another sink.
+    """Return the targets of a mirror or the sink jdbc that are set aside; none for another sink.
 
     Raises:
         StateDirError: the state directory can't be read.
         CheckpointError: the checkpoint can't be, or what the state directory has is damaged.
     """
-    query = Checkpoint(pipeline.checkpoint).query() if pipeline.sink.type == "mirror" else ""
+    query = Checkpoint(pipeline.checkpoint).query() if pipeline.sink.type in ("mirror", "jdbc") else ""
     return targets_aside(pipeline.options, query) if query else []
 
 

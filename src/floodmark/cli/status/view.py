@@ -26,10 +26,10 @@ STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set asi
 
 @dataclass(frozen=True)
 class Lake:
-    """The targets of a mirror.
+    """The targets of a mirror, or of the sink jdbc.
 
     Attributes:
-        path: where they are; empty for another sink.
+        path: where they are; empty for a sink without a path.
         aside: those that are set aside.
     """
 
@@ -115,6 +115,11 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: 
 
 
 def _take_back(path: str, target: TargetAside) -> str:
+    if not path:
+        return (
+            f"delete the row of '{target.table}' from floodmark_set_aside in the target database; the table is read "
+            "again with the next micro-batch"
+        )
     folder = f"{shown_uri(path)}/{folder_name(target.table)}"
     return f"remove the folder {folder}; the table is read again with the next micro-batch"
 

@@ -18,6 +18,7 @@ from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.codecs.arrays import repeated
 from floodmark.errors import FloodmarkError, TargetError, TargetUnfitError
 from floodmark.json_data import Json
+from floodmark.sinks.blocks import together
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.statistics import bounds
@@ -180,17 +181,6 @@ def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") 
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
             parts.append(_part(files, chosen, key.split("\0") if key else [], mode))
     return parts
-
-
-def together(rows: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return blocks of rows in as few tables as the types of their columns allow."""
-    try:
-        return [pa.concat_tables(rows, promote_options="permissive")]
-    except pa.ArrowException:
-        alike: dict[str, list[pa.Table]] = {}
-        for one in rows:
-            alike.setdefault(str(one.schema), []).append(one)
-        return [pa.concat_tables(one) for one in alike.values()]
 
 
 def _part(files: DataFiles, events: pa.Table, key: Sequence[str], mode: Mode) -> Part:

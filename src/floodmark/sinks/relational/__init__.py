@@ -1,0 +1,1 @@
+"""Tables of relational databases that follow the source's: the sink ``jdbc``."""
