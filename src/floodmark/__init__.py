@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.mirrors import mirror
     from floodmark.spark.ordering import order_by_key
+    from floodmark.verification.results import KeyDifference, TableResult, Verification
+    from floodmark.verification.verifier import verify
 
 __all__ = [
     "CaptureError",
@@ -62,6 +64,7 @@ __all__ = [
     "Finding",
     "FloodmarkError",
     "ForkedLogError",
+    "KeyDifference",
     "LockTimeoutError",
     "LogGoneError",
     "LoginError",
@@ -79,11 +82,13 @@ __all__ = [
     "SourceStateError",
     "StateDirError",
     "StatementTimeoutError",
+    "TableResult",
     "TargetChangedError",
     "TargetDamagedError",
     "TargetError",
     "TargetUnfitError",
     "UnreadableLogError",
+    "Verification",
     "__version__",
     "changed_tables",
     "check",
@@ -93,9 +98,14 @@ __all__ = [
     "register",
     "signal",
     "table_rows",
+    "verify",
 ]
 
 _IMPORTED_WHEN_USED = {
+    "KeyDifference": "floodmark.verification.results",
+    "TableResult": "floodmark.verification.results",
+    "Verification": "floodmark.verification.results",
+    "verify": "floodmark.verification.verifier",
     "Conversion": "floodmark.extensions.converter",
     "Converter": "floodmark.extensions.converter",
     "SnapshotLock": "floodmark.extensions.snapshotter",

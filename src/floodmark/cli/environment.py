@@ -14,13 +14,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from floodmark.capture.files import open_filesystem
-from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError, ConfigError, StateDirError
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
 from floodmark.spark.stream.offsets import Offset

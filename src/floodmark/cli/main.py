@@ -82,6 +82,39 @@ def status_command(
     status(content, str(pipeline), as_json)
 
 
+@app.command("verify")
+def verify_command(
+    pipeline: PipelineFile,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Tables, as schema.table; may be repeated.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Let the running query read again what differs.")] = False,
+    values: Annotated[bool, typer.Option("--values", help="Print the rows' values, not only the keys.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="How many differences of a table are printed.")] = 100,
+    at_rest: Annotated[
+        bool, typer.Option("--at-rest", help="Nothing is written to the source, so the query needs not run.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long the query may take to follow the source.")
+    ] = 60.0,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Columns that aren't compared, as schema.table.column; may be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare a mirror's tables with the source's, row by row, while the pipeline runs.
+
+    Exit code 0: all are equal, 1: one is different, 2: one could not be compared.
+    """
+    content = load_pipeline(pipeline)
+    from floodmark.cli.verify import Wanted, verify
+
+    wanted = Wanted(table or (), repair, values, limit, at_rest, wait, leave_out or ())
+    raise typer.Exit(verify(content, wanted, as_json, verbose))
+
+
 @app.command("demo")
 def demo_command(
     seconds: Annotated[int, typer.Option(min=1, help="How long the shop is written to.")] = 15,
