@@ -25,6 +25,7 @@ from benchmarks import (
     scale,
     snapshot,
     tables,
+    verify,
     wide,
 )
 from benchmarks.common import FULL, QUICK, Result, Scale
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mirror_tables": mirror_tables.run,
     "mirror_writer": mirror_writer.run,
     "tables": tables.run,
+    "verify": verify.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),
     "mysql_incremental": lambda scale, _: mysql.incremental(scale, "mysql"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.verification.candidates import differing_keys, refined
-from floodmark.verification.conditions import MOST_KEYS, key_conditions, key_text
+from floodmark.verification.conditions import MOST_KEYS, key_conditions, listed, named
 from floodmark.verification.recheck import judged
 from floodmark.verification.sums import bits_for, limited, sums_of
 
@@ -120,4 +120,10 @@ def test_conditions_name_all_keys() -> None:
 
 @pytest.mark.parametrize("value", [None, float("nan"), 1.5, "a\0", "x" * 10_000, [1]])
 def test_some_keys_have_no_condition(value: Any) -> None:
-    assert key_text({"a": value}, False) is None
+    assert named(pa.table({"a": [value]}), False) == [False]
+
+
+def test_dates_that_python_lacks() -> None:
+    keys = pa.table({"a": pa.array([-800_000, 0], pa.int32()).cast(pa.date32())})
+    assert named(keys, False) == [False, False]
+    assert [str(value) for value in listed(keys)["a"]][1] == "1970-01-01"

@@ -112,7 +112,13 @@ def verify_command(
     from floodmark.cli.verify import Wanted, verify
 
     wanted = Wanted(table or (), repair, values, limit, at_rest, wait, leave_out or ())
-    raise typer.Exit(verify(content, wanted, as_json, verbose))
+    try:
+        code = verify(content, wanted, as_json, verbose)
+    except FloodmarkError as exc:
+        # Nothing is known of the tables, which 1 would deny.
+        _show(exc)
+        code = 2
+    raise typer.Exit(code)
 
 
 @app.command("demo")
@@ -160,14 +166,18 @@ def signal_command(
     typer.echo(signal(content.source, kind, fields, name))
 
 
+def _show(error: FloodmarkError) -> None:
+    message = " ".join(str(error).split())
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+
+
 def main() -> None:
     """Run the command line; Floodmark's errors are printed as one line, with exit code 1."""
     configure_logs()
     try:
         app()
     except FloodmarkError as exc:
-        message = " ".join(str(exc).split())
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+        _show(exc)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

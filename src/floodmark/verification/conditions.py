@@ -24,15 +24,14 @@ def key_conditions(keys: pa.Table, backslashes: bool) -> Iterator[tuple[str, pa.
         keys: the columns of the key, each key once.
         backslashes: whether a backslash in a text must be doubled.
     """
-    names, rows = keys.column_names, keys.to_pylist()
-    texts = [key_text(row, backslashes) for row in rows]
+    names, texts = keys.column_names, key_texts(keys, backslashes)
     begin = 0
-    while begin < len(rows):
+    while begin < len(texts):
         if texts[begin] is None:
             begin += 1
             continue
         end, size, words = begin, 0, 0
-        while end < len(rows) and end - begin < MOST_KEYS:
+        while end < len(texts) and end - begin < MOST_KEYS:
             values = texts[end]
             if values is None:
                 break
@@ -46,9 +45,45 @@ def key_conditions(keys: pa.Table, backslashes: bool) -> Iterator[tuple[str, pa.
         begin = end
 
 
+def key_texts(keys: pa.Table, backslashes: bool) -> list[list[str] | None]:
+    """Return the values of keys as conditions write them; None for a key that can't be written so that it is found."""
+    columns = [[_value(value, backslashes) for value in values] for values in listed(keys).values()]
+    each = zip(*columns, strict=True)
+    return [None if None in row else [value for value in row if value is not None] for row in each]
+
+
 def named(keys: pa.Table, backslashes: bool) -> list[bool]:
     """Return for each key whether a condition can name it."""
-    return [key_text(row, backslashes) is not None for row in keys.to_pylist()]
+    return [texts is not None for texts in key_texts(keys, backslashes)]
+
+
+def listed(rows: pa.Table) -> dict[str, list[Any]]:
+    """Return columns as values of Python, or as ``Written`` where Python has no such value, such as a year before 1."""
+    found: dict[str, list[Any]] = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        try:
+            found[name] = column.to_pylist()
+        except (ValueError, OverflowError):
+            found[name] = [None if text is None else Written(text) for text in _texts(column)]
+    return found
+
+
+class Written:
+    """A value that is only known as Arrow writes it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    try:
+        texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        texts = [str(value) for value in column]
+    return texts
 
 
 def _condition(names: Sequence[str], rows: Sequence[Sequence[str]], backslashes: bool) -> str:
@@ -63,12 +98,6 @@ def _name(name: str, backslashes: bool) -> str:
     # A server whose texts have backslashes quotes names with backticks.
     quote = "`" if backslashes else '"'
     return quote + name.replace(quote, 2 * quote) + quote
-
-
-def key_text(row: dict[str, Any], backslashes: bool) -> list[str] | None:
-    """Return the values of a key as conditions write them; None if one can't be written so that it is found."""
-    found = [_value(value, backslashes) for value in row.values()]
-    return None if any(one is None for one in found) else [one for one in found if one is not None]
 
 
 def _value(value: Any, backslashes: bool) -> str | None:

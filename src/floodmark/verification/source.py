@@ -154,7 +154,7 @@ class SourceTables:
 
     def locate(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the source has the log that a query's position belongs to, so that positions can be compared."""
-        self._source.log.check_planned(position, bookmark)
+        self._source.log.locate(position, bookmark)
 
     def names(self) -> dict[str, list[CapturedTable]]:
         """Return the captured tables by the names that they have in events; a name may have several partitions."""

@@ -16,6 +16,7 @@ from floodmark.errors import TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.sinks.verifiable import TargetView, VerifiableTarget
 from floodmark.verification.candidates import KEY_HASH, differing_keys, no_rows
+from floodmark.verification.conditions import listed
 from floodmark.verification.hashes import column_hashes
 from floodmark.verification.lookup import KeyLookup
 from floodmark.verification.recheck import Held, Recheck, Settled, as_keys
@@ -137,12 +138,12 @@ class TableComparison:
         held = settled.target, settled.source
         positions = {key: held[0].position(key) for key in settled.proven} if held[0] is not None else {}
         gone = [key for key in settled.proven if held[1] is None or not held[1].found(key)]
-        listed = as_keys(keys, set(list(settled.proven)[: self._settings.limit]))
+        shown = as_keys(keys, set(list(settled.proven)[: self._settings.limit]))
         return replace(
             result,
             status=status,
             reason=_reason(settled),
-            differences=[self._difference(compared, settled, row) for row in listed.to_pylist()],
+            differences=[self._difference(compared, settled, row) for row in _rows(shown)],
             proven=as_keys(keys, set(settled.proven)),
             kinds=dict(settled.proven),
             positions=positions,
@@ -245,8 +246,12 @@ def _row(held: Held, key: int) -> pa.Table | None:
 def _values(row: pa.Table | None, compared: Compared) -> dict[str, Any] | None:
     if row is None:
         return None
-    found: dict[str, Any] = row.select(compared.columns.names).to_pylist()[0]
-    return found
+    return _rows(row.select(compared.columns.names))[0]
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    columns = listed(table)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _reason(settled: Settled) -> str:
