@@ -72,6 +72,9 @@ class TargetView(Protocol):
 class VerifiableTarget(Protocol):
     """A target table."""
 
+    def exists(self) -> bool:
+        """Return whether it is there."""
+
     def view(self) -> TargetView:
         """Return it as it is now.
 

@@ -120,24 +120,17 @@ class Recheck:
         source: the source.
         lookup: reads the source's rows of keys.
         target: the target.
-        compared: what is compared.
         wait: waits for the target.
         at_rest: whether nothing is written to the source, so that the target needs not follow.
     """
 
     def __init__(
-        self,
-        source: SourceTables,
-        lookup: KeyLookup,
-        target: VerifiableTarget,
-        compared: Compared,
-        wait: Wait,
-        at_rest: bool,
+        self, source: SourceTables, lookup: KeyLookup, target: VerifiableTarget, wait: Wait, at_rest: bool
     ) -> None:
         self._source = source
         self._lookup = lookup
         self._target = target
-        self._compared = compared
+        self._compared = lookup.compared
         self._wait = wait
         self._at_rest = at_rest
 

@@ -15,7 +15,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.verifiable import VerifiableTarget
-from floodmark.verification.conditions import key_conditions, named
+from floodmark.verification.conditions import key_conditions
 from floodmark.verification.hashes import row_hashes
 from floodmark.verification.recheck import as_keys
 from floodmark.verification.results import TableResult
@@ -81,18 +81,21 @@ class Repair:
     def _checked(self, before: TableResult, keys: pa.Table, problem: str) -> TableResult:
         until = time.monotonic() + self._patience_s
         while True:
-            after = self._comparison.again(keys)
+            after = self._comparison.again(before, keys)
             if (after.status == "equal" and not problem) or time.monotonic() >= until:
                 break
             if problem and not after.kinds.keys() - before.gone:
                 break
             time.sleep(_POLL_S)
+        late = ""
+        if after.kinds.keys() - before.gone:
+            late = "the query hasn't read all rows again yet: floodmark status shows whether it does"
         open_before = before.unconfirmed > 0 or before.more
         status = "unconfirmed" if after.status == "equal" and open_before else after.status
         return replace(
             after,
             status=status,
-            reason="; ".join(filter(None, [before.reason, after.reason, problem])),
+            reason="; ".join(filter(None, [before.reason, after.reason, problem, late])),
             source_rows=before.source_rows,
             target_rows=before.target_rows,
             version=before.version,
@@ -105,8 +108,7 @@ class Repair:
         """Ask the query to read rows again by incremental snapshots, while the stream goes on."""
         pattern = re.escape(table)
         columns = keys.select(self._comparison.key_columns(keys))
-        if not all(named(columns, self._backslashes)):
-            # A key that no condition can name: the whole table is read.
+        if not self._comparison.finds(keys):
             log.warning("whole_table_is_read_again", table=table, why="a condition can't name some of the keys")
             self._send({"data-collections": [pattern]})
             return
@@ -126,7 +128,7 @@ class Repair:
         held = self._target.view().with_keys(keys.select(names), wanted)
         found = np.array([result.positions.get(key, "") for key in row_hashes(held, names).tolist()], dtype=object)
         known = np.array(held[POSITION].to_pylist(), dtype=object)
-        rows = held.filter(pa.array(known <= found if len(known) else np.zeros(0, np.bool_)))
+        rows = held.filter(pa.array((known <= found).astype(np.bool_)))
         if rows.num_rows:
             count = self._target.delete(rows)
             log.info("surplus_rows_are_deleted", table=result.table, rows=count)

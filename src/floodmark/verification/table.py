@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.read_points import ReadPoint
-from floodmark.errors import TargetUnfitError
+from floodmark.errors import SourceStateError, TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.sinks.verifiable import TargetView, VerifiableTarget
 from floodmark.verification.candidates import KEY_HASH, differing_keys, no_rows
@@ -80,6 +80,7 @@ class TableComparison:
         self._runner = runner
         self._wait = wait
         self._settings = settings
+        self._lookup: KeyLookup | None = None
 
     def run(self) -> TableResult:
         """Compare the table.
@@ -87,52 +88,65 @@ class TableComparison:
         Raises:
             FloodmarkError: it can't be compared.
         """
+        if not self._target.exists():
+            return self._without_target()
         point = self._source.open()
         try:
-            self._follow(point.position)
+            followed = self._follow(point.position)
             view = self._target.view()
             compared, left_out = self._compared(view)
             found = self._scan(point, view, compared)
             result = replace(found.result, left_out=left_out)
             if found.keys is None:
                 return result
-            lookup = KeyLookup(self._source, self._tables, compared, self._runner)
-            lookup.prove(point, found.keys, found.present)
+            self._lookup = KeyLookup(self._source, self._tables, compared, self._runner)
+            self._lookup.prove(point, found.keys, found.present)
         finally:
             point.release()
-        return self.looked_again(result, compared, lookup, found.keys, point.position)
+        return self._looked_again(result, self._lookup, found.keys, followed)
 
-    def again(self, keys: pa.Table) -> TableResult:
-        """Compare only some keys.
+    def again(self, result: TableResult, keys: pa.Table) -> TableResult:
+        """Compare some keys again.
 
         Args:
-            keys: as ``run`` returned them: the key's columns, and their hashes.
+            result: what ``run`` returned.
+            keys: of ``result.proven``.
+
+        Raises:
+            FloodmarkError: they can't be compared.
         """
+        assert self._lookup is not None
         point = self._source.open()
         try:
-            self._follow(point.position)
-            compared, left_out = self._compared(self._target.view())
-            lookup = KeyLookup(self._source, self._tables, compared, self._runner)
-            lookup.prove(point, keys, np.zeros(0, np.uint64))
+            followed = self._follow(point.position)
+            if self._compared(self._target.view())[0] != self._lookup.compared:
+                raise SourceStateError(f"The table {self._name} was altered meanwhile.", "Verify it again.")
         finally:
             point.release()
-        result = TableResult(self._name, "equal", position=point.position, left_out=left_out)
-        return self.looked_again(result, compared, lookup, keys, point.position)
+        clean = TableResult(self._name, "equal", position=point.position, left_out=result.left_out)
+        return self._looked_again(clean, self._lookup, keys, followed)
 
     def key_columns(self, keys: pa.Table) -> list[str]:
         """Return which columns of proven keys are those of the key."""
         return [name for name in keys.column_names if name != KEY_HASH]
 
-    def looked_again(
-        self, result: TableResult, compared: Compared, lookup: KeyLookup, keys: pa.Table, seen: str
-    ) -> TableResult:
-        """Return a result with what is certain about keys that seem to differ."""
+    def finds(self, keys: pa.Table) -> bool:
+        """Return whether the source finds all of some proven keys by conditions."""
+        return self._lookup is not None and self._lookup.finds(keys)
+
+    def _looked_again(self, result: TableResult, lookup: KeyLookup, keys: pa.Table, followed: bool) -> TableResult:
+        """Return a result with what is certain about keys that seem to differ.
+
+        Args:
+            followed: whether the target has followed so far; otherwise it isn't waited for again.
+        """
 
         def wait(position: str) -> bool:
-            return self._wait(position, time.monotonic() + self._settings.patience_s)
+            return self._wait(position, time.monotonic() + (self._settings.patience_s if followed else 0.0))
 
-        recheck = Recheck(self._source, lookup, self._target, compared, wait, self._settings.at_rest)
-        settled = recheck.settle(keys, seen, time.monotonic() + self._settings.patience_s)
+        compared = lookup.compared
+        recheck = Recheck(self._source, lookup, self._target, wait, self._settings.at_rest)
+        settled = recheck.settle(keys, result.position, time.monotonic() + self._settings.patience_s)
         count, unconfirmed = len(settled.proven), settled.open.num_rows + len(settled.ambiguous)
         status: Status = "different" if count else "unconfirmed" if unconfirmed or result.more else "equal"
         held = settled.target, settled.source
@@ -152,10 +166,22 @@ class TableComparison:
             unconfirmed=unconfirmed,
         )
 
-    def _follow(self, position: str) -> None:
+    def _without_target(self) -> TableResult:
+        """Return the result where there is no target, as of a table that has never had rows."""
+        columns = self._source.columns(self._name)
+        point = self._source.open()
+        try:
+            work = Summing(Compared(columns, tuple(columns.names)), bits_for(0))
+            rows = self._runner.run(work, self._source.chunks(point, self._tables), add_sums, Sums(work.bits)).rows
+        finally:
+            point.release()
+        status: Status = "not compared" if rows else "equal"
+        why = "there is no target" if rows else "the source has no rows, and the target is made with the first one"
+        return TableResult(self._name, status, why, rows, position=point.position)
+
+    def _follow(self, position: str) -> bool:
         """Let the target follow, so that fewer rows differ only because they have just been changed."""
-        if not self._settings.at_rest:
-            self._wait(position, time.monotonic() + self._settings.patience_s)
+        return self._settings.at_rest or self._wait(position, time.monotonic() + self._settings.patience_s)
 
     def _compared(self, view: TargetView) -> tuple[Compared, list[str]]:
         """Return what is compared, and the columns that are left out."""

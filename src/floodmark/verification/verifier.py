@@ -93,7 +93,7 @@ class TableVerifier:
             target = self._make_target(name)
             if self._progress is not None:
                 incomplete = reads(self._progress.committed(), name)
-                owner = target.view().query
+                owner = target.view().query if target.exists() else None
                 if owner is not None and owner != self._progress.query:
                     incomplete = "another query writes the target"
                 if incomplete:

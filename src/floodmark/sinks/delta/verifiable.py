@@ -69,6 +69,10 @@ class DeltaTarget:
         self._state: State | None = None
         self._kept = KeptRows()
 
+    def exists(self) -> bool:
+        """Return whether there is a table, or a mark of one that is set aside."""
+        return not self._marks.is_removed(self._table)
+
     def view(self) -> DeltaView:
         """Return the newest version.
 
@@ -80,7 +84,7 @@ class DeltaTarget:
                 f"The target '{self._table}' is set aside: it gets no rows.",
                 "Mend the cause, which floodmark status shows, and remove its folder.",
             )
-        if self._marks.is_removed(self._table):
+        if not self.exists():
             raise TargetError(
                 f"There is no Delta table for '{self._table}'.",
                 "A mirror makes it with the first micro-batch that has rows of the table.",
