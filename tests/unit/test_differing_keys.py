@@ -74,7 +74,7 @@ def test_sums_of_many_rows_are_exact() -> None:
     assert whole.rows == 100_000
     assert not whole.differing(cut).any()
     assert bits_for(0) == 4
-    assert bits_for(10**9) == 16
+    assert bits_for(10**9) == 18
 
 
 def test_ranges_are_limited() -> None:

@@ -153,8 +153,7 @@ def _lists(column: pa.Array) -> Hashes:
         lists = pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)]))
         column = column.cast(lists)
     lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), np.int64)
-    places, _ = _places(lengths)
-    return _joined(_values(column.flatten()) + places, lengths)
+    return _joined(_values(column.flatten()), lengths, lengths)
 
 
 def _bytes(column: pa.Array) -> Hashes:
@@ -181,27 +180,21 @@ def _slice_of_bytes(buffer: pa.Buffer | None, offsets: Integers) -> Hashes:
         held.view(np.uint8)[:size] = np.frombuffer(buffer, np.uint8, size, first)
     lengths = np.diff(offsets)
     counts = (lengths + 7) >> 3
-    places, within = _places(counts)
-    at = np.repeat(offsets[:-1] - first, counts) + 8 * within
+    ends = np.cumsum(counts)
+    total = int(ends[-1])
     # A value may begin anywhere, so its words are put together from two of the buffer's.
-    word, shift = at >> 3, ((at & 7) << 3).astype(np.uint64)
-    words = held[word] >> shift
-    words |= held[word + 1] << np.uint64(1) << (np.uint64(63) - shift)
-    missing = np.maximum(8 - (np.repeat(lengths, counts) - 8 * within), 0).astype(np.uint64)
-    words &= _ALL >> (missing << np.uint64(3))
-    words += places
+    at = np.repeat(offsets[:-1] - first - 8 * (ends - counts), counts) + 8 * np.arange(total)
+    shift = ((at & 7) << 3).astype(np.uint64)
+    at >>= 3
+    words = held[at] >> shift
+    at += 1
+    words |= held[at] << np.uint64(1) << (np.uint64(63) - shift)
+    filled = np.flatnonzero(counts)
+    words[ends[filled] - 1] &= _ALL >> ((8 * counts[filled] - lengths[filled]).astype(np.uint64) << np.uint64(3))
     return _joined(words, counts, lengths)
 
 
-def _places(counts: Integers) -> tuple[Hashes, Integers]:
-    """Return what tells the places of consecutive elements of each value apart, and these places, from 0."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total, dtype=np.int64) - np.repeat(ends - counts, counts)
-    return (within + 1).astype(np.uint64) * _GOLDEN, within
-
-
-def _joined(elements: Hashes, counts: Integers, lengths: Integers | None = None) -> Hashes:
+def _joined(elements: Hashes, counts: Integers, lengths: Integers) -> Hashes:
     """Return a hash of each value from those of its consecutive elements.
 
     Args:
@@ -209,7 +202,13 @@ def _joined(elements: Hashes, counts: Integers, lengths: Integers | None = None)
         counts: how many each value has.
         lengths: what else tells values apart.
     """
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(elements), dtype=np.uint64)])
     ends = np.cumsum(counts)
+    # What is added tells the places of a value's elements apart.
+    elements += np.arange(len(elements), dtype=np.uint64) * _GOLDEN
+    elements -= np.repeat((ends - counts).astype(np.uint64) * _GOLDEN, counts)
+    elements *= _FIRST
+    elements ^= elements >> np.uint64(32)
+    elements *= _SECOND
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(elements, dtype=np.uint64)])
     total = sums[ends] - sums[ends - counts]
-    return _mixed(total + (counts if lengths is None else lengths).astype(np.uint64) * _FIRST)
+    return _mixed(total + lengths.astype(np.uint64) * _GOLDEN)

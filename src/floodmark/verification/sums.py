@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from floodmark.verification.hashes import Hashes, row_hashes
 
-MOST_BITS = 16
+MOST_BITS = 18
 ROWS_IN_RANGE = 64
 Mask = npt.NDArray[np.bool_]
 
