@@ -39,7 +39,7 @@ def test_the_rows_are_those_of_the_source(tmp_path: Path, key: tuple[str, ...], 
     source, _ = made(tmp_path, key, 3, **options)
     view = DeltaTarget(str(tmp_path), "t").view()
     assert list(view.key) == list(key)
-    assert view.query == "test"
+    assert view.query is None
     expected = in_order(source.rows.values())
     assert rows_in(view, key) == expected
     columns = view.fitted(pa.schema(list(KINDS[key])))
@@ -79,9 +79,21 @@ def test_targets_that_are_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
 
 
-def test_rows_that_are_kept_are_not_deleted(tmp_path: Path) -> None:
-    made(tmp_path, ("id",), 1, deletes="soft")
-    with pytest.raises(TargetError, match="missing.tables=read"):
+def test_rows_that_are_kept_are_only_marked(tmp_path: Path) -> None:
+    source, mirror = made(tmp_path, ("id",), 1, deletes="soft")
+    target = DeltaTarget(str(tmp_path), "t")
+    number = next(iter(source.rows))
+    columns = pa.schema(list(KINDS["id",]))
+    found = target.view().with_keys(pa.table({"id": pa.array([number], pa.int64())}), columns)
+    assert target.delete(found.select(["id", POSITION])) == 1
+    known = source.rows.pop(number)
+    assert rows_in(target.view(), ("id",)) == in_order(source.rows.values())
+    assert known in mirror.rows()
+
+
+def test_versions_are_not_deleted(tmp_path: Path) -> None:
+    made(tmp_path, ("id",), 1, history="on")
+    with pytest.raises(TargetError, match=r"missing\.tables=read"):
         DeltaTarget(str(tmp_path), "t").delete(pa.table({"id": [1], POSITION: ["x"]}))
 
 

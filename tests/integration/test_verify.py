@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 import yaml
 from pyspark.sql import SparkSession
@@ -218,8 +219,17 @@ def test_kinds_of_targets(spark: SparkSession, source: Source, tmp_path: Path, o
     run(spark, pipeline)
     assert one(verify(pipeline, at_rest=True)).status == "equal"
     source.execute("UPDATE a SET v = 'z' WHERE id = 50", "INSERT INTO a VALUES (5, 0, 'again')")
+    partition = pa.schema([("part", pa.int32())] if "partition.by" in options else [])
+    Planter(tmp_path / "lake" / "public.a", "id", partition).add(51, id=500)
     table = one(verify(pipeline, at_rest=True))
-    assert kinds(table) == {5: "missing", 50: "differs"}
+    assert kinds(table) == {5: "missing", 50: "differs", 500: "surplus"}
+    with running(spark, pipeline):
+        repaired = one(verify(pipeline, repair=True))
+    if "history" in options:
+        assert (repaired.status, repaired.counted()) == ("different", {"surplus": 1})
+        assert "history" in repaired.reason
+    else:
+        assert (repaired.status, repaired.count) == ("equal", 0), repaired
 
 
 def test_worlds_in_which_nothing_can_be_compared(spark: SparkSession, source: Source, tmp_path: Path) -> None:

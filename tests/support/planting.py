@@ -25,11 +25,13 @@ class Planter:
     Args:
         folder: the table's.
         key: the column of its key.
+        partition: the columns by which it is partitioned.
     """
 
-    def __init__(self, folder: Path, key: str = "id") -> None:
+    def __init__(self, folder: Path, key: str = "id", partition: pa.Schema | None = None) -> None:
         self._store = LocalStore(str(folder))
-        self._files = DataFiles(self._store, folder.name)
+        self._partition = pa.schema([]) if partition is None else partition
+        self._files = DataFiles(self._store, folder.name, self._partition.names)
         self._key = key
 
     def lose(self, keys: Sequence[Any]) -> None:
@@ -66,7 +68,7 @@ class Planter:
         found: list[pa.Table] = []
         actions: list[Mapping[str, Any]] = []
         for file in state.files.values():
-            rows = self._files.read(file)
+            rows = self._files.read(file, self._partition)
             chosen = pc.is_in(rows[self._key], pa.array(keys, rows[self._key].type)).to_numpy()
             wanted = np.setdiff1d(np.flatnonzero(chosen), known.deleted(file).astype(np.int64))
             if len(wanted):

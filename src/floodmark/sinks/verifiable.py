@@ -83,7 +83,7 @@ class VerifiableTarget(Protocol):
         """
 
     def delete(self, rows: pa.Table) -> int:
-        """Delete rows, of which the source has none, in a change of its own, and return how many those were.
+        """Delete rows that the source hasn't in a change of its own, or mark them, and return how many those were.
 
         Only a row that is as it was found is deleted: one that was written meanwhile stays.
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from deltalake import Schema
 
 from floodmark.errors import TargetChangedError, TargetError
-from floodmark.json_data import JsonObject
+from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
-from floodmark.sinks.delta.format.log import DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
 from floodmark.sinks.delta.format.statistics import may_hold
 from floodmark.sinks.delta.format.vectors import damaged
 from floodmark.sinks.delta.parts import OPERATION
@@ -100,10 +100,10 @@ class DeltaTarget:
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
         for _ in range(_ATTEMPTS):
             view = self.view()
-            if view.mode != "hard":
+            if view.mode == "history":
                 raise TargetError(
-                    f"The target '{self._table}' keeps deleted rows ({view.mode}), so rows that the source hasn't "
-                    "can't be repaired by deleting them.",
+                    f"The target '{self._table}' is a history, which can't tell when rows were deleted that the "
+                    "source hasn't.",
                     "Remove the target, and start the query with missing.tables=read.",
                 )
             count, done = view.deleted(rows)
@@ -202,7 +202,7 @@ class DeltaView:
         return pa.concat_tables([wanted.empty_table(), *tables])
 
     def deleted(self, rows: pa.Table) -> tuple[int, bool]:
-        """Delete rows that are as they were found.
+        """Delete rows that are as they were found, or mark them if the target keeps deleted rows.
 
         Args:
             rows: the columns of the key, and positions.
@@ -216,7 +216,9 @@ class DeltaView:
         deletions = RowDeletions(self._files, self._rows, vectors, self.key, at)
         # The position belongs to the key here, so that rows that were written meanwhile aren't found.
         index = KeyIndex(rows)
-        actions, count = [], 0
+        actions: list[Action] = []
+        kept: list[pa.Table] = []
+        count = 0
         for file in self._state.files.values():
             if not may_hold(file, index):
                 continue
@@ -225,10 +227,24 @@ class DeltaView:
                 whole = self._rows.keys(file, rows.schema).columns.num_rows
                 actions += deletions.of(file, whole, found.astype(np.uint64))
                 count += len(found)
+                if self.mode == "soft":
+                    kept.append(self._files.read(file, self._schema()).take(pa.array(found)))
         if not actions:
             return 0, True
+        actions += [{"add": add} for add in self._marked(kept)]
         deletions.finish()
         return count, log.commit(self._state.version + 1, [commit_info("DELETE", at), *actions])
+
+    def _marked(self, rows: Sequence[pa.Table]) -> Sequence[Mapping[str, Json]]:
+        """Write rows again with the mark of those that are deleted, and return what adds the files."""
+        if not rows:
+            return []
+        metadata = JsonObject(self._state.metadata, f"The metadata of '{self._table}'", damaged)
+        files = DataFiles(self._store, self._table, metadata.texts("partitionColumns"))
+        table = pa.concat_tables(rows, promote_options="permissive")
+        at, marks = table.column_names.index(DELETED), pa.repeat(True, table.num_rows)
+        table = table.set_column(at, DELETED, marks)
+        return files.write(files.in_order(table, self.key), self.key)
 
     def _schema(self) -> pa.Schema:
         text = JsonObject(self._state.metadata, f"The metadata of '{self._table}'", damaged).text("schemaString")
