@@ -41,7 +41,7 @@ class KeyLookup:
         self._tables = tables
         self.compared = compared
         self._runner = runner
-        self._backslashes = source.options.connector != "postgres"
+        self._backslashes = source.backslashes
         self._scanned: set[int] = set()
         self._scans_all = False
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, cast
 
 import pyarrow as pa
 
+from floodmark.capture.segment import SegmentData
 from floodmark.changes.arrow_tables import ArrowRowVersion
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
@@ -18,7 +20,7 @@ from floodmark.connectors.contract.chunk import Chunk, DescribedTable, KeyRangeC
 from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.connectors.contract.source import Source
 from floodmark.connectors.load import load_options
-from floodmark.connectors.registry import connector_module
+from floodmark.connectors.registry import connector_module, spec_of
 from floodmark.errors import ConditionError, SourceStateError
 from floodmark.events.columns import EventGroup
 from floodmark.json_data import Json
@@ -78,7 +80,7 @@ class ChunkRows:
 
     options: CommonOptions
     chunk: Chunk
-    local = False
+    local: ClassVar[bool] = False
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows.
@@ -98,14 +100,12 @@ class ChunkRows:
         prove_complete(outcome, self.chunk.table.name)
 
 
-def _fitting(batches: Iterator[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.Table]:
-    outcome = None
+def _fitting(batches: Iterator[pa.RecordBatch], columns: pa.Schema) -> Generator[pa.Table, None, object]:
     while True:
         try:
             batch = next(batches)
         except StopIteration as end:
-            outcome = end.value
-            return outcome
+            return cast(object, end.value)
         yield fit(batch, columns)
 
 
@@ -151,6 +151,12 @@ class SourceTables:
         self.options = reading_options(given)
         self._source: Source = connector_module(self.options.connector, "connector").make_source(self.options)
         self._executor = connector_module(self.options.connector, "executor")
+
+    @property
+    def backslashes(self) -> bool:
+        """Whether conditions are read as MySQL does (``ConnectorSpec``)."""
+        spec = spec_of(self.options.connector)
+        return spec is not None and spec.backslashes
 
     def locate(self, position: str, bookmark: dict[str, Json] | None) -> None:
         """Verify that the source has the log that a query's position belongs to, so that positions can be compared."""
@@ -211,7 +217,7 @@ class SourceTables:
 
     def with_condition(
         self, point: ReadPoint, tables: Sequence[CapturedTable], condition: str, columns: pa.Schema
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         """Yield the rows of a table that fulfil a condition.
 
         Args:
@@ -259,7 +265,7 @@ class SourceTables:
         outcome: list[object] = []
         pieces = point.local.rows(chunk)
 
-        def read() -> Iterator[object]:
+        def read() -> Iterator[SegmentData]:
             outcome.append((yield from pieces))
 
         reader = self._executor.make_local_row_reader(self.options, PlainRows(self.options))
@@ -294,7 +300,7 @@ class LocalChunk:
     source: SourceTables
     point: ReadPoint
     chunk: Chunk
-    local = True
+    local: ClassVar[bool] = True
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from obstore.exceptions import BaseError
@@ -73,6 +74,8 @@ class TableVerifier:
         """
         self._locate()
         tables = self._source.names()
+        if not tables:
+            raise ConfigError("The source's filters match no table.", "Correct table.include.list.")
         for pattern in chosen:
             if not any(pattern.fullmatch(name) for name in tables):
                 raise ConfigError(
@@ -99,19 +102,21 @@ class TableVerifier:
                 if incomplete:
                     return TableResult(name, "not compared", incomplete)
             comparison = TableComparison(self._source, tables, target, self._runner, self._wait, self._settings)
-            result = comparison.run()
-            if self._send is None or not result.count:
-                return result
-            follows = self._progress is not None and not self._settings.at_rest
-            backslashes = self._source.options.connector != "postgres"
-            repair = Repair(
-                comparison, target, self._send, backslashes, follows, REPAIR_PATIENCE * self._settings.patience_s
-            )
-            return repair.run(result)
+            return self._repaired(comparison.run(), comparison, target)
         except FloodmarkError as error:
             return TableResult(name, "not compared", str(error))
         except (BaseError, OSError) as error:
             return TableResult(name, "not compared", f"The target can't be read: {describe(error)}")
+
+    def _repaired(self, result: TableResult, comparison: TableComparison, target: VerifiableTarget) -> TableResult:
+        if self._send is None or not result.count:
+            return result
+        follows = self._progress is not None and not self._settings.at_rest
+        patience_s = REPAIR_PATIENCE * self._settings.patience_s
+        try:
+            return Repair(comparison, target, self._send, self._source.backslashes, follows, patience_s).run(result)
+        except FloodmarkError as error:
+            return replace(result, reason=str(error))
 
     def close(self) -> None:
         """Close all connections to the source."""
@@ -175,8 +180,6 @@ def verify(
     """
     from pyspark.sql import SparkSession
 
-    from floodmark.signals.files import new_signal, send
-
     if checkpoint is None and not at_rest:
         raise ConfigError(
             "Without the query's checkpoint it isn't known how far the mirror is.",
@@ -186,24 +189,29 @@ def verify(
         raise ConfigError(
             f"limit is {limit} and wait_s is {wait_s}; neither may be negative.", "Give numbers from 0 on."
         )
-    columns = _patterns("leave_out", leave_out)
+    columns, chosen = _patterns("leave_out", leave_out), _patterns("tables", tables)
     settings = Settings(limit, values, at_rest, wait_s, lambda name: any(one.fullmatch(name) for one in columns))
-    source = load_options(options)
-
-    def ask(data: Mapping[str, Any]) -> str:
-        signal = new_signal("execute-snapshot", data, None)
-        send(source, source.owner, signal)
-        return signal.id
-
     progress = None if checkpoint is None else QueryProgress(checkpoint)
-    chosen = _patterns("tables", tables)
-    verifier = TableVerifier(
-        options, delta_targets(path), progress, SparkSession.getActiveSession(), settings, ask if repair else None
-    )
+    session, send = SparkSession.getActiveSession(), _sender(options) if repair else None
+    verifier = TableVerifier(options, delta_targets(path), progress, session, settings, send)
     try:
         return verifier.run(chosen)
     finally:
         verifier.close()
+
+
+def _sender(options: Mapping[str, str]) -> Send:
+    """Return what asks the query of a source for snapshots."""
+    from floodmark.signals.files import new_signal, send
+
+    source = load_options(options)
+
+    def ask(data: Mapping[str, Any]) -> str:
+        signal = new_signal("execute-snapshot", data)
+        send(source, source.owner, signal)
+        return signal.id
+
+    return ask
 
 
 def _patterns(name: str, texts: Sequence[str]) -> list[Pattern]:
