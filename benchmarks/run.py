@@ -26,6 +26,7 @@ from benchmarks import (
     scale,
     snapshot,
     tables,
+    verify,
     wide,
 )
 from benchmarks.common import FULL, QUICK, Result, Scale
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mirror_writer": mirror_writer.run,
     "jdbc": jdbc.run,
     "tables": tables.run,
+    "verify": verify.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),
     "mysql_incremental": lambda scale, _: mysql.incremental(scale, "mysql"),

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.mirrors import jdbc, mirror
     from floodmark.spark.ordering import order_by_key
+    from floodmark.verification.results import KeyDifference, TableResult, Verification
+    from floodmark.verification.verifier import verify
 
 __all__ = [
     "CaptureError",
@@ -63,6 +65,7 @@ __all__ = [
     "Finding",
     "FloodmarkError",
     "ForkedLogError",
+    "KeyDifference",
     "LockTimeoutError",
     "LogGoneError",
     "LoginError",
@@ -80,12 +83,14 @@ __all__ = [
     "SourceStateError",
     "StateDirError",
     "StatementTimeoutError",
+    "TableResult",
     "TargetBusyError",
     "TargetChangedError",
     "TargetDamagedError",
     "TargetError",
     "TargetUnfitError",
     "UnreadableLogError",
+    "Verification",
     "__version__",
     "changed_tables",
     "check",
@@ -96,9 +101,14 @@ __all__ = [
     "register",
     "signal",
     "table_rows",
+    "verify",
 ]
 
 _IMPORTED_WHEN_USED = {
+    "KeyDifference": "floodmark.verification.results",
+    "TableResult": "floodmark.verification.results",
+    "Verification": "floodmark.verification.results",
+    "verify": "floodmark.verification.verifier",
     "Conversion": "floodmark.extensions.converter",
     "Converter": "floodmark.extensions.converter",
     "SnapshotLock": "floodmark.extensions.snapshotter",

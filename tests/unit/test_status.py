@@ -13,7 +13,6 @@ from rich.console import Console
 
 from floodmark.capture.gaps import Gap
 from floodmark.cli.output import human_time
-from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.cli.status.command import read_progress
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, SnapshotSpeed, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import as_json_data, render
@@ -21,6 +20,7 @@ from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.errors import CheckpointError
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 from floodmark.snapshots.state import ALL, SnapshotState, TableState
+from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.stream.offsets import Offset
 
 LOG = "0000000001E25730-00000000"

@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from floodmark.capture.files import open_filesystem
-from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError, ConfigError, StateDirError, TargetError
@@ -23,6 +22,7 @@ from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.sinks.relational.access import prove_usable
 from floodmark.sinks.relational.options import JdbcOptions
+from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.pipeline_file import Pipeline, is_local

@@ -82,6 +82,45 @@ def status_command(
     status(content, str(pipeline), as_json)
 
 
+@app.command("verify")
+def verify_command(
+    pipeline: PipelineFile,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Tables, as schema.table; may be repeated.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Let the running query read again what differs.")] = False,
+    values: Annotated[bool, typer.Option("--values", help="Print the rows' values, not only the keys.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="How many differences of a table are printed.")] = 100,
+    at_rest: Annotated[
+        bool, typer.Option("--at-rest", help="Nothing is written to the source, so the query needs not run.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long the query may take to follow the source.")
+    ] = 60.0,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Columns that aren't compared, as schema.table.column; may be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare a mirror's tables with the source's, row by row, while the pipeline runs.
+
+    Exit code 0: all are equal, 1: one is different, 2: one could not be compared.
+    """
+    content = load_pipeline(pipeline)
+    from floodmark.cli.verify import Wanted, verify
+
+    wanted = Wanted(table or (), repair, values, limit, at_rest, wait, leave_out or ())
+    try:
+        code = verify(content, wanted, as_json, verbose)
+    except FloodmarkError as exc:
+        # Nothing is known of the tables, which 1 would deny.
+        _show(exc)
+        code = 2
+    raise typer.Exit(code)
+
+
 @app.command("demo")
 def demo_command(
     seconds: Annotated[int, typer.Option(min=1, help="How long the shop is written to.")] = 15,
@@ -127,14 +166,18 @@ def signal_command(
     typer.echo(signal(content.source, kind, fields, name))
 
 
+def _show(error: FloodmarkError) -> None:
+    message = " ".join(str(error).split())
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+
+
 def main() -> None:
     """Run the command line; Floodmark's errors are printed as one line, with exit code 1."""
     configure_logs()
     try:
         app()
     except FloodmarkError as exc:
-        message = " ".join(str(exc).split())
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+        _show(exc)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -46,6 +46,8 @@ class ConnectorSpec:
         extra: the package to install for the driver, with its extra.
         debezium_class: Debezium's connector for the same database, as ``connector.class`` names it; empty: it has none.
         batch_options: the option model of batch reads; empty if tables can't be read in batch.
+        backslashes: whether signals' conditions are read as MySQL does: a backslash in a text is doubled, and names are
+            between backticks.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ConnectorSpec:
     extra: str = ""
     debezium_class: str = ""
     batch_options: str = ""
+    backslashes: bool = False
 
     @property
     def option_model(self) -> type[CommonOptions]:
@@ -92,6 +95,7 @@ CONNECTORS = {
             driver="pymysql",
             extra="floodmark[mysql]",
             debezium_class="io.debezium.connector.mysql.MySqlConnector",
+            backslashes=True,
         ),
         ConnectorSpec(
             name="mariadb",
@@ -100,6 +104,7 @@ CONNECTORS = {
             driver="pymysql",
             extra="floodmark[mysql]",
             debezium_class="io.debezium.connector.mariadb.MariaDbConnector",
+            backslashes=True,
         ),
     )
 }

@@ -8,12 +8,12 @@ import time
 import typer
 
 from floodmark.cli.output import output_console
-from floodmark.cli.status.checkpoint import Checkpoint
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import Lake, as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
 from floodmark.sinks.targets_aside import TargetAside, targets_aside
+from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipeline_file import Pipeline
 
 # The speed of a snapshot is measured over that many micro-batches.

@@ -49,6 +49,19 @@ class LogSource(Protocol):
             SourceStateError: the log is another server's by now, with other positions.
         """
 
+    def locate(self, position: str, bookmark: dict[str, Json] | None) -> None:
+        """Verify that this is the log of a query that runs beside this process, and count positions as it does.
+
+        Nothing is changed at the source.
+
+        Args:
+            position: up to which the query has delivered the log.
+            bookmark: what ``bookmark`` returned for that position.
+
+        Raises:
+            LogGoneError: it is another log.
+        """
+
     def bookmark(self, position: str) -> dict[str, Json] | None:
         """Return what is needed besides a position to continue from it, as JSON data; None if nothing is.
 

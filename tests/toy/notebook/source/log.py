@@ -43,6 +43,10 @@ class NotebookLog:
             self._continuity.known = bookmark[IDENTITY]
         self._continuity.prove(position)
 
+    def locate(self, position: str, bookmark: dict[str, Any] | None) -> None:
+        """Verify that the log reaches a position."""
+        self.check_planned(position, bookmark)
+
     def check_planned(self, position: str, bookmark: dict[str, Any] | None) -> None:
         """Verify that the log reaches what an earlier process planned."""
         self.resume(position, bookmark)

@@ -130,6 +130,12 @@ class MysqlLog:
             "newest file of the checkpoint's directory 'offsets': the changes then come from this server.",
         )
 
+    def locate(self, position: str, bookmark: dict[str, Json] | None) -> None:
+        """Verify that the server has the log that a query reads, and take over the epoch of positions there."""
+        known = None if bookmark is None else ResumePoint.from_json(bookmark)
+        self._session.ordinary()
+        self._session.epoch = self._session.prove(position, known)
+
     def bookmark(self, position: str) -> dict[str, Json] | None:
         """Return what is needed besides a position to go on from it; None if the position isn't known.
 

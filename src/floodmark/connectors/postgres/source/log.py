@@ -136,6 +136,10 @@ class PostgresLog:
         """Verify that the log still holds what an earlier process planned up to a position."""
         self._session.prove_log(position, bookmark)
 
+    def locate(self, position: str, bookmark: dict[str, Json] | None) -> None:
+        """Verify that the server has the log that a query reads."""
+        self._session.prove_log(position, bookmark)
+
     def bookmark(self, position: str) -> dict[str, Json]:
         """Return what identifies the log before a position; verify that the publication left nothing out of it."""
         continuity = self._session.continuity.bookmark(position)

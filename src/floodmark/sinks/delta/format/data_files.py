@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -113,9 +113,32 @@ class DataFiles:
         Args:
             columns: their names and types; other writers may have kept another Arrow type, such as ``string_view``.
         """
-        parquet, partition = self._opened(file), file.partition
+        return self._columns_of(file, self._opened(file), columns)
+
+    def groups(
+        self, file: DataFile, columns: pa.Schema, rows: npt.NDArray[np.int64] | None = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the row groups of a data file, deleted rows included, each with the number of its first row.
+
+        Args:
+            columns: as for ``read_columns``.
+            rows: numbers of rows, ascending; groups without any of them are left out. None: all are read.
+        """
+        parquet, first = self._opened(file), 0
+        for number in range(parquet.num_row_groups):
+            count = parquet.metadata.row_group(number).num_rows
+            if rows is None or np.diff(np.searchsorted(rows, [first, first + count]))[0]:
+                yield first, self._columns_of(file, parquet, columns, number)
+            first += count
+
+    def _columns_of(
+        self, file: DataFile, parquet: pq.ParquetFile, columns: pa.Schema, group: int | None = None
+    ) -> pa.Table:
+        """Return columns of all rows, or of those of a row group."""
+        partition, metadata = file.partition, parquet.metadata
         present = [name for name in columns.names if name in parquet.schema_arrow.names and name not in partition]
-        table, count = parquet.read(columns=present), parquet.metadata.num_rows
+        table = parquet.read(columns=present) if group is None else parquet.read_row_group(group, columns=present)
+        count = metadata.num_rows if group is None else metadata.row_group(group).num_rows
         # A file without the column is from before it, or has one value of it only.
         values = [
             table[one.name].cast(one.type)

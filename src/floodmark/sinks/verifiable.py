@@ -1,0 +1,95 @@
+"""The protocols of targets whose rows can be compared with the source's, whatever they are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from floodmark.sinks.options import Mode
+
+
+class TargetPart(Protocol):
+    """A part of a target, which a task reads. It is pickled."""
+
+    def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows that equal the source's, as far as the target is right.
+
+        Args:
+            columns: names and types of the wanted columns.
+        """
+
+
+class TargetView(Protocol):
+    """A target as it was at one moment."""
+
+    @property
+    def version(self) -> str:
+        """What names the moment."""
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns of the key; empty if the target has none."""
+
+    @property
+    def mode(self) -> Mode:
+        """What becomes of rows that are changed or deleted."""
+
+    @property
+    def query(self) -> str | None:
+        """The id of the query that writes it; None if that isn't known."""
+
+    @property
+    def row_estimate(self) -> int:
+        """How many rows it has, roughly."""
+
+    def fitted(self, source: pa.Schema) -> pa.Schema:
+        """Return the columns that both have, with a type that holds the values of both.
+
+        Args:
+            source: the source's columns.
+
+        Raises:
+            TargetUnfitError: there is no such type.
+        """
+
+    def names(self) -> Sequence[str]:
+        """Return the names of its columns, besides those that a target has for itself."""
+
+    def parts(self) -> Sequence[TargetPart]:
+        """Return its parts."""
+
+    def with_keys(self, keys: pa.Table, columns: pa.Schema) -> pa.Table:
+        """Return the rows that have one of some keys, as ``TargetPart.rows`` does, and their positions (``_position``).
+
+        Args:
+            keys: the columns of the key, with the types that ``columns`` has.
+            columns: names and types of the wanted columns.
+        """
+
+
+class VerifiableTarget(Protocol):
+    """A target table."""
+
+    def exists(self) -> bool:
+        """Return whether it is there."""
+
+    def view(self) -> TargetView:
+        """Return it as it is now.
+
+        Raises:
+            TargetError: it isn't there, or can't be read.
+        """
+
+    def delete(self, rows: pa.Table) -> int:
+        """Delete rows that the source hasn't in a change of its own, or mark them, and return how many those were.
+
+        Only a row that is as it was found is deleted: one that was written meanwhile stays.
+
+        Args:
+            rows: the columns of the key, and the positions (``_position``) with which the rows were found.
+
+        Raises:
+            TargetError: rows of this target can't be deleted so.
+        """

@@ -1,0 +1,1 @@
+"""``floodmark verify``: compares target tables with the source's, and repairs them."""
