@@ -17,6 +17,7 @@ from floodmark.errors import FloodmarkError, TargetChangedError, TargetError, Ta
 from floodmark.sinks.relational.access import prove_usable
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.staging import StageLostError
+from tests.support.batch import wait_for
 from tests.support.jdbc import Event, PostgresTarget, Query, Target, block, target_on
 
 ONE = pa.schema([("id", pa.int32()), ("v", pa.string())])
@@ -320,6 +321,23 @@ def test_a_lock_that_is_held_is_waited_for(target: Target, tmp_path: Path) -> No
     holder.rollback()
     writer.join()
     assert list(target.rows("SELECT v FROM public_t")) == [("b",)]
+
+
+def test_a_deadlock(postgres: Target, tmp_path: Path) -> None:
+    query = Query(postgres, tmp_path)
+    query.write(0, {"public.t": one(row(1, v="a"), row(2, v="a"))})
+    other = query.dialect.connect()
+    other.begin()
+    other.execute("UPDATE public_t SET v = 'mine' WHERE id = 2")
+    changes = one(row(1, "u", 3, v="b"), row(2, "u", 4, v="b"))
+    writer = Thread(target=lambda: query.write(1, {"public.t": changes}))
+    writer.start()
+    wait_for(lambda: bool(postgres.rows("SELECT 1 FROM pg_locks WHERE NOT granted")), "the sink waits for the other")
+    # Whoever began to wait first looks first for a deadlock, and is the one to give way.
+    other.execute("UPDATE public_t SET v = 'mine' WHERE id = 1")
+    other.commit()
+    writer.join()
+    assert postgres.rows("SELECT id, v FROM public_t ORDER BY id") == [(1, "b"), (2, "b")]
 
 
 def test_lost_connections(target: Target, tmp_path: Path) -> None:

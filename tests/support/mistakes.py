@@ -508,6 +508,15 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
         [
             command("run", "nothing.yaml"),
             command("status", "pipeline.yaml"),
+            Mistake("`floodmark.verify(options, path)`", lambda: floodmark.verify(POSTGRES, "lake")),
+            Mistake(
+                "`floodmark.verify(…, tables=['*'])`",
+                lambda: floodmark.verify(POSTGRES, "lake", at_rest=True, tables=["*"]),
+            ),
+            Mistake(
+                "`floodmark.verify(…, limit=-1)`",
+                lambda: floodmark.verify(POSTGRES, "lake", at_rest=True, limit=-1),
+            ),
             command("signal", "pipeline.yaml", "execute-snapshots", "--id", "ad-hoc"),
             command("signal", "pipeline.yaml", "execute-snapshot"),
             command("signal", "pipeline.yaml", "execute-snapshot", "--table", "(", "--id", "ad-hoc"),

@@ -20,7 +20,6 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError, Target
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
-from floodmark.sinks.relational.access import prove_usable
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
@@ -190,6 +189,8 @@ def check_database(options: JdbcOptions) -> Finding:
     if find_spec("pandas") is None:
         fix = "Install it with: pip install 'floodmark[jdbc]'"
         return Finding("sink", "error", "The sink 'jdbc' needs pandas, which is not installed.", fix)
+    from floodmark.sinks.relational.access import prove_usable
+
     try:
         version = prove_usable(options)
     except (ConfigError, TargetError) as exc:

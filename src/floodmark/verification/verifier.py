@@ -187,7 +187,8 @@ def verify(
         )
     if limit < 0 or wait_s < 0:
         raise ConfigError(
-            f"limit is {limit} and wait_s is {wait_s}; neither may be negative.", "Give numbers from 0 on."
+            f"The arguments limit and wait_s are {limit} and {wait_s}; neither may be negative.",
+            "Give numbers from 0 on.",
         )
     columns, chosen = _patterns("leave_out", leave_out), _patterns("tables", tables)
     settings = Settings(limit, values, at_rest, wait_s, lambda name: any(one.fullmatch(name) for one in columns))
@@ -223,4 +224,7 @@ def _patterns(name: str, texts: Sequence[str]) -> list[Pattern]:
     try:
         return [Pattern(text) for text in texts]
     except ValueError as error:
-        raise ConfigError(f"'{name}' has something that is no regular expression: {error}.") from None
+        raise ConfigError(
+            f"The argument '{name}' has something that is no regular expression: {error}.",
+            "Escape what is meant as it is.",
+        ) from None
