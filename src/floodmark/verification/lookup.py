@@ -86,7 +86,8 @@ class KeyLookup:
         if scanned.any():
             scan = Picking(self.compared, np.unique(hashes[scanned]))
             none: list[pa.Table] = []
-            found += self._runner.run(scan, self._source.chunks(point, self._tables), add_rows, none)
+            rows: list[pa.Table] = self._runner.run(scan, self._source.chunks(point, self._tables), add_rows, none)
+            found += rows
         return pa.concat_tables(found)
 
     def _by_condition(self, point: ReadPoint, keys: pa.Table) -> pa.Table:

@@ -16,7 +16,8 @@ from deltalake import Schema
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.json_data import Json, JsonObject
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles
-from floodmark.sinks.delta.format.log import Action, DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log import DataFile, DeltaLog, State, commit_info, now_ms
+from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.statistics import may_hold
 from floodmark.sinks.delta.format.vectors import damaged
 from floodmark.sinks.delta.parts import OPERATION
