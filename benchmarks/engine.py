@@ -23,7 +23,7 @@ from benchmarks.common import LEG_TIMEOUT_S, Connection, Leg, wait_until
 from benchmarks.query import Spec
 from benchmarks.workload import PUBLICATION, Backlog, copy_slot, drop_slot, slot_active
 from floodmark.demo.embedded import EmbeddedPostgres
-from floodmark.spark.mirrors import OBSERVED, ROWS
+from floodmark.spark.sinks.mirrors import OBSERVED, ROWS
 
 ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 600.0

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from floodmark.spark.mirrors import mirror
 from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
+from floodmark.spark.sinks.mirrors import mirror
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",

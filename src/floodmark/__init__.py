@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from floodmark.extensions.converter import Conversion, Converter, SourceColumn
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
-    from floodmark.spark.mirrors import jdbc, mirror
     from floodmark.spark.ordering import order_by_key
+    from floodmark.spark.sinks.mirrors import jdbc, mirror
     from floodmark.verification.results import KeyDifference, TableResult, Verification
     from floodmark.verification.verifier import verify
 
@@ -116,9 +116,9 @@ _IMPORTED_WHEN_USED = {
     "Snapshotter": "floodmark.extensions.snapshotter",
     "SourceColumn": "floodmark.extensions.converter",
     "changed_tables": "floodmark.spark.merging",
-    "jdbc": "floodmark.spark.mirrors",
+    "jdbc": "floodmark.spark.sinks.mirrors",
     "merged_rows": "floodmark.spark.merging",
-    "mirror": "floodmark.spark.mirrors",
+    "mirror": "floodmark.spark.sinks.mirrors",
     "order_by_key": "floodmark.spark.ordering",
     "table_rows": "floodmark.spark.merging",
 }

@@ -13,7 +13,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from floodmark.spark.mirrors import jdbc, mirror
+from floodmark.spark.sinks.mirrors import jdbc, mirror
 from tests.support.available_now import ENDING, start_to_end
 
 

@@ -19,7 +19,7 @@ from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import DeltaTargets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import _messages
+from floodmark.spark.sinks.mirror import _messages
 from tests.support.options import REQUIRED
 from tests.unit.test_history import timed, timed_schema
 from tests.unit.test_last_changes import Source

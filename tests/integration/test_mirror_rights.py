@@ -16,7 +16,7 @@ from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import DeltaMirror
+from floodmark.spark.sinks.mirror import DeltaMirror
 from tests.conftest import drop, make_source
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from floodmark.errors import TargetChangedError
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import DeltaMirror
+from floodmark.spark.sinks.mirror import DeltaMirror
 from tests.support.delta_mirror import in_order
 from tests.support.lake import Lake
 from tests.support.object_store import s3_bucket

@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from floodmark.spark import mirror
-from floodmark.spark.mirrors import mirror as mirrored
+from floodmark.spark.sinks import mirror
+from floodmark.spark.sinks.mirrors import mirror as mirrored
 from tests.support.available_now import ENDING, start_to_end
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -14,7 +14,7 @@ from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import DeltaTargets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import _messages
+from floodmark.spark.sinks.mirror import _messages
 from tests.support.delta_mirror import in_order
 from tests.support.merging import Target, merge
 from tests.support.options import REQUIRED

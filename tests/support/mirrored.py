@@ -13,7 +13,7 @@ from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import DeltaTargets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import _by_table, _parts_of
+from floodmark.spark.sinks.mirror import _by_table, _parts_of
 from tests.support.inprocess import InProcess
 
 

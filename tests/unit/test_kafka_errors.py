@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from floodmark.spark.failures import explain
-from floodmark.spark.kafka import goes_with, kafka_error, kafka_package
+from floodmark.spark.sinks.kafka import goes_with, kafka_error, kafka_package
 
 EXCEPTION = "Job aborted: Lost task 1.0 in stage 2.0: org.apache.kafka.common.errors."
 AT = "\n\tat org.apache.kafka.clients.producer.KafkaProducer.send(KafkaProducer.java:1)"

@@ -21,7 +21,7 @@ def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
     def without(name: str, *args: Any, **options: Any) -> Any:
-        if name == "floodmark.spark.mirror":
+        if name == "floodmark.spark.sinks.mirror":
             raise ModuleNotFoundError("No module named 'obstore'", name="obstore")
         return original(name, *args, **options)
 

@@ -23,8 +23,8 @@ from floodmark.redact import shown_uri, without_uri_secrets
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
-from floodmark.spark.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
+from floodmark.spark.sinks.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark
 

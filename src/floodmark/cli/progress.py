@@ -13,7 +13,7 @@ from floodmark.cli.status.progress_from_offsets import phase_of
 from floodmark.cli.status.tables import TableProgress, table_progress
 from floodmark.errors import FloodmarkError
 from floodmark.json_data import Json, JsonObject
-from floodmark.spark.mirrors import OBSERVED, ROWS
+from floodmark.spark.sinks.mirrors import OBSERVED, ROWS
 
 RATE_WINDOW_S = 5.0
 FIRST = "first micro-batch"

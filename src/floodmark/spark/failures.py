@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from floodmark import errors
 from floodmark.errors import FloodmarkError
-from floodmark.spark.kafka import kafka_error
+from floodmark.spark.sinks.kafka import kafka_error
 
 # A message ends where Spark appends its SQLSTATE, a Java stack trace or the state of the query.
 _RAISED = re.compile(

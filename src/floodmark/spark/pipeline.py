@@ -16,11 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
-from floodmark.spark.kafka import ARTIFACT as KAFKA_ARTIFACT
-from floodmark.spark.kafka import kafka_package
-from floodmark.spark.mirrors import jdbc, mirror
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
+from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
+from floodmark.spark.sinks.kafka import kafka_package
+from floodmark.spark.sinks.mirrors import jdbc, mirror
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
 LOCAL_CHECKPOINTS = {

@@ -38,7 +38,7 @@ def mirror(
     chosen = MirrorOptions.parse(options or {})
     _refuse_connect(events)
     try:
-        from floodmark.spark.mirror import DeltaMirror
+        from floodmark.spark.sinks.mirror import DeltaMirror
     except ImportError as error:
         raise ConfigError(
             f"The packages that mirrors need are not installed: {error}.",
@@ -66,7 +66,7 @@ def jdbc(events: DataFrame, source: Mapping[str, str], options: Mapping[str, str
     chosen = JdbcOptions.parse(options)
     _refuse_connect(events)
     try:
-        from floodmark.spark.jdbc import JdbcSink
+        from floodmark.spark.sinks.jdbc import JdbcSink
     except ImportError as error:
         raise ConfigError(
             f"The packages that the sink 'jdbc' needs are not installed: {error}.",

@@ -1,0 +1,1 @@
+"""Where Spark writes to: what a micro-batch becomes there."""
