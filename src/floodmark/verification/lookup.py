@@ -85,8 +85,7 @@ class KeyLookup:
         found = [picking.of(self._by_condition(point, keys.filter(pa.array(~scanned))))]
         if scanned.any():
             scan = Picking(self.compared, np.unique(hashes[scanned]))
-            none: list[pa.Table] = []
-            rows: list[pa.Table] = self._runner.run(scan, self._source.chunks(point, self._tables), add_rows, none)
+            rows: list[pa.Table] = self._runner.run(scan, self._source.chunks(point, self._tables), add_rows, [])
             found += rows
         return pa.concat_tables(found)
 

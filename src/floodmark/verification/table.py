@@ -88,8 +88,8 @@ class TableComparison:
         Raises:
             FloodmarkError: it can't be compared.
         """
-        if not self._target.exists():
-            return self._without_target()
+        if not self._target.exists() and (result := self._without_target()) is not None:
+            return result
         point = self._source.open()
         try:
             followed = self._follow(point.position)
@@ -166,8 +166,11 @@ class TableComparison:
             unconfirmed=unconfirmed,
         )
 
-    def _without_target(self) -> TableResult:
-        """Return the result where there is no target, as of a table that has never had rows."""
+    def _without_target(self) -> TableResult | None:
+        """Return the result where there is no target, as of a table that has never had rows; None: there is one by now.
+
+        A query makes the target with the first rows, so those that the source has at a read point are waited for.
+        """
         columns = self._source.columns(self._name)
         point = self._source.open()
         try:
@@ -176,7 +179,12 @@ class TableComparison:
         finally:
             point.release()
         status: Status = "not compared" if rows else "equal"
-        why = "there is no target" if rows else "the source has no rows, and the target is made with the first one"
+        why = "the source has no rows, and the target is made with the first one"
+        if rows:
+            followed = self._follow(point.position)
+            if self._target.exists():
+                return None
+            why = "there is no target" if followed else "there is no target, and the query doesn't follow the source"
         return TableResult(self._name, status, why, rows, position=point.position)
 
     def _follow(self, position: str) -> bool:
