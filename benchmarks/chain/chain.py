@@ -12,8 +12,7 @@ from typing import Any
 
 from tests.conformance.debezium.usage import TreeSampler
 from tests.support.delta_spark import delta_environment, delta_jars
-from tests.support.kafka import Broker, running_broker
-from tests.support.maven import listed
+from tests.support.kafka import Broker, running_broker, spark_jars
 
 from benchmarks.chain.connect import Connect
 from benchmarks.chain.merging import MergeSpec
@@ -21,7 +20,6 @@ from benchmarks.common import LEG_TIMEOUT_S, Leg, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks
 
 CHAIN = "Debezium, Kafka, MERGE"
-JARS = Path(__file__).with_name("spark_kafka_jars.txt")
 PARTITIONS = 2
 IN_KAFKA = "s to Kafka"
 OF_OTHERS = ("CPU s of Debezium", "of Kafka")
@@ -160,7 +158,7 @@ def running_chain(
         scratch: a folder for everything else.
     """
     topic = f"{options['topic.prefix']}.{table}"
-    jars = ",".join(map(str, [*delta_jars(), *listed(JARS, "spark-kafka")]))
+    jars = ",".join(map(str, [*delta_jars(), *spark_jars()]))
     with running_broker(scratch / "broker") as broker:
         broker.create(topic, PARTITIONS)
         checkpoint, copied = scratch / "checkpoint", scratch / "copied"

@@ -26,7 +26,7 @@ from tests.support.driver import Driver
 from tests.support.patience import within
 
 FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
-KILLS = 10 if FULL else 2
+KILLS = 10 if FULL else 1
 CASES: list[dict[str, str]] = [{}]
 if FULL:
     CASES += [{"deletion.vectors": "off"}, {"history": "on"}, {"engine": "spark"}]

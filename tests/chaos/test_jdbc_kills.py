@@ -100,6 +100,8 @@ def kill_and_end(
     finally:
         for worker in workers:
             worker.stop()
+    for statements in alterations[KILLS:]:
+        alter(database, statements)
     # What the first one asks for, because of new columns, the second one reads.
     for _ in range(2):
         last = Driver(options, folder, available_now=True, jdbc=target.options)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from floodmark.demo.embedded import free_port
@@ -19,6 +20,8 @@ from tests.support.maven import listed
 from tests.support.patience import within
 
 JARS = Path(__file__).with_name("kafka_jars.txt")
+SPARK_JARS = Path(__file__).with_name("spark_kafka_jars.txt")
+"""The connector for Spark 4.2 and 4.3."""
 START_S = within(60)
 NODE = """process.roles=broker,controller
 node.id=1
@@ -90,6 +93,13 @@ class Broker:
         admin = AdminClient(self._client())
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
 
+    def allow(self, topic: str, name: str, value: str) -> None:
+        """Set a topic's configuration."""
+        admin = AdminClient(self._client())
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
     def send(self, topic: str, key: str | None, value: str | bytes | None, partition: int = 0) -> None:
         """Send a record and wait until it is stored."""
         failures: list[object] = []
@@ -147,6 +157,11 @@ class Broker:
 
     def _log(self) -> str:
         return (self._directory / "broker.log").read_text(encoding="utf-8")[-4000:]
+
+
+def spark_jars() -> list[Path]:
+    """Return the jars of Spark's connector, for Spark 4.2 and 4.3; they are downloaded if they aren't there."""
+    return listed(SPARK_JARS, "spark-kafka")
 
 
 @contextmanager
