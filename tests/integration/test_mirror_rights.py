@@ -19,10 +19,10 @@ from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.delta.parts import MESSAGE
-from floodmark.sinks.delta.targets import DeltaTargets
+from floodmark.sinks.delta.targets import Targets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.mirror import DeltaMirror, _messages
+from floodmark.spark.mirror import Mirror, _messages
 from tests.conftest import drop, make_source
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start
@@ -65,7 +65,7 @@ class Lake:
         Args:
             tasks: the directory in which tasks write, if it is another one.
         """
-        targets = DeltaTargets(str(self.path), load_options(self._state), MIRRORS, "query", own_writers(MIRRORS))
+        targets = Targets(str(self.path), load_options(self._state), MIRRORS, "query", own_writers(MIRRORS))
         rows = [pa.Table.from_pylist(self._told, timed_schema(KEY))]
         told = {table: _messages(str(tasks or self.path), table, rows, MIRRORS) for table in tables}
         sent = {table: pa.RecordBatch.from_pylist(rows, schema=MESSAGE).to_pylist() for table, rows in told.items()}
@@ -136,7 +136,7 @@ def test_a_path_without_rights(lake: Lake) -> None:
     wanted = {**REQUIRED, "format": "arrow", "skipped.operations": "none"}
 
     def start() -> None:
-        DeltaMirror(str(lake.path), load_options(wanted), MirrorOptions.parse({}))
+        Mirror(str(lake.path), load_options(wanted), MirrorOptions.parse({}))
 
     with mode_of(lake.path, READ_ONLY):
         with pytest.raises(ConfigError, match=r"Nothing can be written to the mirror's path '.*lake'.* denied"):

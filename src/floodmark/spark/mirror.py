@@ -19,13 +19,13 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
 from floodmark.sinks.delta.stores import TableFolder, prove_location, table_folder
-from floodmark.sinks.delta.targets import DeltaTargets, unwritable
+from floodmark.sinks.delta.targets import Targets, unwritable
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.delta.names import spark_folder
-from floodmark.spark.delta.sessions import Sessions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
+from floodmark.spark.targets.names import spark_folder
+from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
@@ -34,7 +34,7 @@ _QUERY = "sql.streaming.queryId"
 """The property of Spark that names the query, which the checkpoint keeps."""
 
 
-class DeltaMirror:
+class Mirror:
     """Writes micro-batches to Delta tables, one for each table of the source: what ``foreachBatch`` calls.
 
     Each table is a folder below ``location`` that is named like the source's table. The first micro-batch that has rows
@@ -65,7 +65,7 @@ class DeltaMirror:
         self._location = location
         self._source = source
         self._options = options
-        self._targets: DeltaTargets | None = None
+        self._targets: Targets | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch.
@@ -84,7 +84,7 @@ class DeltaMirror:
         if targets is None or targets.query != query:
             # The query's id is known with the first micro-batch only.
             make_writer = self._make_writer(batch.sparkSession)
-            targets = self._targets = DeltaTargets(self._location, self._source, self._options, query, make_writer)
+            targets = self._targets = Targets(self._location, self._source, self._options, query, make_writer)
         found: dict[str, list[Mapping[str, Any]]] = {}
         parts = _parts_of(self._location, self._options, targets.aside())
         for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():

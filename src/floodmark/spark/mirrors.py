@@ -41,7 +41,7 @@ def mirror(
             "Run the program there, without Spark Connect (spark.api.mode=classic), or use floodmark run.",
         )
     try:
-        from floodmark.spark.mirror import DeltaMirror
+        from floodmark.spark.mirror import Mirror
     except ImportError as error:
         raise ConfigError(
             f"The packages that mirrors need are not installed: {error}.",
@@ -50,4 +50,4 @@ def mirror(
     if chosen.engine == "spark":
         require_delta(events.sparkSession, chosen.catalog_schema)
     counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
-    return counted.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))
+    return counted.writeStream.foreachBatch(Mirror(path, load_options(source), chosen))
