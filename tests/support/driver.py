@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.support import delta_spark, quick_start
+from tests.support import delta_spark, iceberg_spark, quick_start
+from tests.support.older import installed
 from tests.support.patience import within
 
 _SPARK_GAVE_UP = b"Python worker failed to connect back"
@@ -30,8 +31,9 @@ class Driver:
         master: the Spark master.
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
-            ``engine=spark`` it runs on the Spark that Delta has a release for.
+            ``engine=spark`` it runs on the Spark that Delta, or Iceberg, has a release for.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
+        properties: further ones of Spark.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Driver:
         every: str = "0 seconds",
         spark: Path | None = None,
         mirrors: dict[str, str] | None = None,
+        properties: dict[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -55,9 +58,11 @@ class Driver:
             "every": every,
             "master": master,
             "mirrors": mirrors,
-            "properties": {},
+            "properties": properties or {},
         }
-        if mirrors is not None and mirrors.get("engine") == "spark":
+        if mirrors is not None and mirrors.get("format") == "iceberg":
+            spark = installed(iceberg_spark.SPARK)
+        elif mirrors is not None and mirrors.get("engine") == "spark":
             spec["properties"], spark = delta_spark.properties(), delta_spark.home()
         self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
         if spark is not None:

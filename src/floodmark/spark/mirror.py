@@ -1,4 +1,4 @@
-"""Keeps Delta tables that equal the source's, from a stream with ``format=arrow``."""
+"""Keeps tables that equal the source's, from a stream with ``format=arrow``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
+from floodmark.spark.iceberg.marks import IcebergMarks
+from floodmark.spark.iceberg.table import IcebergTable
+from floodmark.spark.iceberg.writer import IcebergWriter
 from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
@@ -35,13 +38,14 @@ _QUERY = "sql.streaming.queryId"
 
 
 class Mirror:
-    """Writes micro-batches to Delta tables, one for each table of the source: what ``foreachBatch`` calls.
+    """Writes micro-batches to Delta or Iceberg tables, one for each of the source's: what ``foreachBatch`` calls.
 
-    Each table is a folder below ``location`` that is named like the source's table. The first micro-batch that has rows
-    of a table makes it. A micro-batch that Spark delivers again changes nothing.
+    Each Delta table is a folder below ``location`` that is named like the source's table; what is written to an Iceberg
+    table is staged in such a folder. The first micro-batch that has rows of a table makes it. A micro-batch that Spark
+    delivers again changes nothing.
 
-    Spark's tasks write the files; the driver looks up which earlier rows they replace, and commits each table once, or
-    lets Spark do both.
+    Spark's tasks write files; the driver looks up which earlier rows they replace, and commits each table once, or lets
+    Spark do both.
 
     Args:
         location: a path, or a URI such as ``s3://bucket/tables``, which the driver and all executors reach.
@@ -83,8 +87,7 @@ class Mirror:
         targets = self._targets
         if targets is None or targets.query != query:
             # The query's id is known with the first micro-batch only.
-            make_writer = self._make_writer(batch.sparkSession)
-            targets = self._targets = Targets(self._location, self._source, self._options, query, make_writer)
+            targets = self._targets = self._open(batch.sparkSession, query)
         found: dict[str, list[Mapping[str, Any]]] = {}
         parts = _parts_of(self._location, self._options, targets.aside())
         for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():
@@ -96,18 +99,34 @@ class Mirror:
                 found.setdefault(row["table"], []).append(row)
         targets.write(number, found)
 
-    def _make_writer(self, session: SparkSession) -> MakeWriter:
-        """Return what makes the writers of tables.
+    def _open(self, session: SparkSession, query: str) -> Targets:
+        """Return the targets.
 
         Args:
             session: the query's.
+            query: its id.
         """
-        options, sessions = self._options, Sessions(session)
+        location, options, sessions = self._location, self._options, Sessions(session)
+        marks = None
+        if options.format == "iceberg":
+            marks = IcebergMarks(location, options.catalog_schema or "", sessions)
+        make_writer = self._make_writer(sessions)
+        return Targets(location, self._source, options, query, make_writer, marks)
+
+    def _make_writer(self, sessions: Sessions) -> MakeWriter:
+        """Return what makes the writers of tables."""
+        options, schema = self._options, self._options.catalog_schema
 
         def by_spark(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
-            target = SparkTable(self._location, table, options.catalog_schema)
+            target = SparkTable(self._location, table, schema)
             return SparkWriter(sessions, target, folder, application, table, options, listener)
 
+        def to_iceberg(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
+            target = IcebergTable(self._location, table, schema or "")
+            return IcebergWriter(sessions, target, DataFiles(folder.store, table), application, options, listener)
+
+        if options.format == "iceberg":
+            return to_iceberg
         return by_spark if options.engine == "spark" else own_writers(options)
 
 

@@ -66,9 +66,14 @@ class Staged:
             add = kept
         self.rows.append(str(add["path"]))
 
-    def discard(self) -> None:
-        """Remove the files."""
-        self._files.discard(self._adds)
+    def discard(self, keep: Sequence[Part] = ()) -> None:
+        """Remove the files.
+
+        Args:
+            keep: parts whose own files stay, since they are needed if it is tried again.
+        """
+        kept = {add["path"] for part in keep for add in part.adds}
+        self._files.discard(add for add in self._adds if add["path"] not in kept)
 
 
 def stage(

@@ -1,0 +1,140 @@
+"""Decides whether a query may write a micro-batch to an Iceberg table: once each, and only to its own table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
+from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.table_properties import properties_of
+from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, TableState
+
+_VECTORS = {
+    "on": {"format-version": "3", "modes": "merge-on-read"},
+    "off": {"format-version": "2", "modes": "copy-on-write"},
+}
+_MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
+
+
+class Admission:
+    """What is asked of a table before it is written.
+
+    Args:
+        table: the source's name of it, ``schema.table``.
+        application: names the query in the table's properties.
+        options: the mirror's.
+    """
+
+    def __init__(self, table: str, application: str, options: MirrorOptions) -> None:
+        self._table = table
+        self._application = application
+        self._options = options
+
+    def properties(self, key: Sequence[str]) -> dict[str, str]:
+        """Return the properties that the table is made with.
+
+        Args:
+            key: the columns of the key.
+        """
+        wanted = _VECTORS[self._options.deletion_vectors]
+        return {
+            "format-version": wanted["format-version"],
+            # A micro-batch writes two files of metadata or more.
+            "write.metadata.delete-after-commit.enabled": "true",
+            **dict.fromkeys(_MODES, wanted["modes"]),
+            **properties_of(self._table, self._options.table_properties),
+            **self.own_properties(key),
+        }
+
+    def own_properties(self, key: Sequence[str]) -> dict[str, str]:
+        """Return the properties that make a table this query's.
+
+        Args:
+            key: the columns of the key.
+        """
+        return {OWNER: self._application, TABLE: self._table, KEY: ",".join(key), DELETES: "hard"}
+
+    def is_own(self, state: TableState) -> bool:
+        """Return whether the table has been made this query's.
+
+        Raises:
+            TargetChangedError: it is another query's now, or lacks what this one has written.
+        """
+        done = state.done(self._application)
+        if done is not None:
+            self._prove_kept(state, done)
+        return done is not None or state.properties.get(OWNER) == self._application
+
+    def must_be_replaced(self, state: TableState) -> bool:
+        """Return whether a table that isn't this query's is to be made again.
+
+        Raises:
+            TargetChangedError: it has rows, and the options don't say that they may be removed.
+            TargetError: it is another table's target.
+        """
+        table = state.properties.get(TABLE, self._table)
+        if table != self._table:
+            raise TargetError(
+                f"The Iceberg table for '{self._table}' has the name of the one for '{table}'.",
+                "Leave one of the two out with table.exclude.list: names in a catalogue have '_' for what isn't a "
+                "letter, a digit or '_'.",
+            )
+        if state.has_rows and self._options.existing_tables == "fail":
+            raise TargetChangedError(
+                f"The Iceberg table '{self._table}' has rows that this query has not written; its checkpoint is new, "
+                "or another one's. Rows that the source deleted in between would stay.",
+                "Set the mirror's option existing.tables to 'empty', drop the table, give the query another schema, "
+                "or start it with the checkpoint that belongs to the table.",
+            )
+        return state.has_rows or OWNER in state.properties
+
+    def _prove_kept(self, state: TableState, done: Done) -> None:
+        """Raise an error if another query has made the table its own, or an earlier snapshot was brought back."""
+        if state.properties.get(OWNER, self._application) != self._application:
+            raise TargetChangedError(
+                f"Another query has emptied the Iceberg table '{self._table}' and writes it now.",
+                "Give each query a schema of its own. To take the table over, end the other one, and start this one "
+                "with a new checkpoint and the mirror's option existing.tables=empty.",
+            )
+        if state.lacks(done):
+            raise TargetChangedError(
+                f"The Iceberg table '{self._table}' was brought back to an earlier snapshot or replaced, so it lacks "
+                "what this query has written since.",
+                "Start the query with a new checkpoint and the mirror's option existing.tables=empty.",
+            )
+
+    def prove_made_for(self, state: TableState, key: Sequence[str]) -> None:
+        """Check that the table was made for a key.
+
+        Raises:
+            TargetUnfitError: it was made for another one, or none.
+        """
+        found = state.properties.get(KEY)
+        if found is not None and found != ",".join(key):
+            raise TargetUnfitError(
+                f"The Iceberg table '{self._table}' was made for the key ({found}), but the source's is "
+                f"({', '.join(key)}).",
+                "Drop the table, and start the query with the mirror's option missing.tables=read.",
+            )
+
+    def is_done(self, batch: int, mark: int, state: TableState) -> bool:
+        """Return whether a micro-batch is the last one of the table, which Spark delivers again.
+
+        Args:
+            mark: tells it from others with that number.
+
+        Raises:
+            TargetChangedError: it is an earlier one, or another one with that number: the checkpoint is older than the
+                table.
+        """
+        done = state.done(self._application)
+        if done is None or done.batch < batch:
+            return False
+        if (done.batch, done.mark) == (batch, mark):
+            return True
+        raise TargetChangedError(
+            f"The checkpoint is older than the Iceberg table '{self._table}': it goes on with micro-batch {batch}, but "
+            f"the table has {done.batch} already, with other rows.",
+            "Start the query with the checkpoint that belongs to the table. If it is lost, use a new one, with the "
+            "mirror's option existing.tables=empty.",
+        )
