@@ -74,7 +74,8 @@ def test_a_table_that_was_brought_back(snapshots: list[Snapshot], complete: bool
 
 def test_whose_table_it_is() -> None:
     assert admission().is_own(mine())
-    assert admission().is_own(state(**{OWNER: "me"}))
+    assert admission().is_own(state(30, False, **{OWNER: "me"}))
+    assert not admission().is_own(state(**{OWNER: "me"}))
     assert not admission().is_own(state())
     assert not admission().is_own(state(**{OWNER: "other"}))
     name, value = done_property("me", DONE)
@@ -111,6 +112,15 @@ def test_what_is_done() -> None:
     for batch, mark in ((2, 77), (3, 78)):
         with pytest.raises(TargetChangedError, match="The checkpoint is older than the Iceberg table"):
             admission().is_done(batch, mark, mine())
+
+
+@pytest.mark.parametrize(("batch", "fits"), [(None, True), (2, True), (3, True), (4, False)])
+def test_what_is_known_to_be_written(batch: int | None, fits: bool) -> None:
+    if fits:
+        admission().prove_written(mine(), batch)
+        return
+    with pytest.raises(TargetChangedError, match="lacks micro-batch 4, which this query has written"):
+        admission().prove_written(mine(), batch)
 
 
 def test_another_key() -> None:

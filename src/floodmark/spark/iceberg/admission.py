@@ -63,7 +63,8 @@ class Admission:
         done = state.done(self._application)
         if done is not None:
             self._prove_kept(state, done)
-        return done is not None or state.properties.get(OWNER) == self._application
+        # Rows come with the commit that says what is done, so others have written any that are there before.
+        return done is not None or (state.properties.get(OWNER) == self._application and not state.has_rows)
 
     def must_be_replaced(self, state: TableState) -> bool:
         """Return whether a table that isn't this query's is to be made again.
@@ -101,6 +102,24 @@ class Admission:
                 f"The Iceberg table '{self._table}' was brought back to an earlier snapshot or replaced, so it lacks "
                 "what this query has written since.",
                 "Start the query with a new checkpoint and the mirror's option existing.tables=empty.",
+            )
+
+    def prove_written(self, state: TableState, batch: int | None) -> None:
+        """Check that a table has what this query is known to have written.
+
+        Args:
+            batch: the number of the last micro-batch; None: it isn't known.
+
+        Raises:
+            TargetChangedError: the table doesn't have it.
+        """
+        done = state.done(self._application)
+        if batch is not None and (done is None or done.batch < batch):
+            raise TargetChangedError(
+                f"The Iceberg table '{self._table}' lacks micro-batch {batch}, which this query has written: the "
+                "catalogue was restored from a backup, or another table has taken its place.",
+                "Put the table back as it was, or drop it and start the query with the mirror's option "
+                "missing.tables=read.",
             )
 
     def prove_made_for(self, state: TableState, key: Sequence[str]) -> None:

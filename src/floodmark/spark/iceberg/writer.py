@@ -43,6 +43,7 @@ class IcebergWriter:
         application: names this query in the table's properties, for exactly-once delivery.
         options: the mirror's.
         listener: what is told about the table.
+        written: the last micro-batch that the table must have, if it is known.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class IcebergWriter:
         application: str,
         options: MirrorOptions,
         listener: TableListener,
+        written: int | None = None,
     ) -> None:
         self._sessions = sessions
         self._table = table
@@ -63,6 +65,7 @@ class IcebergWriter:
         self._listener = listener
         self._admission = Admission(self._name, application, options)
         self._seen = False
+        self._must_have = written
         self._written = 0
         self._expired = -_EXPIRE_EVERY_S
 
@@ -137,7 +140,7 @@ class IcebergWriter:
         return True if done else None
 
     def _create(self, session: SparkSession, agreed: Agreement) -> None:
-        key = agreed.key
+        key, self._must_have = agreed.key, None
         if agreed.others:
             self._listener.is_missing(self._name, bool(key), torn=True)
         self._listener.is_missing(self._name, bool(key))
@@ -150,12 +153,14 @@ class IcebergWriter:
             replaced = self._admission.must_be_replaced(state)
             # If the query had made one, that is gone.
             self._listener.is_missing(self._name, bool(key))
+            self._must_have = None
             if replaced:
                 self._table.create(session, agreed.columns, self._admission.properties(key), replace=True)
             else:
                 self._table.set(session, self._admission.own_properties(key))
             return False
         if not self._seen:
+            self._admission.prove_written(state, self._must_have)
             prepare(self._files.store, self._name)
             self._listener.exists(self._name)
             self._seen = True
