@@ -27,6 +27,8 @@ class MergedTable:
     def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
         self._name = name
+        self._renamed: dict[str, str] = {}
+        """Names of staged columns that the table has under other names."""
 
     def append(self, session: SparkSession, files: Sequence[str], columns: pa.Schema) -> None:
         """Append the rows of files.
@@ -35,7 +37,7 @@ class MergedTable:
             files: their names in the table's folder.
             columns: those of the table that they may have.
         """
-        self._read(session, files, columns).writeTo(self._name).append()
+        self._read(session, files, columns).withColumnsRenamed(self._renamed).writeTo(self._name).append()
 
     def merge(
         self,
@@ -59,7 +61,7 @@ class MergedTable:
         if deletes:
             changes = changes.unionAll(self._read(session, deletes, columns).withColumn(_GONE, F.lit(True)))
         held = session.table(self._name).columns
-        new = {quoted(name): _change(name) for name in columns.names}
+        new = {quoted(self._renamed.get(name, name)): _change(name) for name in columns.names}
         position = self._column(POSITION)
         newer = position.isNull() | (position < _change(POSITION))
         same = [self._column(name) == _change(name) for name in key]

@@ -29,7 +29,7 @@ class Sessions:
 
     @contextmanager
     def one(self) -> Iterator[SparkSession]:
-        """Yield a session that no other thread has."""
+        """Yield a session that no other thread has, and which is the active one of this thread."""
         try:
             session = self._free.get_nowait()
         except Empty:
@@ -38,9 +38,27 @@ class Sessions:
             for name, value in _SETTINGS.items():
                 session.conf.set(name, value)
         try:
-            yield session
+            with _active(session):
+                yield session
         finally:
             self._free.put(session)
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[None]:
+    """Let a session be the active one of this thread, whose settings count in calls that name none."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 @contextmanager
