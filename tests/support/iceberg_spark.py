@@ -90,7 +90,7 @@ class IcebergWriters(Writers):
     """The writers of Iceberg tables."""
 
     def _writer(self, location: str, application: str, options: MirrorOptions, told: Told) -> TableWriter:
-        table = IcebergTable(location, FOLDER, options.catalog_schema or "")
+        table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")
         files = DataFiles(table_folder(location, FOLDER).store, TABLE)
         return IcebergWriter(self._sessions, table, files, application, options, told)
 

@@ -446,9 +446,9 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: mirror}`", sink={"type": "mirror"}),
             key("`sink: {type: mirror, format: hudi}`", sink={"type": "mirror", "format": "hudi", "path": "x"}),
             key("`sink: {type: mirror, format: iceberg}`", sink={"type": "mirror", "format": "iceberg", "path": "x"}),
-            key("`format: iceberg` with `sink.options: {engine: spark}`", sink=iceberg()),
+            key("`sink: {format: iceberg, options: {engine: spark}}`", sink=iceberg()),
             key("… with `catalog.schema: shop`", sink=iceberg({"catalog.schema": "shop"})),
-            key("… with `catalog.schema: lake.shop, deletes: soft`", sink=iceberg({**LAKE, "deletes": "soft"})),
+            key("… with `catalog.schema: lake.shop, history: on`", sink=iceberg({**LAKE, "history": "on"})),
             key("… with `catalog.schema: lake.shop, cluster.by: .*:a`", sink=iceberg({**LAKE, "cluster.by": ".*:a"})),
             key(
                 "… with `table.properties: .*:format-version=1`",
@@ -460,9 +460,9 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             ),
             key("`sink.options: {format: iceberg}`", sink=mirror({"format": "iceberg"})),
             Mistake("Spark 4.3 with `sink: {type: mirror, format: iceberg}`", lambda: iceberg_package("4.3.0")),
-            Mistake("`format: iceberg` without the catalogue's properties", lambda: iceberg_checked("4.1.4", {})),
+            Mistake("a file for Iceberg without the catalogue's properties", lambda: iceberg_checked("4.1.4", {})),
             Mistake(
-                "`format: iceberg` on Spark 4.1 with the jar for 4.0",
+                "a file for Iceberg on Spark 4.1 with the jar for 4.0",
                 lambda: iceberg_checked("4.1.4", WRONG_JAR),
             ),
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),

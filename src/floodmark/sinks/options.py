@@ -74,7 +74,8 @@ class MirrorOptions(Options):
         "deletes",
         "hard",
         "`hard`: rows that the source deletes are deleted. `soft`: they stay with their last values and `_deleted` = "
-        "true; so do all rows before a truncate. For tables without a key it changes nothing.",
+        "true (`_is_deleted` with `format=iceberg`); so do all rows before a truncate. For tables without a key it "
+        "changes nothing.",
         OWN,
     )
     history: Literal["off", "on"] = option(
@@ -170,11 +171,6 @@ class MirrorOptions(Options):
         if self.catalog_schema is None or "." not in self.catalog_schema:
             raise ValueError(
                 "Option 'format' is 'iceberg', which needs catalog.schema=<catalog>.<schema>, such as lake.shop."
-            )
-        if self.deletes == "soft":
-            raise ValueError(
-                "Option 'deletes' can't be 'soft' with format=iceberg: every Iceberg table has a column '_deleted' of "
-                "another meaning."
             )
         if self.cluster_by:
             raise ValueError("Option 'cluster.by' needs format=delta: Iceberg has no liquid clustering.")

@@ -122,7 +122,7 @@ class Mirror:
             return SparkWriter(sessions, target, folder, application, table, options, listener)
 
         def to_iceberg(table: str, folder: TableFolder, application: str, listener: TableListener) -> TableWriter:
-            target = IcebergTable(self._location, table, schema or "")
+            target = IcebergTable(self._location, table, schema or "", options.mode == "soft")
             return IcebergWriter(sessions, target, DataFiles(folder.store, table), application, options, listener)
 
         if options.format == "iceberg":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
-from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.options import MirrorOptions, Mode
 from floodmark.sinks.table_properties import properties_of
 from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, TableState
 
@@ -52,7 +52,10 @@ class Admission:
         Args:
             key: the columns of the key.
         """
-        return {OWNER: self._application, TABLE: self._table, KEY: ",".join(key), DELETES: "hard"}
+        return {OWNER: self._application, TABLE: self._table, KEY: ",".join(key), DELETES: self._mode(key)}
+
+    def _mode(self, key: Sequence[str]) -> Mode:
+        return self._options.mode if key else "hard"
 
     def is_own(self, state: TableState) -> bool:
         """Return whether the table has been made this query's.
@@ -123,11 +126,19 @@ class Admission:
             )
 
     def prove_made_for(self, state: TableState, key: Sequence[str]) -> None:
-        """Check that the table was made for a key.
+        """Check that a table was made for a key, and for a way in which rows are deleted.
 
         Raises:
-            TargetUnfitError: it was made for another one, or none.
+            TargetUnfitError: it was made for another key, or none.
+            TargetError: it was made for another way.
         """
+        mode, made_for = self._mode(key), state.properties.get(DELETES, "hard")
+        if made_for != mode:
+            raise TargetError(
+                f"The Iceberg table '{self._table}' was made with the mirror's option deletes={made_for}, but now it "
+                f"is {mode}.",
+                f"Set deletes={made_for}, or drop the table and start the query with missing.tables=read.",
+            )
         found = state.properties.get(KEY)
         if found is not None and found != ",".join(key):
             raise TargetUnfitError(

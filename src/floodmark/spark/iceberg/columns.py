@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetUnfitError
+from floodmark.sinks.soft_deletes import DELETED
 from floodmark.spark.versions import spark_schema
 
 _RESERVED = frozenset(
@@ -28,6 +29,8 @@ _RESERVED = frozenset(
     }
 )
 """Names of columns that readers find in every table."""
+RENAMED = {DELETED: "_is_deleted"}
+"""Columns of the mirror's own that Iceberg tables have under other names."""
 _NARROW = (pa.int8(), pa.int16())
 """Types that Iceberg has no equal of: it stores them as 32 bits."""
 
@@ -49,20 +52,22 @@ def declared(field: pa.Field) -> str:
     return str(found.dataType.simpleString())
 
 
-def prove_names(columns: pa.Schema, table: str) -> None:
+def prove_names(columns: pa.Schema, table: str, renamed: Mapping[str, str]) -> None:
     """Check that an Iceberg table can have columns with their names.
 
     Args:
         table: the table's name, for errors.
+        renamed: columns of the mirror's own, and their names in the table.
 
     Raises:
         TargetUnfitError: it can't.
     """
+    own = {name.casefold() for name in renamed.values()}
     for name in columns.names:
-        if name.casefold() in _RESERVED:
+        if name not in renamed and name.casefold() in _RESERVED | own:
             raise TargetUnfitError(
-                f"The column '{name}' of the table '{table}' can't be in an Iceberg table, where every table has a "
-                "column of that name.",
+                f"The column '{name}' of the table '{table}' can't be in an Iceberg table, where every table, or the "
+                "mirror itself, has a column of that name.",
                 "Leave it out with column.exclude.list, or rename it.",
             )
 
@@ -135,5 +140,4 @@ def new_columns(known: pa.Schema, rows: pa.Schema, table: str) -> pa.Schema:
                 "that differ only in case are the same for Spark.",
                 "Drop the table, and start the query with the mirror's option missing.tables=read.",
             )
-    prove_names(pa.schema(added), table)
     return pa.schema(added)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from floodmark.errors import ConfigError
-from floodmark.spark.iceberg.columns import declared, prove_names
+from floodmark.spark.iceberg.columns import RENAMED, declared, prove_names
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, java_names
 from floodmark.spark.iceberg.state import Done, Snapshot, TableState, done_property
 from floodmark.spark.targets.merged import MergedTable, with_position
@@ -43,14 +43,16 @@ class IcebergTable(MergedTable):
         location: the mirror's path, where changes are staged.
         table: the source's name of the table, ``schema.table``.
         schema: the catalogue and its schema, such as ``lake.shop``.
+        soft: whether deleted rows are only marked.
     """
 
-    def __init__(self, location: str, table: str, schema: str) -> None:
+    def __init__(self, location: str, table: str, schema: str, soft: bool = False) -> None:
         self._table = table
         self._full = catalog_name(schema, table)
         self._catalog, self._within = schema.split(".", maxsplit=1)
         self._branch = ""
         super().__init__(spark_folder(location, table), self._full)
+        self._renamed = RENAMED if soft else {}
 
     @property
     def name(self) -> str:
@@ -68,7 +70,7 @@ class IcebergTable(MergedTable):
             return None
         properties = {str(name): str(value) for name, value in dict(table.properties()).items()}
         java = self._jvm(session).org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
-        columns = arrow_schema(StructType.fromJson(json.loads(java.json())))
+        columns = self._as_staged(arrow_schema(StructType.fromJson(json.loads(java.json()))))
         newest = table.currentSnapshot()
         if newest is None:
             return TableState(properties, columns, None, False)
@@ -99,8 +101,8 @@ class IcebergTable(MergedTable):
         Raises:
             TargetUnfitError: it can't have columns with such names.
         """
-        prove_names(rows, self._table)
-        columns = ", ".join(f"{quoted(one.name)} {declared(one)}" for one in with_position(rows))
+        prove_names(rows, self._table, self._renamed)
+        columns = self._declared(with_position(rows))
         listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         verb = "REPLACE" if replace else "CREATE"
         session.sql(f"{verb} TABLE {self._full} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
@@ -118,8 +120,8 @@ class IcebergTable(MergedTable):
 
     def add_columns(self, session: SparkSession, columns: pa.Schema) -> None:
         """Add columns, in which all rows have null."""
-        listed = ", ".join(f"{quoted(one.name)} {declared(one)}" for one in columns)
-        session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({listed})")
+        prove_names(columns, self._table, self._renamed)
+        session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({self._declared(columns)})")
 
     def widen(self, session: SparkSession, wider: Mapping[str, pa.DataType]) -> None:
         """Give columns types that hold more.
@@ -210,6 +212,15 @@ class IcebergTable(MergedTable):
     def exists(self, session: SparkSession) -> bool:
         """Return whether the catalogue has a table of its name."""
         return self._loaded(session) is not None
+
+    def _declared(self, columns: pa.Schema) -> str:
+        """Return columns as SQL declares them."""
+        return ", ".join(f"{quoted(self._renamed.get(one.name, one.name))} {declared(one)}" for one in columns)
+
+    def _as_staged(self, columns: pa.Schema) -> pa.Schema:
+        """Return the table's columns with the names that staged ones have."""
+        staged = {name: own for own, name in self._renamed.items()}
+        return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
 
     def _known(self, session: SparkSession) -> Any:
         """Return the table as Iceberg has it, which must be there."""

@@ -128,7 +128,8 @@ class IcebergWriter:
                 self._listener.gets_columns(self._name, added.names)
             self._table.add_columns(session, added)
         self._table.open_branch(session, head)
-        staged, truncated = stage(self._files, self._table, session, parts, agreed.key, columns, soft=False)
+        soft = self._options.mode == "soft"
+        staged, truncated = stage(self._files, self._table, session, parts, agreed.key, columns, soft)
         try:
             if agreed.key and state.has_rows:
                 self._table.merge(session, staged.rows, staged.deletes, agreed.key, rows, truncated)
