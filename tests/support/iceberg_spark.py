@@ -29,6 +29,8 @@ from tests.support.older import installed
 SPARK = "4.1.4"
 LAKE, REST = "lake", "rest"
 """The names of the catalogues: one in a database, and one behind a server."""
+_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+"""Statements about tags and branches need them; mirrors don't, and their queries run without."""
 _JARS = {
     "org/apache/iceberg/iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar": (
         "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
@@ -102,10 +104,8 @@ def running_iceberg_spark(catalogues: Mapping[str, Mapping[str, str]]) -> Iterat
     Args:
         catalogues: the properties of each, by name.
     """
-    with running_process("tests.support.iceberg_spark", properties(catalogues), iceberg_environment()) as (
-        process,
-        log,
-    ):
+    module, spark = "tests.support.iceberg_spark", {**properties(catalogues), "spark.sql.extensions": _EXTENSIONS}
+    with running_process(module, spark, iceberg_environment()) as (process, log):
         yield DeltaSpark(process, log)
 
 
