@@ -264,7 +264,7 @@ class Writers:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._sessions = Sessions(spark)
+        self._sessions = self._sessions_like(spark)
         self._open: list[tuple[TableWriter, Told]] = []
 
     def open(self, location: str, application: str, options: Mapping[str, str]) -> str:
@@ -272,6 +272,9 @@ class Writers:
         told, parsed = Told(), MirrorOptions.parse(options)
         self._open.append((self._writer(location, application, parsed, told), told))
         return str(len(self._open) - 1)
+
+    def _sessions_like(self, spark: SparkSession) -> Sessions:
+        return Sessions(spark)
 
     def _writer(self, location: str, application: str, options: MirrorOptions, told: Told) -> TableWriter:
         table = SparkTable(location, FOLDER, options.catalog_schema)

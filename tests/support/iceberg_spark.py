@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.sinks.delta.format.data_files import DataFiles
@@ -22,6 +23,7 @@ from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS
 from floodmark.spark.iceberg.table import IcebergTable
 from floodmark.spark.iceberg.writer import IcebergWriter
+from floodmark.spark.targets.sessions import Sessions
 from tests.support.delta_spark import FOLDER, TABLE, DeltaSpark, Told, Writers, main, running_process
 from tests.support.maven import jar
 from tests.support.older import installed
@@ -90,6 +92,9 @@ def catalogue_in(server: EmbeddedPostgres, warehouse: Path) -> dict[str, str]:
 
 class IcebergWriters(Writers):
     """The writers of Iceberg tables."""
+
+    def _sessions_like(self, spark: SparkSession) -> Sessions:
+        return Sessions(spark, active=True)
 
     def _writer(self, location: str, application: str, options: MirrorOptions, told: Told) -> TableWriter:
         table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")

@@ -52,7 +52,7 @@ def test_a_spark_without_a_release(version: str) -> None:
 def test_a_pipeline_gets_the_runtime(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, str], package: str | None
 ) -> None:
-    monkeypatch.setattr(pipeline.iceberg, "iceberg_package", lambda: PACKAGE)
+    monkeypatch.setattr(runtime, "iceberg_package", lambda: PACKAGE)
     content: dict[str, Any] = {"source": REQUIRED, "sink": SINK, "checkpoint": "/c", "spark": {**CATALOGUE, **given}}
     found = pipeline.spark_properties(parse_pipeline(content, {}))
     assert found.get("spark.jars.packages") == package

@@ -67,8 +67,8 @@ def line(*numbers: int, first: int | None = None) -> list[Snapshot]:
     ],
 )
 def test_a_table_that_was_brought_back(snapshots: list[Snapshot], complete: bool, lacks: bool) -> None:
-    head, *before = snapshots or [None]
-    found = TableState({}, pa.schema([]), head, True, [one for one in before if one is not None], complete)
+    head = snapshots[0] if snapshots else None
+    found = TableState({}, pa.schema([]), head, True, snapshots[1:], complete)
     assert found.lacks(Done(1, 1, 3, 3)) == lacks
 
 

@@ -106,10 +106,11 @@ class Mirror:
             session: the query's.
             query: its id.
         """
-        location, options, sessions = self._location, self._options, Sessions(session)
-        marks = None
-        if options.format == "iceberg":
-            marks = IcebergMarks(location, options.catalog_schema or "", sessions)
+        location, options = self._location, self._options
+        is_iceberg = options.format == "iceberg"
+        # Spark looks up a catalogue's properties in the active session, whichever it is asked with.
+        sessions = Sessions(session, active=is_iceberg)
+        marks = IcebergMarks(location, options.catalog_schema or "", sessions) if is_iceberg else None
         make_writer = self._make_writer(sessions)
         return Targets(location, self._source, options, query, make_writer, marks)
 

@@ -79,7 +79,8 @@ class IcebergTable(MergedTable):
         done = found.done(since)
         if done is None or done.snapshot == head.number:
             return found
-        ancestors, one = [], head
+        ancestors: list[Snapshot] = []
+        one = head
         while one.parent is not None and one.sequence >= done.sequence and len(ancestors) < _ANCESTORS:
             java = table.snapshot(one.parent)
             if java is None:

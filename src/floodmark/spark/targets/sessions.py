@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 
 from pyspark.sql import SparkSession
@@ -21,15 +21,17 @@ class Sessions:
 
     Args:
         session: the one that they have their settings from.
+        active: whether each is the active one of the thread that has it, whose settings count where none is named.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, active: bool = False) -> None:
         self._session = session
+        self._active = active
         self._free: SimpleQueue[SparkSession] = SimpleQueue()
 
     @contextmanager
     def one(self) -> Iterator[SparkSession]:
-        """Yield a session that no other thread has, and which is the active one of this thread."""
+        """Yield a session that no other thread has."""
         try:
             session = self._free.get_nowait()
         except Empty:
@@ -38,7 +40,7 @@ class Sessions:
             for name, value in _SETTINGS.items():
                 session.conf.set(name, value)
         try:
-            with _active(session):
+            with _active(session) if self._active else nullcontext():
                 yield session
         finally:
             self._free.put(session)
@@ -46,7 +48,7 @@ class Sessions:
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
-    """Let a session be the active one of this thread, whose settings count in calls that name none."""
+    """Let a session be the active one of this thread."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
