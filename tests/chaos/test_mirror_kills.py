@@ -132,8 +132,13 @@ def kill_and_end(
     folder: Path,
     workers: Sequence[Worker],
     alterations: Sequence[tuple[str, ...]],
+    properties: dict[str, str] | None = None,
 ) -> None:
-    """Kill a query again and again while rows and tables are changed, and let it come to the end then."""
+    """Kill a query again and again while rows and tables are changed, and let it come to the end then.
+
+    Args:
+        properties: further ones of its Spark.
+    """
     database, options = place
     chance = random.Random(database.schema)
     options = {**options, "format": "arrow", "skipped.operations": "none"}
@@ -142,7 +147,7 @@ def kill_and_end(
         worker.start()
     try:
         for statements in islice(chain(alterations, repeat(())), KILLS):
-            driver = Driver(small, folder, mirrors=mirrors)
+            driver = Driver(small, folder, mirrors=mirrors, properties=properties)
             assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
             alter(database, statements)
             driver.wait_for_batches(1 << 30, chance.random() * 2)
@@ -152,7 +157,7 @@ def kill_and_end(
             worker.stop()
     # What the first one asks for, because of new columns, the second one reads.
     for _ in range(2):
-        last = Driver(options, folder, available_now=True, mirrors=mirrors)
+        last = Driver(options, folder, available_now=True, mirrors=mirrors, properties=properties)
         assert last.wait(within(120)) == 0, last.log()[-4000:]
 
 

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from floodmark.connectors.load import load_options
 from floodmark.errors import TargetError
 from floodmark.sinks.delta.parts import MESSAGE
-from floodmark.sinks.delta.targets import DeltaTargets
+from floodmark.sinks.delta.targets import Targets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.sinks.mirror import _messages
@@ -34,7 +34,7 @@ def truncate(folder: str) -> None:
     mirrors = MirrorOptions.parse({"history": "on"})
 
     def write(batch: int, first: int) -> None:
-        targets = DeltaTargets(path, options, mirrors, "query", own_writers(mirrors))
+        targets = Targets(path, options, mirrors, "query", own_writers(mirrors))
         rows = [pa.Table.from_pylist(timed(source.told[first:]), timed_schema(("id",)))]
         messages = pa.RecordBatch.from_pylist(_messages(path, "db.t", rows, mirrors), schema=MESSAGE)
         targets.write(batch, {"db.t": messages.to_pylist()})

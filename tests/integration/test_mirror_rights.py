@@ -16,7 +16,7 @@ from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.sinks.mirror import DeltaMirror
+from floodmark.spark.sinks.mirror import Mirror
 from tests.conftest import drop, make_source
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start
@@ -88,7 +88,7 @@ def test_a_path_without_rights(lake: Lake) -> None:
     wanted = {**REQUIRED, "format": "arrow", "skipped.operations": "none"}
 
     def start() -> None:
-        DeltaMirror(str(lake.path), load_options(wanted), MirrorOptions.parse({}))
+        Mirror(str(lake.path), load_options(wanted), MirrorOptions.parse({}))
 
     with mode_of(lake.path, READ_ONLY):
         with pytest.raises(ConfigError, match=r"Nothing can be written to the mirror's path '.*lake'.* denied"):

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from floodmark.errors import TargetChangedError
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.sinks.mirror import DeltaMirror
+from floodmark.spark.sinks.mirror import Mirror
 from tests.support.delta_mirror import in_order
 from tests.support.lake import Lake
 from tests.support.object_store import s3_bucket
@@ -129,7 +129,7 @@ def test_a_micro_batch_that_comes_again(lake: Lake) -> None:
 
 def test_a_query_that_is_started_again_in_the_same_process(lake: Lake) -> None:
     """What the start before knew of a table would be in the way of what the error asks for."""
-    mirror = DeltaMirror(str(lake.path), lake.source_options, MirrorOptions.parse({}))
+    mirror = Mirror(str(lake.path), lake.source_options, MirrorOptions.parse({}))
 
     def write(run: str, batch: int) -> None:
         told = {"sql.streaming.queryId": "query", "spark.jobGroup.id": run}

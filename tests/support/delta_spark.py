@@ -26,13 +26,13 @@ from floodmark import errors
 from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.json_data import Json
 from floodmark.sinks.delta.parts import MESSAGE, Part
-from floodmark.sinks.delta.protocols import TableListener
+from floodmark.sinks.delta.protocols import TableListener, TableWriter
 from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.runtime import SETTINGS
-from floodmark.spark.delta.sessions import Sessions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
+from floodmark.spark.targets.sessions import Sessions
 from tests.support import quick_start
 from tests.support.maven import jar
 from tests.support.older import installed
@@ -177,30 +177,49 @@ class RemoteWriter:
 @contextmanager
 def running_delta_spark() -> Iterator[DeltaSpark]:
     """Yield a session; it ends with the block."""
+    with running_process("tests.support.delta_spark", properties(), delta_environment()) as (process, log):
+        yield DeltaSpark(process, log)
+
+
+@contextmanager
+def running_process(
+    module: str, spark: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
+    """Yield a process that takes lines of JSON, and its log; it ends with the block.
+
+    Args:
+        module: what it runs.
+        spark: properties of its Spark.
+        environment: variables with which Python imports that Spark.
+    """
     # The archive of classes of the tests' own Spark is another version's.
-    environment = {**os.environ, **delta_environment(), quick_start.OPTIONS: quick_start.FLAGS}
+    given = {**os.environ, **environment, quick_start.OPTIONS: quick_start.FLAGS}
     root = Path(__file__).parent.parent.parent
     with (
         TemporaryFile() as log,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.support.delta_spark", json.dumps(properties())],
+            [sys.executable, "-m", module, json.dumps(dict(spark))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=environment,
+            env=given,
             cwd=root,
         ) as process,
     ):
         try:
-            yield DeltaSpark(process, log)
+            yield process, log
         finally:
             assert process.stdin is not None
             process.stdin.close()
 
 
-def main() -> None:
-    """Run the statements that come as lines of JSON, and print what each results in."""
+def main(kind: type[Writers]) -> None:
+    """Run the statements that come as lines of JSON, and print what each results in.
+
+    Args:
+        kind: the writers of its tables.
+    """
     spark = (
         SparkSession.builder.master("local[1]")
         .config(map=json.loads(sys.argv[1]))
@@ -211,7 +230,7 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    writers = Writers(spark)
+    writers = kind(spark)
     for line in sys.stdin:
         try:
             what, content = json.loads(line)
@@ -251,17 +270,23 @@ class Writers:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._sessions = Sessions(spark)
-        self._open: list[tuple[SparkWriter, Told]] = []
+        self._sessions = self._sessions_like(spark)
+        self._open: list[tuple[TableWriter, Told]] = []
 
     def open(self, location: str, application: str, options: Mapping[str, str], written: int | None) -> str:
         """Make a writer and return its name."""
         told, parsed = Told(), MirrorOptions.parse(options)
-        table = SparkTable(location, FOLDER, parsed.catalog_schema)
-        folder = table_folder(location, FOLDER)
-        writer = SparkWriter(self._sessions, table, folder, application, TABLE, parsed, told, written)
-        self._open.append((writer, told))
+        self._open.append((self._writer(location, application, parsed, told, written), told))
         return str(len(self._open) - 1)
+
+    def _sessions_like(self, spark: SparkSession) -> Sessions:
+        return Sessions(spark)
+
+    def _writer(
+        self, location: str, application: str, options: MirrorOptions, told: Told, written: int | None
+    ) -> TableWriter:
+        table, folder = SparkTable(location, FOLDER, options.catalog_schema), table_folder(location, FOLDER)
+        return SparkWriter(self._sessions, table, folder, application, TABLE, options, told, written)
 
     def write(self, name: str, batch: int, rows: str) -> str:
         """Let a writer write a micro-batch, and return what came of it as JSON."""
@@ -277,4 +302,4 @@ class Writers:
 
 
 if __name__ == "__main__":
-    main()
+    main(Writers)

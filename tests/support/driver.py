@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.support import delta_spark, quick_start
+from tests.support import delta_spark, iceberg_spark, quick_start
+from tests.support.older import installed
 from tests.support.patience import within
 
 _SPARK_GAVE_UP = b"Python worker failed to connect back"
@@ -31,7 +32,7 @@ class Driver:
         master: the Spark master.
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
-            ``engine=spark`` it runs on the Spark that Delta has a release for.
+            ``engine=spark`` it runs on the Spark that Delta, or Iceberg, has a release for.
         jdbc: options of the sink jdbc; None: it isn't the sink.
         prefix: what begins the command.
         properties: more properties of Spark.
@@ -65,7 +66,9 @@ class Driver:
             "jdbc": jdbc,
             "properties": dict(properties or {}),
         }
-        if mirrors is not None and mirrors.get("engine") == "spark":
+        if mirrors is not None and mirrors.get("format") == "iceberg":
+            spark = installed(iceberg_spark.SPARK)
+        elif mirrors is not None and mirrors.get("engine") == "spark":
             spec["properties"], spark = {**delta_spark.properties(), **(properties or {})}, delta_spark.home()
         self._environment = {**os.environ, "FLOODMARK_LOG": "info"}
         if spark is not None:

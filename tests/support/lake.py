@@ -11,7 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.load import load_options
 from floodmark.sinks.delta.parts import MESSAGE
-from floodmark.sinks.delta.targets import DeltaTargets
+from floodmark.sinks.delta.targets import Targets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.sinks.mirror import _messages
@@ -65,7 +65,7 @@ class Lake:
             tasks: the directory in which tasks write, if it is another one.
         """
         mirrors = MirrorOptions.parse(self.options)
-        targets = DeltaTargets(str(self.path), self.source_options, mirrors, "query", own_writers(mirrors))
+        targets = Targets(str(self.path), self.source_options, mirrors, "query", own_writers(mirrors))
         sent: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
         for row in self.sent(tables, tasks).to_pylist():
             sent[row["table"]].append(row)

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.connectors.load import load_options
 from floodmark.sinks.delta.parts import MESSAGE
-from floodmark.sinks.delta.targets import DeltaTargets
+from floodmark.sinks.delta.targets import Targets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.sinks.mirror import _by_table, _parts_of
@@ -53,7 +53,7 @@ class _Mirrored(InProcess):
         self._location = str(sink.folder)
         self._mirrors = MirrorOptions.parse({})
         writers = own_writers(self._mirrors)
-        self._targets = DeltaTargets(self._location, load_options(options), self._mirrors, "query", writers)
+        self._targets = Targets(self._location, load_options(options), self._mirrors, "query", writers)
 
     def run(self, end: dict[str, Any]) -> list[dict[str, Any]]:
         """Write the micro-batch that ends at an offset; there are no rows to return."""

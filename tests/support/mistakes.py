@@ -18,7 +18,7 @@ from unittest import mock
 import yaml
 
 import floodmark
-from floodmark.cli.environment import check_packages, check_places
+from floodmark.cli.environment import check_iceberg, check_packages, check_places
 from floodmark.cli.main import app
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_batch_options, load_options
@@ -26,6 +26,7 @@ from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
 from floodmark.spark.delta.runtime import delta_package
+from floodmark.spark.iceberg.runtime import iceberg_package
 from floodmark.spark.pipeline_file import load_pipeline
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
@@ -150,6 +151,24 @@ def jdbc(options: dict[str, str]) -> dict[str, Any]:
 def mirror(options: dict[str, str]) -> dict[str, Any]:
     """Return the sink of a pipeline file."""
     return {"type": "mirror", "path": "x", "options": options}
+
+
+LAKE = {"catalog.schema": "lake.shop"}
+WRONG_JAR = {
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+}
+
+
+def iceberg(options: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the sink of a pipeline file, with Iceberg's format."""
+    return {"type": "mirror", "format": "iceberg", "path": "x", "options": {"engine": "spark", **(options or {})}}
+
+
+def iceberg_checked(spark: str, properties: dict[str, str]) -> list[Finding]:
+    """Return what the check of a file for Iceberg finds on a version of Spark."""
+    with mock.patch("floodmark.cli.environment.version", return_value=spark):
+        return check_iceberg(properties, LAKE["catalog.schema"])
 
 
 def command(*arguments: str) -> Mistake:
@@ -446,7 +465,27 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: noop, pth: x}`", sink={"type": "noop", "pth": "x"}),
             key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
             key("`sink: {type: mirror}`", sink={"type": "mirror"}),
+            key("`sink: {type: mirror, format: hudi}`", sink={"type": "mirror", "format": "hudi", "path": "x"}),
             key("`sink: {type: mirror, format: iceberg}`", sink={"type": "mirror", "format": "iceberg", "path": "x"}),
+            key("`sink: {format: iceberg, options: {engine: spark}}`", sink=iceberg()),
+            key("… with `catalog.schema: shop`", sink=iceberg({"catalog.schema": "shop"})),
+            key("… with `catalog.schema: lake.shop, history: on`", sink=iceberg({**LAKE, "history": "on"})),
+            key("… with `catalog.schema: lake.shop, cluster.by: .*:a`", sink=iceberg({**LAKE, "cluster.by": ".*:a"})),
+            key(
+                "… with `table.properties: .*:format-version=1`",
+                sink=iceberg({**LAKE, "table.properties": ".*:format-version=1"}),
+            ),
+            key(
+                "… with `table.properties: .*:delta.checkpointInterval=20`",
+                sink=iceberg({**LAKE, "table.properties": ".*:delta.checkpointInterval=20"}),
+            ),
+            key("`sink.options: {format: iceberg}`", sink=mirror({"format": "iceberg"})),
+            Mistake("Spark 4.3 with `sink: {type: mirror, format: iceberg}`", lambda: iceberg_package("4.3.0")),
+            Mistake("a file for Iceberg without the catalogue's properties", lambda: iceberg_checked("4.1.4", {})),
+            Mistake(
+                "a file for Iceberg on Spark 4.1 with the jar for 4.0",
+                lambda: iceberg_checked("4.1.4", WRONG_JAR),
+            ),
             key("`sink.options: {new.column: read}`", sink=mirror({"new.column": "read"})),
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
             key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 
 from floodmark.errors import ConfigError, TargetUnfitError
 from floodmark.spark.delta.failures import is_conflict, target_error
-from floodmark.spark.delta.names import catalog_name, literal, quoted, spark_folder
+from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
 
 
 def test_names_and_texts() -> None:

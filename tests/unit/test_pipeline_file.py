@@ -226,7 +226,12 @@ def test_a_mirror_needs_options_of_the_source(name: str, value: str) -> None:
     ("sections", "message"),
     [
         ({"sink": {"type": "mirror"}}, "Key 'sink.path' is required for the sink 'mirror'."),
-        ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "'sink.format' has the value 'iceberg'"),
+        ({"sink": {"type": "mirror", "path": "/l", "format": "hudi"}}, "'sink.format' has the value 'hudi'"),
+        ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "which needs engine=spark"),
+        (
+            {"sink": {"type": "mirror", "path": "/l", "options": {"format": "iceberg"}}},
+            "'sink.options' must not have 'format': write the key 'sink.format' instead.",
+        ),
         ({"sink": {"type": "jdbc"}}, "Key 'sink.options': Option 'connection.url' is required"),
         (
             {"sink": {"type": "jdbc", "path": "/l", "options": {}}},

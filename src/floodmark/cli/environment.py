@@ -20,9 +20,11 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError, Target
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
+from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS, iceberg_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
 from floodmark.spark.sinks.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.stream.offsets import Offset
@@ -32,6 +34,7 @@ MIN_JAVA = 17
 BROKER_TIMEOUT_S = 5.0
 MIB = 1 << 20
 _KAFKA_PACKAGE = re.compile(r"spark-sql-kafka-0-10_(\d+\.\d+)[:-](\d[\w.]*)")
+_ICEBERG_PACKAGE = re.compile(r"iceberg-spark-runtime-(\d+\.\d+)_(\d+\.\d+)[:-]")
 _DELTA_PACKAGE = re.compile(r"delta-spark_(\d+\.\d+)_(\d+\.\d+)[:-]")
 
 
@@ -171,6 +174,8 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
     if sink.path is not None:
         written = check_targets(sink.path) if sink.type == "mirror" else [_writable("sink", sink.path)]
         runtime = check_delta(pipeline.spark) if sink.needs_delta else []
+        if sink.needs_iceberg:
+            runtime = check_iceberg(pipeline.spark, MirrorOptions.parse(sink.mirror_options).catalog_schema or "")
         return [*runtime, *written, *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
@@ -242,6 +247,32 @@ def check_delta(properties: Mapping[str, str]) -> list[Finding]:
             fix = f"Write {right}, or leave it out: `floodmark run` adds it."
             return [Finding("Delta", "error", text, fix)]
     return [Finding("Delta", "ok", f"Spark {running} has a release of Delta")]
+
+
+def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
+    """Check that there is a release of Iceberg for this Spark, that the one that is given is it, and a catalogue.
+
+    Args:
+        schema: the catalogue's schema, such as ``lake.shop``.
+    """
+    catalog = schema.split(".", maxsplit=1)[0]
+    if f"{CATALOG}{catalog}" not in properties:
+        text = f"The mirror's option catalog.schema is '{schema}', but the file has no Iceberg catalogue '{catalog}'."
+        fix = f"Write {CATALOG}{catalog}: {CATALOG_CLASS} in 'spark', and what names the catalogue."
+        return [Finding("Iceberg", "error", text, fix)]
+    try:
+        running = version("pyspark")
+        right = iceberg_package(running)
+    except PackageNotFoundError:
+        return []
+    except ConfigError as exc:
+        return [Finding("Iceberg", "error", exc.what, exc.cure)]
+    for name, item in _jars(properties):
+        found = _ICEBERG_PACKAGE.search(item)
+        if found is not None and (_minor(found[1]) != _minor(running) or found[2] != SCALA):
+            text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
+            return [Finding("Iceberg", "error", text, f"Write {right}, or leave it out: `floodmark run` adds it.")]
+    return [Finding("Iceberg", "ok", f"Spark {running} has a release of Iceberg")]
 
 
 def _jars(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:

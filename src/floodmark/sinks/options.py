@@ -13,6 +13,8 @@ from floodmark.sinks.table_properties import PropertyRules
 
 Mode = Literal["hard", "soft", "history"]
 """What becomes of rows that are changed or deleted: nothing is left of them, they are marked, or become versions."""
+_VERSIONS = ("2", "3")
+"""Versions of Iceberg's format that mirrors write."""
 _SCHEMA = re.compile(r"[^.`\s]+(\.[^.`\s]+)?")
 
 
@@ -28,6 +30,13 @@ SchemaName = Annotated[str | None, AfterValidator(_as_schema)]
 class MirrorOptions(Options):
     """How target tables are kept."""
 
+    format: Literal["delta", "iceberg"] = option(
+        "format",
+        "delta",
+        "The format of the targets: `delta`, or `iceberg`, for tables of a catalogue, which Spark writes "
+        "(`engine=spark`). A pipeline file has it as the key `sink.format`.",
+        OWN,
+    )
     engine: Literal["floodmark", "spark"] = option(
         "engine",
         "floodmark",
@@ -40,7 +49,8 @@ class MirrorOptions(Options):
         None,
         "With `engine=spark`, the schema of a catalogue in which the targets are registered, and by whose names they "
         "are written: `<catalog>.<schema>`, or `<schema>` in Spark's own catalogue. The table `public.orders` has the "
-        "name `public_orders` there. Its files are below the mirror's path all the same.",
+        "name `public_orders` there. Its files are below the mirror's path all the same. With `format=iceberg` it must "
+        "be given, with its catalogue, which says where files are.",
         OWN,
     )
     new_columns: Literal["read", "leave_null", "fail"] = option(
@@ -64,7 +74,8 @@ class MirrorOptions(Options):
         "deletes",
         "hard",
         "`hard`: rows that the source deletes are deleted. `soft`: they stay with their last values and `_deleted` = "
-        "true; so do all rows before a truncate. For tables without a key it changes nothing.",
+        "true (`_is_deleted` with `format=iceberg`); so do all rows before a truncate. For tables without a key it "
+        "changes nothing.",
         OWN,
     )
     history: Literal["off", "on"] = option(
@@ -149,6 +160,28 @@ class MirrorOptions(Options):
             )
         if self.catalog_schema is not None and self.engine != "spark":
             raise ValueError("Option 'catalog.schema' needs engine=spark.")
+        return self
+
+    @model_validator(mode="after")
+    def _check_format(self) -> Self:
+        if self.format != "iceberg":
+            return self
+        if self.engine != "spark":
+            raise ValueError("Option 'format' is 'iceberg', which needs engine=spark: Spark writes these tables.")
+        if self.catalog_schema is None or "." not in self.catalog_schema:
+            raise ValueError(
+                "Option 'format' is 'iceberg', which needs catalog.schema=<catalog>.<schema>, such as lake.shop."
+            )
+        if self.cluster_by:
+            raise ValueError("Option 'cluster.by' needs format=delta: Iceberg has no liquid clustering.")
+        others = sorted({rule.name for rule in self.table_properties if rule.name.startswith("delta.")})
+        if others:
+            raise ValueError(f"Option 'table.properties' has '{others[0]}', which Iceberg tables don't have.")
+        if any(rule.name == "format-version" and rule.value not in _VERSIONS for rule in self.table_properties):
+            raise ValueError(
+                f"Option 'table.properties' has a format-version other than {' and '.join(_VERSIONS)}: rows can't be "
+                "replaced in others."
+            )
         return self
 
     @property

@@ -79,6 +79,9 @@ class Marks(Protocol):
     def is_removed(self, table: str) -> bool:
         """Return whether the user has taken the table back, as the mark's place asks for."""
 
+    def place(self, table: str) -> str:
+        """Return what a user removes to take a table back, without secrets."""
+
 
 class TargetsAside:
     """The targets of a query that are set aside.

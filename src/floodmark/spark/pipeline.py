@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
+from floodmark.spark.iceberg import runtime as iceberg
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
@@ -55,6 +56,8 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
     if pipeline.sink.needs_delta and EXTENSIONS not in pipeline.spark:
         properties = {**SETTINGS, **properties}
         properties["spark.jars.packages"] = _with_package(properties, ARTIFACT, delta_package())
+    if pipeline.sink.needs_iceberg:
+        properties["spark.jars.packages"] = _with_package(properties, iceberg.ARTIFACT, iceberg.iceberg_package())
     return {name: value for name, value in properties.items() if value}
 
 
@@ -102,9 +105,9 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 
 def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> DataStreamWriter:
     sink = pipeline.sink
-    options = dict(sink.options)
     if sink.type == "mirror" and sink.path is not None:
-        return mirror(events, sink.path, pipeline.source, options)
+        return mirror(events, sink.path, pipeline.source, sink.mirror_options)
+    options = dict(sink.options)
     if sink.type == "jdbc":
         return jdbc(events, pipeline.source, options)
     is_events = pipeline.options.format == "events"

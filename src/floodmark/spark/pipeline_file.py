@@ -53,7 +53,7 @@ class Sink(_Section):
 
     type: Literal["console", "json", "parquet", "kafka", "mirror", "jdbc", "noop"]
     path: str | None = None
-    format: Literal["delta"] | None = None
+    format: Literal["delta", "iceberg"] | None = None
     options: dict[str, str] = Field(default={}, repr=False)
 
     @model_validator(mode="after")
@@ -64,10 +64,12 @@ class Sink(_Section):
             raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
         if self.type != "mirror" and self.format:
             raise ValueError(f"Key 'sink.format' is not allowed for the sink '{self.type}'.")
+        if self.type == "mirror" and "format" in map(str.lower, self.options):
+            raise ValueError("Key 'sink.options' must not have 'format': write the key 'sink.format' instead.")
         model = _TARGETS.get(self.type)
         if model is not None:
             try:
-                model.parse(self.options)
+                model.parse(self.mirror_options if self.type == "mirror" else self.options)
             except ConfigError as error:
                 raise ValueError(f"Key 'sink.options': {error}") from None
         for name in self.options:
@@ -79,9 +81,19 @@ class Sink(_Section):
         return self
 
     @property
+    def mirror_options(self) -> dict[str, str]:
+        """The options of a mirror."""
+        return self.options if self.format is None else {**self.options, "format": self.format}
+
+    @property
     def needs_delta(self) -> bool:
         """Whether it is a mirror that Spark writes with Delta's runtime."""
-        return self.type == "mirror" and MirrorOptions.parse(self.options).engine == "spark"
+        return not self.needs_iceberg and self.type == "mirror" and MirrorOptions.parse(self.options).engine == "spark"
+
+    @property
+    def needs_iceberg(self) -> bool:
+        """Whether it is a mirror that Spark writes with Iceberg's runtime."""
+        return self.type == "mirror" and self.format == "iceberg"
 
 
 class Trigger(_Section):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import pyarrow as pa
 
-from floodmark.errors import TargetChangedError, TargetUnfitError
+from floodmark.errors import TargetChangedError
 from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import DeltaLog, State
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.layouts import is_clustered, prove_clustering, prove_partition, prove_partitioned
-from floodmark.sinks.delta.parts import OPERATION, Part
+from floodmark.sinks.delta.parts import Part
+from floodmark.sinks.delta.planning.agreement import Agreement, mark
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.delta.tables import (
     DELETES_PROPERTY,
@@ -72,31 +72,15 @@ class Admission:
         Raises:
             TargetUnfitError: there are others, and the table exists.
         """
-        newest, *older = sorted(parts, key=lambda part: part.last, reverse=True)
-        chosen, columns, others = [newest], newest.columns, []
-        for part in older:
-            try:
-                both = pa.unify_schemas([columns, part.columns], promote_options="permissive")
-            except pa.ArrowException:
-                both = None
-            if both is None or part.key != newest.key:
-                others.append(part)
-            else:
-                chosen.append(part)
-                columns = both
-        if others:
-            what = "key" if others[0].key != newest.key else "types"
+        found = Agreement.of(parts)
+        if found.others:
             state = log.state(known)
             if state.version >= 0 and state.transactions.get(self._application) != batch:
-                raise TargetUnfitError(
-                    f"The {what} of the table '{self._name}' changed within a micro-batch: its rows in the target "
-                    "can't be told apart any more, or have no type in common.",
-                    "Remove the target table, and start the query with the mirror's option missing.tables=read.",
-                )
+                raise found.torn(self._name)
             if state.version < 0:
-                self._listener.is_missing(self._name, bool(newest.key), torn=True)
-            self._files.discard(add for part in others for add in part.adds)
-        return chosen, columns if newest.key else columns.append(pa.field(OPERATION, pa.string()))
+                self._listener.is_missing(self._name, bool(found.key), torn=True)
+            self._files.discard(add for part in found.others for add in part.adds)
+        return list(found.parts), found.columns
 
     def properties(self, key: Sequence[str]) -> dict[str, str]:
         """Return the properties that the table is made with, besides its key."""
@@ -236,12 +220,6 @@ def outrun(name: str, attempts: int) -> TargetChangedError:
         "written.",
         "Let them pause, or write less often, and start the query again. Nothing is lost.",
     )
-
-
-def mark(parts: Sequence[Part]) -> int:
-    """Return a number for the position at which a micro-batch ends for a table."""
-    last = max(part.last for part in parts)
-    return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def note(parts: Sequence[Part]) -> str:

@@ -111,6 +111,7 @@ class FolderMarks:
     """
 
     def __init__(self, location: str) -> None:
+        self._location = location
         self._store = store_of_all(location)
 
     def put(self, table: str, content: bytes) -> None:
@@ -128,6 +129,10 @@ class FolderMarks:
         """Return whether neither the table nor its mark is there any more."""
         log = obstore.list(self._store, f"{folder_name(table)}/{FOLDER}", chunk_size=1)
         return self.get(table) is None and not any(map(len, log))
+
+    def place(self, table: str) -> str:
+        """Return what a user removes to take a table back, without secrets."""
+        return shown_uri(table_folder(self._location, table).uri)
 
     def _path(self, table: str) -> str:
         return f"{folder_name(table)}/{_MARK}"

@@ -1,4 +1,4 @@
-"""The Delta tables of one query: writes what a micro-batch has of each, and sets aside those that can't take it."""
+"""The targets of one query: writes what a micro-batch has of each, and sets aside those that can't take it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_policies import TablePolicies
-from floodmark.sinks.targets_aside import TargetAside, TargetsAside
+from floodmark.sinks.targets_aside import Marks, TargetAside, TargetsAside
 from floodmark.sinks.written_batches import WrittenBatches
 
 log = get_logger(__name__)
@@ -35,7 +35,7 @@ Rows = Sequence[Mapping[str, Any]]
 """What tasks have sent of a table (``MESSAGE``)."""
 
 
-class DeltaTargets:
+class Targets:
     """The targets of a query.
 
     Args:
@@ -44,6 +44,7 @@ class DeltaTargets:
         options: the mirror's.
         query: the query's id.
         make_writer: makes the writer of a table.
+        marks: where those that are set aside are marked; None: in their folders.
 
     Raises:
         ConfigError: there is no such place.
@@ -51,14 +52,21 @@ class DeltaTargets:
     """
 
     def __init__(
-        self, location: str, source: CommonOptions, options: MirrorOptions, query: str, make_writer: MakeWriter
+        self,
+        location: str,
+        source: CommonOptions,
+        options: MirrorOptions,
+        query: str,
+        make_writer: MakeWriter,
+        marks: Marks | None = None,
     ) -> None:
         self.query = query
         self._location = location
         self._make_writer = make_writer
         self._isolates = source.errors_tables == "isolate"
         self._made = MadeTables(source, query)
-        self._aside = TargetsAside(source, query, FolderMarks(location))
+        self._marks = marks or FolderMarks(location)
+        self._aside = TargetsAside(source, query, self._marks)
         if self._aside.tables:
             log.warning("targets_are_set_aside", tables=sorted(self._aside.tables), effect="they get no rows")
         self._written = WrittenBatches(source, query)
@@ -122,7 +130,7 @@ class DeltaTargets:
                 table=table,
                 batch=batch,
                 error=_reason(error),
-                resume=f"Remove {shown_uri(folder.uri)}; the table is read again with the next micro-batch.",
+                resume=f"Remove {self._marks.place(table)}; the table is read again with the next micro-batch.",
             )
             _discard(folder, table, found[table])
 

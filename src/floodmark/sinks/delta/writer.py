@@ -15,12 +15,13 @@ from obstore.exceptions import BaseError
 
 from floodmark.logger import get_logger
 from floodmark.sinks.column_rules import columns_of
-from floodmark.sinks.delta.admission import LAST, Admission, mark, outrun
+from floodmark.sinks.delta.admission import LAST, Admission, outrun
 from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import NO_TABLE, DataFile, DeltaLog, commit_info, now_ms
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.parts import Part, fitting
+from floodmark.sinks.delta.planning.agreement import mark
 from floodmark.sinks.delta.planning.histories import Histories, has_ended
 from floodmark.sinks.delta.planning.replacements import Replacements
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows

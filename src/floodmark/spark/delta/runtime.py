@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.version import __version__
 
 from floodmark.errors import ConfigError
-from floodmark.spark.delta.names import quoted
+from floodmark.spark.targets.names import quoted
 from floodmark.spark.versions import minor_version
 
 ARTIFACT = "delta-spark"

@@ -14,18 +14,16 @@ from floodmark.sinks.delta.admission import Admission, note, outrun
 from floodmark.sinks.delta.compaction import due
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import NO_TABLE, DeltaLog
-from floodmark.sinks.delta.parts import Part, by_file, fitting
-from floodmark.sinks.delta.planning.complete_parts import completed
-from floodmark.sinks.delta.planning.merged_parts import MergedParts
+from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import evolution, fitted, identity, prove_vectors
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.failures import SPARK_ERRORS, is_conflict, target_error
-from floodmark.spark.delta.held import HeldBySpark
-from floodmark.spark.delta.sessions import Sessions, settings
-from floodmark.spark.delta.staged import Staged
-from floodmark.spark.delta.table import SparkTable, with_position
+from floodmark.spark.delta.table import SparkTable
+from floodmark.spark.targets.merged import with_position
+from floodmark.spark.targets.sessions import Sessions, settings
+from floodmark.spark.targets.staged import stage
 
 log = get_logger(__name__)
 
@@ -111,9 +109,8 @@ class SparkWriter:
             "spark.databricks.delta.write.txnVersion": str(batch),
             "spark.databricks.delta.commitInfo.userMetadata": note(parts),
         }
-        staged = Staged(self._files)
-        staged.own(parts)
-        truncated = self._stage(session, parts, key, columns, staged)
+        soft = self._options.mode == "soft"
+        staged, truncated = stage(self._files, self._table, session, parts, key, columns, soft)
         try:
             with settings(session, transaction):
                 if key and self._state.files:
@@ -164,27 +161,6 @@ class SparkWriter:
             self._table.widen(session, wider)
             return None
         return columns
-
-    def _stage(
-        self, session: SparkSession, parts: Sequence[Part], key: Sequence[str], columns: pa.Schema, staged: Staged
-    ) -> str:
-        """Write files with what the table gets and loses; return the position of a truncate, empty without one."""
-        parts = [fitting(self._files, part, columns) for part in parts]
-        staged.own(parts)
-        if not key:
-            staged.rows += [str(add["path"]) for part in parts for add in part.adds]
-            return ""
-        held = HeldBySpark(self._table, session, pa.schema([columns.field(name) for name in key]), staged)
-        parts, truncated = completed(self._files, parts, key, columns, held, self._options.mode == "soft")
-        staged.own(parts)
-        merged = MergedParts.of(parts, truncated)
-        for number, part in enumerate(parts):
-            for add, count, lost in by_file(part.adds, merged.lost_rows(number, part.rows)):
-                staged.add_rows(add, lost, count, key)
-        deleted = merged.deleted([part.rows for part in parts])
-        if deleted.num_rows:
-            staged.deletes.append(staged.file(deleted, key))
-        return truncated
 
     def _tidy(self, session: SparkSession) -> None:
         """Rewrite small files, which doesn't matter for what the table holds."""

@@ -1,4 +1,4 @@
-"""Keeps Delta tables that equal the source's, from a stream with ``format=arrow``."""
+"""Keeps tables that equal the source's, from a stream with ``format=arrow``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import MESSAGE, failed, make_parts
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
 from floodmark.sinks.delta.stores import TableFolder, prove_location, table_folder
-from floodmark.sinks.delta.targets import DeltaTargets, unwritable
+from floodmark.sinks.delta.targets import Targets, unwritable
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.delta.names import spark_folder
-from floodmark.spark.delta.sessions import Sessions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
+from floodmark.spark.iceberg.marks import IcebergMarks
+from floodmark.spark.iceberg.table import IcebergTable
+from floodmark.spark.iceberg.writer import IcebergWriter
+from floodmark.spark.targets.names import spark_folder
+from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
@@ -36,14 +39,15 @@ _RUN = "spark.jobGroup.id"
 """The one that tells this start of the query from others."""
 
 
-class DeltaMirror:
-    """Writes micro-batches to Delta tables, one for each table of the source: what ``foreachBatch`` calls.
+class Mirror:
+    """Writes micro-batches to Delta or Iceberg tables, one for each of the source's: what ``foreachBatch`` calls.
 
-    Each table is a folder below ``location`` that is named like the source's table. The first micro-batch that has rows
-    of a table makes it. A micro-batch that Spark delivers again changes nothing.
+    Each Delta table is a folder below ``location`` that is named like the source's table; what is written to an Iceberg
+    table is staged in such a folder. The first micro-batch that has rows of a table makes it. A micro-batch that Spark
+    delivers again changes nothing.
 
-    Spark's tasks write the files; the driver looks up which earlier rows they replace, and commits each table once, or
-    lets Spark do both.
+    Spark's tasks write files; the driver looks up which earlier rows they replace, and commits each table once, or lets
+    Spark do both.
 
     Args:
         location: a path, or a URI such as ``s3://bucket/tables``, which the driver and all executors reach.
@@ -67,7 +71,7 @@ class DeltaMirror:
         self._location = location
         self._source = source
         self._options = options
-        self._targets: DeltaTargets | None = None
+        self._targets: Targets | None = None
         self._run: tuple[str, str | None] | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -87,27 +91,46 @@ class DeltaMirror:
         targets = self._targets
         if targets is None or self._run != (query, run):
             # The query's id is known with the first micro-batch only.
-            make_writer = self._make_writer(batch.sparkSession)
-            targets = self._targets = DeltaTargets(self._location, self._source, self._options, query, make_writer)
+            targets = self._targets = self._open(batch.sparkSession, query)
             self._run = (query, run)
         parts = _parts_of(self._location, self._options, targets.aside())
         sent = batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow()
         targets.write(number, _by_table(number, sent))
 
-    def _make_writer(self, session: SparkSession) -> MakeWriter:
-        """Return what makes the writers of tables.
+    def _open(self, session: SparkSession, query: str) -> Targets:
+        """Return the targets.
 
         Args:
             session: the query's.
+            query: its id.
         """
-        options, sessions = self._options, Sessions(session)
+        location, options = self._location, self._options
+        is_iceberg = options.format == "iceberg"
+        # Spark looks up a catalogue's properties in the active session, whichever it is asked with.
+        sessions = Sessions(session, active=is_iceberg)
+        marks = IcebergMarks(location, options.catalog_schema or "", sessions) if is_iceberg else None
+        make_writer = self._make_writer(sessions)
+        return Targets(location, self._source, options, query, make_writer, marks)
+
+    def _make_writer(self, sessions: Sessions) -> MakeWriter:
+        """Return what makes the writers of tables."""
+        options, schema = self._options, self._options.catalog_schema
 
         def by_spark(
             table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
         ) -> TableWriter:
-            target = SparkTable(self._location, table, options.catalog_schema)
+            target = SparkTable(self._location, table, schema)
             return SparkWriter(sessions, target, folder, application, table, options, listener, written)
 
+        def to_iceberg(
+            table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
+        ) -> TableWriter:
+            target = IcebergTable(self._location, table, schema or "", options.mode == "soft")
+            files = DataFiles(folder.store, table)
+            return IcebergWriter(sessions, target, files, application, options, listener, written)
+
+        if options.format == "iceberg":
+            return to_iceberg
         return by_spark if options.engine == "spark" else own_writers(options)
 
 

@@ -13,6 +13,7 @@ from floodmark.errors import ConfigError
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.delta.runtime import require_delta
+from floodmark.spark.iceberg.runtime import require_iceberg
 
 OBSERVED, ROWS = "mirror", "rows"
 """Where Spark's progress reports say how many rows of tables a micro-batch had, since Spark counts blocks of them."""
@@ -21,14 +22,14 @@ OBSERVED, ROWS = "mirror", "rows"
 def mirror(
     events: DataFrame, path: str, source: Mapping[str, str], options: Mapping[str, str] | None = None
 ) -> DataStreamWriter:
-    """Keep a Delta table for each of the source's tables that equals it.
+    """Keep a Delta or Iceberg table for each of the source's tables that equals it.
 
     Give the writer that is returned a checkpoint and a trigger, and start it.
 
     Args:
         events: a stream with ``format=arrow`` and ``skipped.operations=none``.
-        path: a path or a URI, such as ``s3://bucket/tables``, below which each table is a folder. The driver and all
-            executors must reach it.
+        path: a path or a URI, such as ``s3://bucket/tables``, below which each Delta table is a folder, and changes of
+            Iceberg tables are staged. The driver and all executors must reach it.
         source: the source's options, with which the stream was made.
         options: those of the mirror (docs/mirrors.md).
 
@@ -38,16 +39,18 @@ def mirror(
     chosen = MirrorOptions.parse(options or {})
     _refuse_connect(events)
     try:
-        from floodmark.spark.sinks.mirror import DeltaMirror
+        from floodmark.spark.sinks.mirror import Mirror
     except ImportError as error:
         raise ConfigError(
             f"The packages that mirrors need are not installed: {error}.",
             "Install them with: pip install 'floodmark[delta]'",
         ) from None
-    if chosen.engine == "spark":
+    if chosen.format == "iceberg":
+        require_iceberg(events.sparkSession, chosen.catalog_schema or "")
+    elif chosen.engine == "spark":
         require_delta(events.sparkSession, chosen.catalog_schema)
     counted = events.observe(OBSERVED, F.sum("count").alias(ROWS))
-    return counted.writeStream.foreachBatch(DeltaMirror(path, load_options(source), chosen))
+    return counted.writeStream.foreachBatch(Mirror(path, load_options(source), chosen))
 
 
 def jdbc(events: DataFrame, source: Mapping[str, str], options: Mapping[str, str]) -> DataStreamWriter:

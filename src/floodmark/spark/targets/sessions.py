@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 
 from pyspark.sql import SparkSession
@@ -21,10 +21,12 @@ class Sessions:
 
     Args:
         session: the one that they have their settings from.
+        active: whether each is the active one of the thread that has it, whose settings count where none is named.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, active: bool = False) -> None:
         self._session = session
+        self._active = active
         self._free: SimpleQueue[SparkSession] = SimpleQueue()
 
     @contextmanager
@@ -38,9 +40,27 @@ class Sessions:
             for name, value in _SETTINGS.items():
                 session.conf.set(name, value)
         try:
-            yield session
+            with _active(session) if self._active else nullcontext():
+                yield session
         finally:
             self._free.put(session)
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[None]:
+    """Let a session be the active one of this thread."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.keys import FileKeys, KeyIndex
-from floodmark.spark.delta.staged import Staged
-from floodmark.spark.delta.table import SparkTable
+from floodmark.spark.targets.merged import MergedTable
 
 Numbers = npt.NDArray[np.int64]
 
@@ -24,14 +23,16 @@ class HeldBySpark:
         table: the target.
         session: the one that reads.
         key: names and types of the key's columns.
-        staged: where keys are written that are looked for.
+        stage: writes keys that are looked for and returns the file's name.
     """
 
-    def __init__(self, table: SparkTable, session: SparkSession, key: pa.Schema, staged: Staged) -> None:
+    def __init__(
+        self, table: MergedTable, session: SparkSession, key: pa.Schema, stage: Callable[[pa.Table, Sequence[str]], str]
+    ) -> None:
         self._table = table
         self._session = session
         self._key = key
-        self._staged = staged
+        self._stage = stage
 
     def keys(self) -> pa.Table:
         """Return the keys of all rows."""
@@ -48,7 +49,7 @@ class HeldBySpark:
             return []
         # Every file that is written here has positions.
         wanted = keys.append_column(POSITION, pa.nulls(keys.num_rows, pa.string()))
-        file = self._staged.file(wanted, self._key.names)
+        file = self._stage(wanted, self._key.names)
         return [ArrowRows(self._table.with_keys(self._session, [file], self._key, columns), self._key.names)]
 
 

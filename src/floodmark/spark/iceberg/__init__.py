@@ -1,0 +1,1 @@
+"""Targets that Spark writes as Iceberg tables."""

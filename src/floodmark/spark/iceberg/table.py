@@ -1,0 +1,269 @@
+"""An Iceberg table as Spark writes it.
+
+A micro-batch is written to a branch of the table first. Then one commit makes the branch what readers see and names the
+micro-batch in the table's properties, so that a repeated one is recognized whatever becomes of its snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from floodmark.errors import ConfigError
+from floodmark.spark.iceberg.columns import RENAMED, declared, prove_names
+from floodmark.spark.iceberg.failures import SPARK_ERRORS, java_names
+from floodmark.spark.iceberg.state import Done, Snapshot, TableState, done_property
+from floodmark.spark.targets.merged import MergedTable, with_position
+from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
+from floodmark.spark.versions import arrow_schema
+
+_MAIN = "main"
+_BRANCHES = "floodmark_"
+"""The beginning of the names of branches that micro-batches are written to."""
+_BRANCH_MS = 7 * 24 * 3600 * 1000
+"""After so long without a change, the branch of a query that has ended goes with the snapshots that expire."""
+_ANCESTORS = 1000
+"""How far back snapshots are looked at, each of which costs a call to the JVM."""
+_TARGET_SIZE, _TARGET_BYTES = "write.target-file-size-bytes", 1 << 29
+"""The property with the size of files that are written, and what it is by default."""
+_MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
+
+
+class IcebergTable(MergedTable):
+    """A target table.
+
+    Args:
+        location: the mirror's path, where changes are staged.
+        table: the source's name of the table, ``schema.table``.
+        schema: the catalogue and its schema, such as ``lake.shop``.
+        soft: whether deleted rows are only marked.
+    """
+
+    def __init__(self, location: str, table: str, schema: str, soft: bool = False) -> None:
+        self._table = table
+        self._full = catalog_name(schema, table)
+        self._catalog, self._within = schema.split(".", maxsplit=1)
+        self._branch = ""
+        super().__init__(spark_folder(location, table), self._full)
+        self._renamed = RENAMED if soft else {}
+
+    @property
+    def name(self) -> str:
+        """Its quoted name in the catalogue."""
+        return self._full
+
+    def state(self, session: SparkSession, since: str) -> TableState | None:
+        """Return the newest state; None: there is no table.
+
+        Args:
+            since: the query for whose last micro-batch snapshots are looked at.
+        """
+        table = self._loaded(session)
+        if table is None:
+            return None
+        properties = {str(name): str(value) for name, value in dict(table.properties()).items()}
+        java = self._jvm(session).org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
+        columns = self._as_staged(arrow_schema(StructType.fromJson(json.loads(java.json()))))
+        newest = table.currentSnapshot()
+        if newest is None:
+            return TableState(properties, columns, None, False)
+        head = _snapshot(newest)
+        found = TableState(properties, columns, head, _has_rows(newest))
+        done = found.done(since)
+        if done is None or done.snapshot == head.number:
+            return found
+        ancestors: list[Snapshot] = []
+        one = head
+        while one.parent is not None and one.sequence >= done.sequence and len(ancestors) < _ANCESTORS:
+            java = table.snapshot(one.parent)
+            if java is None:
+                break
+            one = _snapshot(java)
+            ancestors.append(one)
+            if one.number == done.snapshot:
+                break
+        return TableState(properties, columns, head, found.has_rows, ancestors, one.parent is None)
+
+    def create(self, session: SparkSession, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
+        """Make the table, without rows.
+
+        Args:
+            rows: the source's columns.
+            properties: those of the table.
+            replace: whether it takes the place of one with the same name, whose properties it keeps.
+
+        Raises:
+            TargetUnfitError: it can't have columns with such names.
+        """
+        prove_names(rows, self._table, self._renamed)
+        columns = self._declared(with_position(rows))
+        listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        verb = "REPLACE" if replace else "CREATE"
+        session.sql(f"{verb} TABLE {self._full} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
+
+    def begin(self, session: SparkSession) -> None:
+        """Give the table a first snapshot, without rows, since a branch begins with one."""
+        self._known(session).newFastAppend().commit()
+
+    def set(self, session: SparkSession, properties: Mapping[str, str]) -> None:
+        """Give the table properties."""
+        update = self._known(session).updateProperties()
+        for name, value in properties.items():
+            update.set(name, value)
+        update.commit()
+
+    def add_columns(self, session: SparkSession, columns: pa.Schema) -> None:
+        """Add columns, in which all rows have null."""
+        prove_names(columns, self._table, self._renamed)
+        session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({self._declared(columns)})")
+
+    def widen(self, session: SparkSession, wider: Mapping[str, pa.DataType]) -> None:
+        """Give columns types that hold more.
+
+        Args:
+            wider: the types by the columns' names.
+        """
+        for name, kind in wider.items():
+            session.sql(f"ALTER TABLE {self._full} ALTER COLUMN {quoted(name)} TYPE {declared(pa.field(name, kind))}")
+
+    def open_branch(self, session: SparkSession, base: Snapshot) -> None:
+        """See to it that what is written next goes to a branch that begins with a snapshot.
+
+        Args:
+            base: the snapshot; what readers see.
+        """
+        table = self._known(session)
+        refs = dict(table.refs())
+        own = refs.get(self._branch)
+        if own is None or own.snapshotId() != base.number:
+            # Each has a name of its own: a commit whose outcome isn't known may still come to the one before.
+            self._branch = f"{_BRANCHES}{uuid4().hex[:12]}"
+            change = table.manageSnapshots().createBranch(self._branch, base.number)
+            change.setMaxRefAgeMs(self._branch, _BRANCH_MS)
+            for name, ref in refs.items():
+                if str(name).startswith(_BRANCHES) and ref.isBranch():
+                    change.removeBranch(name)
+            change.commit()
+        self._name = f"{self._full}.{quoted('branch_' + self._branch)}"
+
+    def publish(self, session: SparkSession, base: Snapshot, application: str, batch: int, mark: int) -> bool:
+        """Let readers see the branch, and say in the same commit which micro-batch that is.
+
+        Args:
+            base: the snapshot that the branch began with.
+            application: the query.
+            batch: the number of the micro-batch.
+            mark: tells it from others with that number.
+
+        Returns:
+            Whether it was done; if not, somebody else has changed the table.
+        """
+        self._name = self._full
+        transaction = self._known(session).newTransaction()
+        seen = transaction.table()
+        refs = dict(seen.refs())
+        main, branch = refs.get(_MAIN), refs.get(self._branch)
+        if main is None or branch is None or main.snapshotId() != base.number:
+            return False
+        end = _snapshot(seen.snapshot(branch.snapshotId()))
+        if end.number != base.number:
+            if end.parent != base.number:
+                return False
+            change = transaction.manageSnapshots()
+            change.fastForwardBranch(_MAIN, self._branch)
+            change.commit()
+        update = transaction.updateProperties()
+        update.set(*done_property(application, Done(batch, mark, end.number, end.sequence)))
+        update.commit()
+        transaction.commitTransaction()
+        return True
+
+    def compact(self, session: SparkSession, least_files: int, below_bytes: int | None) -> None:
+        """Write small files again as larger ones, and apply what is deleted in them.
+
+        Args:
+            least_files: how many files there must be.
+            below_bytes: the size from which on files are left alone; None: as the table's properties say.
+        """
+        actions, table = self._actions(session), self._known(session)
+        rewrite = actions.rewriteDataFiles(table).option("min-input-files", str(least_files))
+        if below_bytes is not None and below_bytes < int(table.properties().get(_TARGET_SIZE) or _TARGET_BYTES):
+            rewrite = rewrite.option("min-file-size-bytes", str(below_bytes))
+        rewrite.execute()
+        if table.properties().get("format-version") != "3":
+            actions.rewritePositionDeletes(self._known(session)).execute()
+
+    def expire(self, session: SparkSession, hours: int) -> None:
+        """Remove snapshots of an age, and the files that only they need.
+
+        Args:
+            hours: how old they must be. The newest stays.
+        """
+        before = int(time.time() * 1000) - hours * 3600 * 1000
+        expire = self._actions(session).expireSnapshots(self._known(session))
+        expire.expireOlderThan(before).retainLast(1).execute()
+
+    def exists(self, session: SparkSession) -> bool:
+        """Return whether the catalogue has a table of its name."""
+        return self._loaded(session) is not None
+
+    def _declared(self, columns: pa.Schema) -> str:
+        """Return columns as SQL declares them."""
+        return ", ".join(f"{quoted(self._renamed.get(one.name, one.name))} {declared(one)}" for one in columns)
+
+    def _as_staged(self, columns: pa.Schema) -> pa.Schema:
+        """Return the table's columns with the names that staged ones have."""
+        staged = {name: own for own, name in self._renamed.items()}
+        return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
+
+    def _known(self, session: SparkSession) -> Any:
+        """Return the table as Iceberg has it, which must be there."""
+        table = self._loaded(session)
+        if table is None:
+            raise Gone
+        return table
+
+    def _loaded(self, session: SparkSession) -> Any | None:
+        jvm = self._jvm(session)
+        catalog = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, self._catalog)
+        own = self._full.rsplit(".", maxsplit=1)[-1].strip("`")
+        identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{self._within}.{own}")
+        # The catalogue keeps tables, and this one may have been changed elsewhere.
+        catalog.invalidateTable(identifier)
+        try:
+            return catalog.loadTable(identifier)
+        except SPARK_ERRORS as error:
+            if _MISSING in java_names(error):
+                return None
+            raise
+
+    def _actions(self, session: SparkSession) -> Any:
+        return self._jvm(session).org.apache.iceberg.spark.actions.SparkActions.get(session._jsparkSession)
+
+    @staticmethod
+    def _jvm(session: SparkSession) -> Any:
+        jvm = session.sparkContext._jvm
+        if jvm is None:
+            raise ConfigError("Spark has been stopped.")
+        return jvm
+
+
+class Gone(Exception):  # noqa: N818
+    """A table was dropped while it is written."""
+
+
+def _snapshot(java: Any) -> Snapshot:
+    parent = java.parentId()
+    return Snapshot(int(java.snapshotId()), None if parent is None else int(parent), int(java.sequenceNumber()))
+
+
+def _has_rows(java: Any) -> bool:
+    """Return whether a snapshot may have rows: other writers needn't say how many files it has."""
+    return java.summary().get("total-data-files") != "0"
