@@ -96,10 +96,12 @@ class IcebergWriters(Writers):
     def _sessions_like(self, spark: SparkSession) -> Sessions:
         return Sessions(spark, active=True)
 
-    def _writer(self, location: str, application: str, options: MirrorOptions, told: Told) -> TableWriter:
+    def _writer(
+        self, location: str, application: str, options: MirrorOptions, told: Told, written: int | None
+    ) -> TableWriter:
         table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")
         files = DataFiles(table_folder(location, FOLDER).store, TABLE)
-        return IcebergWriter(self._sessions, table, files, application, options, told)
+        return IcebergWriter(self._sessions, table, files, application, options, told, written)
 
 
 @contextmanager

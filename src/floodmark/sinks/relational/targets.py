@@ -77,6 +77,11 @@ class RelationalTargets:
         """What the database keeps of the query."""
         return self._books
 
+    @property
+    def marks_table(self) -> str:
+        """The table with a row for each target that is set aside, with its schema."""
+        return self._dialect.full_name(ASIDE)
+
     def registered(self, table: str) -> str:
         """Return the name by which the target of a table is known in Floodmark's own tables."""
         return self._preparation.registered(self._preparation.target_of(table))
@@ -245,7 +250,7 @@ class RelationalTargets:
             table=table,
             batch=batch,
             error=error.what,
-            resume=f"Mend the target table, or drop it, and delete its row from {self._dialect.full_name(ASIDE)}; the "
+            resume=f"Mend the target table, or drop it, and delete its row from {self.marks_table}; the "
             "table is read again with the next micro-batch.",
         )
 
@@ -284,6 +289,10 @@ class _Marks:
     def is_removed(self, table: str) -> bool:
         """Return whether the mark is gone: the target is emptied then, and read again."""
         return self.get(table) is None
+
+    def place(self, table: str) -> str:
+        """Return the row that a user deletes to take a table back."""
+        return f"the row of '{table}' in {self._targets.marks_table}"
 
 
 def _mark(parts: Sequence[Part]) -> str:

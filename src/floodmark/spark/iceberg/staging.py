@@ -11,7 +11,7 @@ from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from floodmark.errors import TargetError
-from floodmark.sinks.delta.format.log import FOLDER
+from floodmark.sinks.delta.format.log_files import FOLDER
 
 _STAGED = re.compile(r"part-[0-9a-f-]{36}\.parquet")
 _AGE = timedelta(days=2)

@@ -266,4 +266,4 @@ def _snapshot(java: Any) -> Snapshot:
 
 def _has_rows(java: Any) -> bool:
     """Return whether a snapshot may have rows: other writers needn't say how many files it has."""
-    return java.summary().get("total-data-files") != "0"
+    return bool(java.summary().get("total-data-files") != "0")
