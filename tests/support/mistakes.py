@@ -490,6 +490,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: {new.columns: keep}`", sink=mirror({"new.columns": "keep"})),
             key("`sink.options: {deletes: Soft delete}`", sink=mirror({"deletes": "Soft delete"})),
             *(key(f"`sink: {{type: jdbc}}` with `{name}`", sink=jdbc(given)) for name, given in JDBC.items()),
+            key("`sink.options: {compact.files: 1}`", sink=mirror({"compact.files": "1"})),
             key("`sink.options: {cluster.by: created_at}`", sink=mirror({"cluster.by": "created_at"})),
             key("`sink.options: {cluster.by: .*:a,b,c,d,e}`", sink=mirror({"cluster.by": ".*:a,b,c,d,e"})),
             key("`sink.options: {cluster.by: a*(b:c}`", sink=mirror({"cluster.by": "a*(b:c"})),

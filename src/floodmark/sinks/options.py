@@ -24,6 +24,13 @@ def _as_schema(value: str | None) -> str | None:
     return value
 
 
+def _as_number_of_files(value: int) -> int:
+    if value == 1:
+        raise ValueError("it must be 0 (never) or at least 2")
+    return value
+
+
+NumberOfFiles = Annotated[int, AfterValidator(_as_number_of_files)]
 SchemaName = Annotated[str | None, AfterValidator(_as_schema)]
 
 
@@ -86,7 +93,7 @@ class MirrorOptions(Options):
         "changes nothing.",
         OWN,
     )
-    compact_files: int = option(
+    compact_files: NumberOfFiles = option(
         "compact.files",
         10,
         "When a target has so many data files of about the same size, they are rewritten as one, beside the "
