@@ -1,0 +1,52 @@
+"""A query that keeps Iceberg tables is killed at random points, while orders are placed, paid and delivered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.spark.targets.names import catalog_name
+from tests.chaos.test_mirror_kills import KILLS, kill_and_end
+from tests.support import tpcc
+from tests.support.databases import Database
+from tests.support.iceberg_spark import LAKE, catalogue_in, properties, running_iceberg_spark
+from tests.support.tpcc import Terminal
+
+SCHEMA = f"{LAKE}.shop"
+MIRROR = {"format": "iceberg", "engine": "spark", "catalog.schema": SCHEMA, "compact.files": "4"}
+FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
+CASES = {
+    "vectors": MIRROR,
+    "copy on write": {**MIRROR, "deletion.vectors": "off"},
+    "position deletes": {**MIRROR, "table.properties": ".*:format-version=2"},
+}
+
+
+@pytest.mark.skipif(not FULL, reason="takes minutes; make chaos sets FLOODMARK_FULL_MATRIX")
+@pytest.mark.timeout(max(900, 60 * KILLS))
+@pytest.mark.parametrize("place", ["pg18"], indirect=True)
+@pytest.mark.parametrize("mirrors", CASES.values(), ids=CASES)
+def test_orders_survive_kills(
+    place: tuple[Database, dict[str, str]], mirrors: dict[str, str], tmp_path: Path, pg18: EmbeddedPostgres
+) -> None:
+    database, _ = place
+    catalogues = {LAKE: {"type": "jdbc", **catalogue_in(pg18, tmp_path / "lake")}}
+    terminals = [Terminal(database, seed) for seed in (1, 2)]
+    terminals[0].create()
+    with running_iceberg_spark(catalogues) as spark:
+        spark.run(f"CREATE SCHEMA {SCHEMA}")
+        kill_and_end(place, mirrors, tmp_path, terminals, (), properties(catalogues))
+        for table in tpcc.KEYS:
+            expected = in_order([tuple(row.values()) for row in tpcc.held_by(database, table)])
+            rows = spark.rows(f"SELECT * FROM {catalog_name(SCHEMA, f'{database.schema}.{table}')}")
+            own = [name for name in rows.column_names if name[0] != "_"]
+            assert in_order([tuple(row[name] for name in own) for row in rows.to_pylist()]) == expected, table
+    assert sum(terminal.transactions for terminal in terminals) > 10 * KILLS
+
+
+def in_order(rows: list[Any]) -> list[Any]:
+    return sorted(rows, key=str)
