@@ -20,7 +20,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 help:
 	@echo "make demo         capture an embedded PostgreSQL and compare the result with the source"
-	@echo "make test         install what is needed, check, and run every test, then queries on every older Spark"
+	@echo "make test         install what is needed, check, and run the tests, then queries on every older Spark"
 	@echo "make test-spark   only the latter"
 	@echo "make matrix       all that runs Spark, the connectors' contract and 50 kills, on each of them: some hours"
 	@echo "make overloaded   every test while the machine has three times the work that it can do"
@@ -61,7 +61,7 @@ check: $(STAMP)
 # More processes than most machines have cores to spare: much of the time goes into waiting for servers and for Spark.
 test: $(STAMP)
 	$(MAKE) --jobs 2 check $(OLDER_INSTALLED)
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m 'not long'
 	$(MAKE) test-spark
 
 test-spark: $(OLDER_SPARK:%=test-spark-%)
@@ -99,7 +99,7 @@ chaos: $(OLDER_INSTALLED)
 		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc_steps.py tests/integration/test_jdbc.py \
 		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \
 		tests/integration/test_mysql_generated.py tests/integration/test_mysql_lost_log.py \
-		tests/integration/test_mysql_xa.py tests/integration/test_spark_engine.py $(wildcard tests/integration/test_postgres_continuity*.py)
+		tests/integration/test_mysql_xa.py tests/integration/test_spark_engine.py tests/integration/test_verify.py $(wildcard tests/integration/test_postgres_continuity*.py)
 
 fuzz: $(STAMP)
 	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 \

@@ -42,6 +42,7 @@ SPECULATION = {
 """Every task is run once more as soon as there is nothing else to do."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("mirrors", CASES, ids=lambda case: "-".join(case.values()) or "default")

@@ -35,6 +35,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(900, 40 * KILLS))
 @pytest.mark.parametrize(("place", "target"), CASES, indirect=True)
 def test_tables_survive_kills(place: Place, target: Target, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_wherever_the_disk_gets_full(tmp_path: Path, mount: Mount, seed: int) ->
     assert "a_table_is_not_tidied" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mirrors", ENGINES, ids=lambda case: case.get("engine", "floodmark"))
