@@ -13,7 +13,8 @@ from floodmark.sinks.delta.parts import MESSAGE
 from floodmark.sinks.delta.targets import Targets
 from floodmark.sinks.delta.writer import own_writers
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.sinks.mirror import _by_table, _parts_of
+from floodmark.spark.sinks.blocks import messages_by_table
+from floodmark.spark.sinks.mirror import _parts_of
 from tests.support.inprocess import InProcess
 
 
@@ -63,6 +64,6 @@ class _Mirrored(InProcess):
         for partition in self._reader.partitions(self.offset, end):
             sent += list(work(list(self._reader.read(partition))))
         number = self._sink.batch
-        self._targets.write(number, _by_table(number, pa.Table.from_batches(sent, MESSAGE)))
+        self._targets.write(number, messages_by_table(number, pa.Table.from_batches(sent, MESSAGE)))
         self._sink.batch += 1
         return []

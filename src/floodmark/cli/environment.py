@@ -240,13 +240,7 @@ def check_delta(properties: Mapping[str, str]) -> list[Finding]:
         return []
     except ConfigError as exc:
         return [Finding("Delta", "error", exc.what, exc.cure)]
-    for name, item in _jars(properties):
-        found = _DELTA_PACKAGE.search(item)
-        if found is not None and (_minor(found[1]) != _minor(running) or found[2] != SCALA):
-            text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
-            fix = f"Write {right}, or leave it out: `floodmark run` adds it."
-            return [Finding("Delta", "error", text, fix)]
-    return [Finding("Delta", "ok", f"Spark {running} has a release of Delta")]
+    return _packages_of("Delta", _DELTA_PACKAGE, properties, running, right)
 
 
 def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
@@ -267,12 +261,35 @@ def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
         return []
     except ConfigError as exc:
         return [Finding("Iceberg", "error", exc.what, exc.cure)]
+    return _packages_of("Iceberg", _ICEBERG_PACKAGE, properties, running, right)
+
+
+def _packages_of(
+    format_name: str, pattern: re.Pattern[str], properties: Mapping[str, str], running: str, right: str
+) -> list[Finding]:
+    """Check that the runtime of a table format, if it is given, is built for this Spark.
+
+    Args:
+        pattern: finds its jar, and in it the versions of Spark and of Scala.
+        running: the version of Spark.
+        right: the coordinates of the runtime for it.
+    """
     for name, item in _jars(properties):
-        found = _ICEBERG_PACKAGE.search(item)
+        found = pattern.search(item)
         if found is not None and (_minor(found[1]) != _minor(running) or found[2] != SCALA):
-            text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
-            return [Finding("Iceberg", "error", text, f"Write {right}, or leave it out: `floodmark run` adds it.")]
-    return [Finding("Iceberg", "ok", f"Spark {running} has a release of Iceberg")]
+            return [_of_another_spark(format_name, name, item, running, right)]
+    return [Finding(format_name, "ok", f"Spark {running} has a release of {format_name}")]
+
+
+def _of_another_spark(check: str, name: str, item: str, running: str, right: str) -> Finding:
+    """Return what is wrong with a jar for another Spark.
+
+    Args:
+        name: the property that names it.
+        item: what it says.
+    """
+    text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
+    return Finding(check, "error", text, f"Write {right}, or leave it out: `floodmark run` adds it.")
 
 
 def _jars(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -288,15 +305,11 @@ def check_packages(properties: Mapping[str, str]) -> list[Finding]:
         running = version("pyspark")
     except PackageNotFoundError:
         return []
-    findings = []
-    for name, item in _jars(properties):
-        found = _KAFKA_PACKAGE.search(item)
-        if found is None or goes_with(found[1], found[2], running):
-            continue
-        text = f"{name} has {item}, but this is Spark {running}, with Scala {SCALA}."
-        fix = f"Write {kafka_package(running)}, or leave it out: `floodmark run` adds it."
-        findings.append(Finding("Kafka connector", "error", text, fix))
-    return findings
+    return [
+        _of_another_spark("Kafka connector", name, item, running, kafka_package(running))
+        for name, item in _jars(properties)
+        if (found := _KAFKA_PACKAGE.search(item)) is not None and not goes_with(found[1], found[2], running)
+    ]
 
 
 def _minor(release: str) -> list[str]:

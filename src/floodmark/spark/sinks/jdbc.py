@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, FloodmarkError, TargetError
 from floodmark.logger import get_logger
@@ -17,6 +16,7 @@ from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import MESSAGE, Part, failed, make_parts
 from floodmark.sinks.relational.staging import StageLostError, stage_part
 from floodmark.sinks.relational.targets import RelationalTargets
+from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
@@ -81,16 +81,8 @@ class JdbcSink:
 
     def _found(self, batch: DataFrame, number: int, query: str, aside: Set[str]) -> dict[str, list[Mapping[str, Any]]]:
         """Run the tasks, and return what they have sent, by table."""
-        found: dict[str, list[Mapping[str, Any]]] = {}
         parts = _parts_of(self._options, number, query, aside)
-        for row in batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow().to_pylist():
-            if row["table"] is None:
-                log.warning(
-                    "mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target"
-                )
-            else:
-                found.setdefault(row["table"], []).append(row)
-        return found
+        return messages_by_table(number, batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow())
 
 
 def _parts_of(options: JdbcOptions, batch: int, query: str, aside: Set[str]) -> Any:
@@ -104,11 +96,7 @@ def _parts_of(options: JdbcOptions, batch: int, query: str, aside: Set[str]) -> 
     """
 
     def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables: dict[str | None, list[pa.Table]] = {}
-        for one in batches:
-            for table, rows in zip(one["table"].to_pylist(), one["rows"], strict=True):
-                if table not in aside:
-                    tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
+        tables = rows_by_table(batches, aside)
         stage = _Stage(options, query, batch)
         try:
             messages = [message for table, rows in tables.items() for message in _messages(table, rows, stage)]

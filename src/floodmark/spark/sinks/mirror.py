@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
 from obstore.exceptions import BaseError
 from pyspark.sql import DataFrame, SparkSession
 
-from floodmark.changes.arrow_tables import unpacked
 from floodmark.config.common import CommonOptions
 from floodmark.errors import ConfigError, FloodmarkError, TargetError
 from floodmark.logger import get_logger
@@ -27,6 +26,7 @@ from floodmark.spark.delta.writer import SparkWriter
 from floodmark.spark.iceberg.marks import IcebergMarks
 from floodmark.spark.iceberg.table import IcebergTable
 from floodmark.spark.iceberg.writer import IcebergWriter
+from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
@@ -95,7 +95,7 @@ class Mirror:
             self._run = (query, run)
         parts = _parts_of(self._location, self._options, targets.aside())
         sent = batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow()
-        targets.write(number, _by_table(number, sent))
+        targets.write(number, messages_by_table(number, sent))
 
     def _open(self, session: SparkSession, query: str) -> Targets:
         """Return the targets.
@@ -143,30 +143,11 @@ def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:
     """
 
     def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables: dict[str | None, list[pa.Table]] = {}
-        for batch in batches:
-            for table, rows in zip(batch["table"].to_pylist(), batch["rows"], strict=True):
-                if table not in aside:
-                    tables.setdefault(table, []).append(unpacked(rows.as_buffer()))
-        messages = [message for table, rows in tables.items() for message in _messages(location, table, rows, options)]
+        found = rows_by_table(batches, aside).items()
+        messages = [message for table, rows in found for message in _messages(location, table, rows, options)]
         yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
 
     return parts
-
-
-def _by_table(number: int, sent: pa.Table) -> dict[str, list[Mapping[str, Any]]]:
-    """Return what tasks have sent by table, and warn of gaps.
-
-    Args:
-        number: the number of the micro-batch.
-    """
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sent.to_pylist():
-        if row["table"] is None:
-            log.warning("mirror_has_a_gap", batch=number, effect="rows that were deleted meanwhile stay in the target")
-        else:
-            found.setdefault(row["table"], []).append(row)
-    return found
 
 
 def _messages(
