@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,10 +41,11 @@ class Logger:
         """Log a failure."""
         self._lines.error(event, **fields)
 
-    @cached_property
+    @property
     def _lines(self) -> structlog.BoundLogger:
         import structlog
 
+        # Made for each line: notebooks and test runners replace standard error, and close what it was.
         lines: structlog.BoundLogger = structlog.wrap_logger(
             structlog.WriteLogger(sys.stderr),
             processors=[
