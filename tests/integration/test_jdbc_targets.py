@@ -148,6 +148,22 @@ def test_a_target_is_set_aside(target: Target, tmp_path: Path, caplog: pytest.Lo
     assert len(signals(tmp_path / "lost")) == 1
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_mark_that_is_removed_and_nothing_remembers(target: Target, tmp_path: Path, is_dropped: bool) -> None:
+    query = Query(target, tmp_path)
+    query.write(0, {"public.t": one(row(1, v="a")), "public.u": one(row(1, v="a"))})
+    query.write(1, {"public.t": one(row(2, v=5), columns=pa.schema([("id", pa.int32()), ("v", pa.int32())]))})
+    target.execute("DELETE FROM floodmark_set_aside")
+    if is_dropped:
+        target.execute("DROP TABLE public_t")
+    query = Query(target, tmp_path / "lost", query=query.query)
+    query.write(2, {"public.t": one(row(3, v="c"))})
+    assert list(target.rows("SELECT id, v FROM public_t")) == [(3, "c")]
+    assert len(signals(tmp_path / "lost")) == 1
+    query.write(3, {"public.t": one(row(4, v="d"))})
+    assert len(signals(tmp_path / "lost")) == 1
+
+
 def test_a_table_that_fails_alone_ends_the_query(target: Target, tmp_path: Path) -> None:
     query = Query(target, tmp_path)
     query.write(0, {"public.t": one(row(1, v="a"))})

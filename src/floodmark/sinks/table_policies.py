@@ -87,11 +87,19 @@ class TablePolicies:
 
     def is_removed(self, target: TargetAside) -> None:
         """Called when a target that was set aside has been removed, which is how users take it back."""
-        self._read_again(target.table, "incremental" if target.keyed else "blocking")
+        self.is_taken_back(target.table, target.keyed)
         if self._written is not None:
             self._written.forget(target.table)
         self._made.forget(target.table)
-        log.info("target_is_taken_back", table=target.table, effect="the source's table is read again")
+
+    def is_taken_back(self, table: str, keyed: bool) -> None:
+        """Called before a target that was set aside is written again, without its earlier rows.
+
+        Args:
+            keyed: whether its rows have a key.
+        """
+        self._read_again(table, "incremental" if keyed else "blocking")
+        log.info("target_is_taken_back", table=table, effect="the source's table is read again")
 
     def _read_again(self, table: str, kind: str) -> None:
         # Before the commit, so that a driver that dies in between sends it twice rather than not at all.

@@ -76,6 +76,11 @@ class Preparation:
         self._options = options
         self._policies = policies
         self._query = query
+        self._emptying: set[str] = set()
+
+    def is_taken_back(self, table: str) -> None:
+        """Called when a target is to be emptied and its table read again, as others have seen to."""
+        self._emptying.add(table)
 
     def target_of(self, table: str) -> str:
         """Return the name of a table's target."""
@@ -104,6 +109,11 @@ class Preparation:
         owners = self._books.owners(session, self.registered(name))
         mine = next((one for one in owners if one.query == self._query), None)
         self._prove_own(name, table, mine, owners)
+        if mine is not None and mine.stale and table not in self._emptying:
+            # The mark was removed, and state.dir, which would know of it, is lost. Or the process that was to empty
+            # the target was killed; then the table is read twice.
+            self._policies.is_taken_back(table, bool(key))
+            self._emptying.add(table)
         if found is None:
             empties = False
             self._create(session, table, name, columns, key, mine)
@@ -236,6 +246,7 @@ class Preparation:
                 "(collection.name.format), or start it with the checkpoint that belongs to the target.",
             )
         self._books.own(session, self.registered(name), table, key, stale=rows)
+        self._emptying.add(table)
         return rows
 
     def _fit(

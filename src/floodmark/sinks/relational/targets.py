@@ -107,6 +107,7 @@ class RelationalTargets:
         """Return the tables whose rows are left out, after those are taken back whose marks were removed."""
         for target in self._retrying(self._aside.removed):
             self._policies.is_removed(target)
+            self._preparation.is_taken_back(target.table)
             self._aside.forget(target.table)
             self._looked_for.discard(target.table)
         return self._aside.tables
