@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.targets.names import catalog_name
-from tests.chaos.test_mirror_kills import KILLS, kill_and_end
+from tests.chaos.killing import Place, kill_and_end
+from tests.chaos.test_mirror_kills import KILLS
 from tests.support import tpcc
-from tests.support.databases import Database
+from tests.support.driver import Driver
 from tests.support.iceberg_spark import LAKE, catalogue_in, properties, running_iceberg_spark
 from tests.support.tpcc import Terminal
 
@@ -30,16 +32,15 @@ CASES = {
 @pytest.mark.timeout(max(900, 60 * KILLS))
 @pytest.mark.parametrize("place", ["pg18"], indirect=True)
 @pytest.mark.parametrize("mirrors", CASES.values(), ids=CASES)
-def test_orders_survive_kills(
-    place: tuple[Database, dict[str, str]], mirrors: dict[str, str], tmp_path: Path, pg18: EmbeddedPostgres
-) -> None:
+def test_orders_survive_kills(place: Place, mirrors: dict[str, str], tmp_path: Path, pg18: EmbeddedPostgres) -> None:
     database, _ = place
     catalogues = {LAKE: {"type": "jdbc", **catalogue_in(pg18, tmp_path / "lake")}}
     terminals = [Terminal(database, seed) for seed in (1, 2)]
     terminals[0].create()
     with running_iceberg_spark(catalogues) as spark:
         spark.run(f"CREATE SCHEMA {SCHEMA}")
-        kill_and_end(place, mirrors, tmp_path, terminals, (), properties(catalogues))
+        start = partial(Driver, work=tmp_path, mirrors=mirrors, properties=properties(catalogues))
+        kill_and_end(place, start, KILLS, terminals)
         for table in tpcc.KEYS:
             expected = in_order([tuple(row.values()) for row in tpcc.held_by(database, table)])
             rows = spark.rows(f"SELECT * FROM {catalog_name(SCHEMA, f'{database.schema}.{table}')}")

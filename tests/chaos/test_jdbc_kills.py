@@ -6,18 +6,18 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import chain, islice, product, repeat
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.chaos.test_mirror_kills import ALTERATIONS, COMPARED, SPARE, Place, alter
+from tests.chaos import killing
+from tests.chaos.killing import ALTERATIONS, COMPARED, SPARE, Place, alter
 from tests.support import tpcc
 from tests.support.databases import Postgres
 from tests.support.driver import Driver
 from tests.support.jdbc import MysqlTarget, Target, target_on
-from tests.support.patience import within
 from tests.support.tpcc import Terminal
 from tests.support.worker import Worker
 from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
@@ -57,7 +57,7 @@ def test_orders_survive_kills(place: Place, target: Target, tmp_path: Path) -> N
     database, _ = place
     terminals = [Terminal(database, seed) for seed in (1, 2)]
     terminals[0].create()
-    kill_and_end(place, target, tmp_path, terminals, ())
+    kill_and_end(place, target, tmp_path, terminals)
     for table, key in tpcc.KEYS.items():
         held = tpcc.held_by(database, table)
         names = list(held[0])
@@ -80,31 +80,19 @@ def rows_of(target: Target, table: str, columns: Sequence[str]) -> list[tuple[An
 
 
 def kill_and_end(
-    place: Place, target: Target, folder: Path, workers: Sequence[Worker], alterations: Sequence[tuple[str, ...]]
+    place: Place,
+    target: Target,
+    folder: Path,
+    workers: Sequence[Worker],
+    alterations: Sequence[tuple[str, ...]] = (),
 ) -> None:
-    """Kill a query again and again while rows and tables are changed, and let it come to the end then."""
-    database, options = place
-    chance = random.Random(database.schema)
-    options = {**options, "format": "arrow", "skipped.operations": "none"}
-    small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
-    for worker in workers:
-        worker.start()
-    try:
-        for statements in islice(chain(alterations, repeat(())), KILLS):
-            # Rows go through the driver, or staging tables, or both.
-            stage = {"stage.bytes": str(chance.choice((0, 20_000, 1 << 20)))}
-            driver = Driver(small, folder, jdbc={**target.options, **stage})
-            assert driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180)), driver.log()[-4000:]
-            alter(database, statements)
-            driver.wait_for_batches(1 << 30, chance.random() * 2)
-            driver.kill()
-    finally:
-        for worker in workers:
-            worker.stop()
-    for statements in alterations[KILLS:]:
-        alter(database, statements)
-    # What the first one asks for, because of new columns, the second one reads.
-    for _ in range(2):
-        last = Driver(options, folder, available_now=True, jdbc=target.options)
-        assert last.wait(within(120)) == 0, last.log()[-4000:]
+    """Kill a query into a target, and let it come to the end then; it leaves no staging tables."""
+    chance = random.Random(place[0].schema)
+
+    def start(options: dict[str, str], *, available_now: bool = False) -> Driver:
+        # Rows go through the driver, or staging tables, or both.
+        stage = {"stage.bytes": str(chance.choice((0, 20_000, 1 << 20)))}
+        return Driver(options, folder, available_now, jdbc={**target.options, **stage})
+
+    killing.kill_and_end(place, start, KILLS, workers, alterations)
     assert not [name for name in target.tables() if name.startswith("floodmark_stage")]
