@@ -114,14 +114,14 @@ class Preparation:
             # the target was killed; then the table is read twice.
             self._policies.is_taken_back(table, bool(key))
             self._emptying.add(table)
+        empties, is_changed = False, True
         if found is None:
-            empties = False
             self._create(session, table, name, columns, key, mine)
         else:
             empties = self._admitted(session, table, name, key, found, mine)
-            self._fit(session, table, name, columns, key, found, empties)
+            is_changed = self._fit(session, table, name, columns, key, found, empties)
         self._policies.exists(table)
-        known = self._dialect.table(session, name)
+        known = self._dialect.table(session, name) if is_changed else found
         if known is None:
             raise TargetBusyError(f"The target table '{name}' was dropped while it was prepared.", _REMOVE)
         named = {self.registered(one): column.cast for one, column in known.columns.items()}
@@ -258,8 +258,8 @@ class Preparation:
         key: Sequence[str],
         found: TargetTable,
         empties: bool,
-    ) -> None:
-        """Add the columns that a target lacks, and widen those that are too narrow.
+    ) -> bool:
+        """Add the columns that a target lacks, and widen those that are too narrow; return whether there were any.
 
         Raises:
             TargetUnfitError: a column has another type, or the target may not be altered.
@@ -298,6 +298,7 @@ class Preparation:
         if wider:
             log.warning("columns_get_other_types", table=table, target=name, columns=dict(wider))
             session.execute(self._dialect.change_types(name, wider), doing=f"widening columns of the table '{name}'")
+        return bool(added or wider)
 
     def _has_rows(self, session: Session, name: str) -> bool:
         statement = f"SELECT 1 FROM {self._dialect.full_name(name)} LIMIT 1"
