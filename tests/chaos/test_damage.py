@@ -32,7 +32,7 @@ from tests.support.mysql import Flavor, MysqlServer
 from tests.support.patience import within
 from tests.support.stream_reader import StreamReader, make_reader
 from tests.support.verify import verify
-from tests.support.workload import Workload, source_rows, toasted_rows
+from tests.support.workload import HURRIED, Workload, source_rows, toasted_rows
 
 ROUNDS = int(os.environ.get("FLOODMARK_CHAOS_DAMAGE", "36"))
 DATABASES = ("postgres", "mysql", "mariadb")
@@ -273,7 +273,7 @@ class Rounds:
 def test_damage_under_load(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with served(name, tmp_path, request) as (database, options):
         # The test alters tables itself: it must know whether one was altered since the query stopped.
-        workload = Workload(database, seed=7, alters=False)
+        workload = Workload(database, seed=7, alters=False, pauses_s=HURRIED)
         workload.create(SNAPSHOT_ROWS)
         rounds = Rounds(name, database, options)
         for first in range(0, ROUNDS // len(DATABASES), ROUNDS_A_CHECK):
@@ -287,6 +287,7 @@ def test_damage_under_load(name: str, tmp_path: Path, request: pytest.FixtureReq
         assert rounds.refused
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600 + 120 * SPARK_ROUNDS)
 def test_damage_under_spark(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with served("mysql", tmp_path, request) as (database, options):

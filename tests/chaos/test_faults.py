@@ -60,8 +60,8 @@ def finish_and_verify(source: Source, work: Path) -> None:
 
 Fault = Callable[[Source, Driver], None]
 
-FAULTS: list[tuple[Fault, int]] = [
-    (restart_fast, 16),
+FAULTS = [
+    pytest.param(restart_fast, 16, marks=pytest.mark.long),
     (restart_immediate, 18),
     (cut_connections, 16),
     (empty_state, 18),

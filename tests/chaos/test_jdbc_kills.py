@@ -20,7 +20,7 @@ from tests.support.driver import Driver
 from tests.support.jdbc import MysqlTarget, Target, target_on
 from tests.support.tpcc import Terminal
 from tests.support.worker import Worker
-from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
+from tests.support.workload import KEYS, Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_JDBC_KILLS", "2"))
 CASES = [("pg18", "mysql")]
@@ -40,7 +40,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 @pytest.mark.parametrize(("place", "target"), CASES, indirect=True)
 def test_tables_survive_kills(place: Place, target: Target, tmp_path: Path) -> None:
     database, _ = place
-    workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
+    workload = Workload(database, 1, alters=False)
     workload.create(6000)
     alter(database, (SPARE,))
     kill_and_end(place, target, tmp_path, [workload], ALTERATIONS)

@@ -15,7 +15,7 @@ from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
-from tests.support.workload import UNHURRIED, Workload
+from tests.support.workload import Workload
 
 KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "8"))
 ROUNDS = 4
@@ -40,7 +40,7 @@ def test_kill_9(seed: int, pg16: EmbeddedPostgres, pg18: EmbeddedPostgres, tmp_p
         "segment.bytes": "65536",
         "max.batch.rows": "2000",
     }
-    workload = Workload(source.database, seed, pauses_s=UNHURRIED)
+    workload = Workload(source.database, seed)
     workload.create(SNAPSHOT_ROWS)
     turmoil = Turmoil(source.database, seed)
     turmoil.create()

@@ -23,7 +23,7 @@ from tests.support.delta_spark import DeltaSpark
 from tests.support.driver import Driver
 from tests.support.readers import read_by_all
 from tests.support.tpcc import Terminal
-from tests.support.workload import KEYS, UNHURRIED, Workload, held_rows
+from tests.support.workload import KEYS, Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "3"))
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
@@ -51,7 +51,7 @@ def test_mirrors_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, d
         del compared["Mixed Case"]
         tables = ", ".join(rf"{database.schema}\.{table}" for table in compared)
         place = database, {**options, "table.include.list": tables}
-    workload = Workload(database, 1, alters=False, pauses_s=UNHURRIED)
+    workload = Workload(database, 1, alters=False)
     workload.create(6000)
     alter(database, (SPARE,))
     kill_and_end(place, partial(Driver, work=tmp_path, mirrors=mirrors), KILLS, [workload], ALTERATIONS)

@@ -14,7 +14,7 @@ from tests.support.mysql import Flavor, MysqlServer
 from tests.support.patience import within
 from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
-from tests.support.workload import UNHURRIED, Workload
+from tests.support.workload import Workload
 
 KILLS = int(os.environ.get("FLOODMARK_CHAOS_MYSQL_KILLS", "4"))
 ROUNDS = max(1, -(-KILLS // 50))
@@ -47,7 +47,7 @@ def test_kill_9(flavor: Flavor, seed: int, tmp_path: Path) -> None:
             "segment.bytes": "65536",
             "max.batch.rows": "2000",
         }
-        workload = Workload(database, seed, pauses_s=UNHURRIED)
+        workload = Workload(database, seed)
         workload.create(SNAPSHOT_ROWS)
         turmoil = Turmoil(database, seed, xa=True)
         turmoil.create()

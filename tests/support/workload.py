@@ -20,6 +20,7 @@ KEYS = {
 
 ALTERED_EVERY = 150
 HURRIED = (0, 0, 0.001, 0.005)
+"""As much as a session can do."""
 UNHURRIED = (0, 0.005, 0.02, 0.05)
 """Some hundred changes a second, which leave most of the machine to what is tested."""
 
@@ -41,7 +42,7 @@ class Workload(Worker):
         seed: int,
         keys: int = 300,
         alters: bool = True,
-        pauses_s: Sequence[float] = HURRIED,
+        pauses_s: Sequence[float] = UNHURRIED,
     ) -> None:
         super().__init__(database)
         self._alterations = database.alterations if alters else ()
