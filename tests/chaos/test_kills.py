@@ -17,7 +17,7 @@ from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
-KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "8"))
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_KILLS", "4"))
 ROUNDS = 4
 SNAPSHOT_ROWS = 6000
 TRIGGERS = ["0 seconds", "700 milliseconds"]

@@ -25,14 +25,14 @@ from tests.support.readers import read_by_all
 from tests.support.tpcc import Terminal
 from tests.support.workload import KEYS, Workload, held_rows
 
-KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "3"))
+KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "2"))
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
 Case = tuple[str, dict[str, str]]
 HISTORY = {"history": "on"}
 _PARTITIONS = r"Mixed Case:part; .*\.orders:o_carrier_id; .*\.customer:c_delivery_cnt,c_d_id; .*\.history:h_d_id"
 PARTITIONED = {"partition.by": rf".*\.{_PARTITIONS}"}
 SPARK = {"engine": "spark"}
-CASES: list[Case] = [("pg18", SOFT), ("mysql", {}), ("mariadb", COPIED)]
+CASES: list[Case] = [("pg18", SOFT), ("mysql", COPIED)]
 ORDERS: list[Case] = [("pg18", HISTORY)]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
     servers = ("pg18", "mysql", "mariadb")

@@ -22,7 +22,7 @@ from tests.support.patience import within
 from tests.support.sink import read_batches
 from tests.support.workload import Workload, held_rows
 
-KILLS = int(os.environ.get("FLOODMARK_CHAOS_TYPED_KILLS", "3"))
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_TYPED_KILLS", "2"))
 SNAPSHOT_ROWS = 3000
 COMPARED = {"plain": ("v", "extra"), "Mixed Case": ("v", "amount"), "toasted": ("v", "big"), "full_identity": ("v",)}
 

@@ -33,7 +33,7 @@ from tests.support.following import Follower
 from tests.support.inprocess import InProcess
 from tests.support.interleaving import ACTIONS, KEYS, KINDS, TYPES, KeyKind, Sessions, Step
 
-CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "250"))
+CASES = int(os.environ.get("FLOODMARK_GENERATED_CASES", "125"))
 OTHER_CASES = CASES // 5
 LIMIT_S = max(600, 2 * CASES)
 SESSIONS = 3

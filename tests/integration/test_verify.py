@@ -212,7 +212,14 @@ def test_keys_of_all_types(spark: SparkSession, source: Source, tmp_path: Path) 
         assert table.counted() == {"surplus": 1, "differs": 1}, table
 
 
-@pytest.mark.parametrize("options", [{"deletes": "soft"}, {"history": "on"}, {"partition.by": "public\\.a:part"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"deletes": "soft"}, marks=pytest.mark.long),
+        {"history": "on"},
+        pytest.param({"partition.by": "public\\.a:part"}, marks=pytest.mark.long),
+    ],
+)
 def test_kinds_of_targets(spark: SparkSession, source: Source, tmp_path: Path, options: dict[str, str]) -> None:
     source.execute(
         "CREATE TABLE a (id int PRIMARY KEY, part int, v text)",
