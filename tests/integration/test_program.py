@@ -66,6 +66,13 @@ def test_a_program_starts_a_file_and_goes_on(spark: SparkSession, small: Source,
     assert keys(tmp_path) == list(range(1, 22))
 
 
+def test_the_master_is_the_files_or_the_programs(small: Source, tmp_path: Path) -> None:
+    made = content(small, tmp_path)
+    assert "spark.master" not in floodmark.Pipeline.from_dict(made).spark_properties
+    made["spark"] = {"spark.master": "local[3]"}
+    assert floodmark.Pipeline.from_dict(made).spark_properties["spark.master"] == "local[3]"
+
+
 def test_what_a_session_can_no_longer_take_is_said(
     spark: SparkSession, small: Source, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

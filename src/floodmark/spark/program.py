@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SQL = "spark.sql."
 """How properties begin that a session can take while it runs; Spark refuses the others of these."""
+_MASTER = "spark.master"
 _LISTS = ("spark.jars", "spark.jars.packages")
 _SOCKETS_SINCE = (4, 1)
 """The first version of Spark that talks to its Python processes over local sockets."""
@@ -90,9 +91,13 @@ class Pipeline:
     def spark_properties(self) -> dict[str, str]:
         """The properties that ``floodmark run`` starts Spark with: those of the file, and Floodmark's own.
 
-        For ``SparkSession.builder.config(map=…)``, before the session starts.
+        For ``SparkSession.builder.config(map=…)``, before the session starts. There is a master only if the file has
+        one: else it would replace the one that ``spark-submit`` was given.
         """
-        return spark_properties(self._content)
+        properties = spark_properties(self._content)
+        if _MASTER not in self._content.spark:
+            del properties[_MASTER]
+        return properties
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query, and return it while it runs.
