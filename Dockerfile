@@ -28,6 +28,5 @@ ENV PATH=/opt/floodmark/bin:$PATH \
     PYTHONUNBUFFERED=1
 USER 185:185
 WORKDIR /data
-VOLUME /data
-ENTRYPOINT ["tini", "--", "/opt/floodmark/entrypoint.sh"]
+ENTRYPOINT ["tini", "-s", "--", "/opt/floodmark/entrypoint.sh"]
 CMD ["--help"]

@@ -428,6 +428,10 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             Mistake("`floodmark.check('pipeline.yaml')`", lambda: load_options("pipeline.yaml")),  # type: ignore[arg-type]
             given("`database.password`: `None`", **{"database.password": None}),
             given("`table.include.list`: a list", **{"table.include.list": ["public.orders"]}),
+            Mistake(
+                "`floodmark.Pipeline.from_dict('pipeline.yaml')`",
+                lambda: floodmark.Pipeline.from_dict("pipeline.yaml"),  # type: ignore[arg-type]
+            ),
             Mistake("`floodmark.signal(options, None)`", lambda: floodmark.signal(POSTGRES, None)),  # type: ignore[arg-type]
             Mistake("an id that is a number", lambda: floodmark.signal(POSTGRES, "log", {"message": "x"}, 7)),  # type: ignore[arg-type]
             Mistake("data with a set", lambda: floodmark.signal(POSTGRES, "log", {"message": {"x"}})),
