@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.ordering import order_by_key
+    from floodmark.spark.program import Pipeline
     from floodmark.spark.sinks.mirrors import jdbc, mirror
     from floodmark.verification.results import KeyDifference, TableResult, Verification
     from floodmark.verification.verifier import verify
@@ -71,6 +72,7 @@ __all__ = [
     "LoginError",
     "NoTableLeftError",
     "NotReadyError",
+    "Pipeline",
     "PrivilegeError",
     "SchemaChangeError",
     "SchemaHistoryError",
@@ -106,6 +108,7 @@ __all__ = [
 
 _IMPORTED_WHEN_USED = {
     "KeyDifference": "floodmark.verification.results",
+    "Pipeline": "floodmark.spark.program",
     "TableResult": "floodmark.verification.results",
     "Verification": "floodmark.verification.results",
     "verify": "floodmark.verification.verifier",

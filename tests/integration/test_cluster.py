@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop, make_source
+from tests.support import quick_start
 from tests.support.cluster import running_cluster
 from tests.support.driver import Driver
 from tests.support.patience import within
 from tests.support.verify import verify
 from tests.support.workload import Workload
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "submit" / "pipeline.py"
 
 
 @pytest.fixture
@@ -21,6 +29,12 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     """Return the URL of a cluster."""
     with running_cluster(tmp_path) as found:
         yield found.url
+
+
+def executors(directory: Path) -> set[str]:
+    """Return the workers that have had an executor."""
+    found = {path.parent.parent.name for path in directory.glob("worker*/app-*/*")}
+    return found | {path.parts[len(directory.parts)] for path in directory.glob("worker*/app-*/*/stderr")}
 
 
 @pytest.mark.timeout(300)
@@ -37,8 +51,35 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
         driver.kill()
     last = Driver(source.options, tmp_path, available_now=True, master=cluster)
     assert last.wait(within(150)) == 0, last.log()[-4000:]
-    executors = {path.parent.parent.name for path in tmp_path.glob("worker*/app-*/*")}
-    executors |= {path.parts[len(tmp_path.parts)] for path in tmp_path.glob("worker*/app-*/*/stderr")}
-    assert {"worker1", "worker2"} <= executors
+    assert {"worker1", "worker2"} <= executors(tmp_path)
     verify(source.database, tmp_path)
+    drop(source)
+
+
+@pytest.mark.timeout(300)
+def test_spark_submit_runs_a_pipeline_file(cluster: str, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
+    source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "8192"})
+    source.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 2000)")
+    content = {
+        "source": {**source.options, "state.dir": "${SHARED}/state"},
+        "sink": {"type": "parquet", "path": "${SHARED}/events"},
+        "checkpoint": "${SHARED}/checkpoint",
+        "trigger": {"availableNow": True},
+    }
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    quick_start.prepare()
+    submit = [
+        str(Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit"),
+        "--master",
+        cluster,
+        str(PROGRAM),
+        str(file),
+    ]
+    env = {**os.environ, "SHARED": str(tmp_path)}
+    done = subprocess.run(submit, env=env, capture_output=True, text=True, timeout=within(120))
+    assert done.returncode == 0, done.stderr[-4000:]
+    events = [row for path in (tmp_path / "events").glob("part-*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert sorted(json.loads(event["key"])["id"] for event in events) == list(range(1, 2001))
+    assert {"worker1", "worker2"} <= executors(tmp_path)
     drop(source)

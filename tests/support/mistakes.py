@@ -18,7 +18,7 @@ from unittest import mock
 import yaml
 
 import floodmark
-from floodmark.cli.environment import check_iceberg, check_packages, check_places
+from floodmark.cli.environment import check_iceberg, check_packages
 from floodmark.cli.main import app
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_batch_options, load_options
@@ -28,6 +28,7 @@ from floodmark.signals.table import signal_table_finding
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import iceberg_package
 from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.places import check_places
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
@@ -427,6 +428,10 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             Mistake("`floodmark.check('pipeline.yaml')`", lambda: load_options("pipeline.yaml")),  # type: ignore[arg-type]
             given("`database.password`: `None`", **{"database.password": None}),
             given("`table.include.list`: a list", **{"table.include.list": ["public.orders"]}),
+            Mistake(
+                "`floodmark.Pipeline.from_dict('pipeline.yaml')`",
+                lambda: floodmark.Pipeline.from_dict("pipeline.yaml"),  # type: ignore[arg-type]
+            ),
             Mistake("`floodmark.signal(options, None)`", lambda: floodmark.signal(POSTGRES, None)),  # type: ignore[arg-type]
             Mistake("an id that is a number", lambda: floodmark.signal(POSTGRES, "log", {"message": "x"}, 7)),  # type: ignore[arg-type]
             Mistake("data with a set", lambda: floodmark.signal(POSTGRES, "log", {"message": {"x"}})),

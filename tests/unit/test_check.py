@@ -14,7 +14,6 @@ from floodmark.cli.environment import (
     check_checkpoint,
     check_environment,
     check_packages,
-    check_places,
 )
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_options
@@ -22,6 +21,7 @@ from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.signals.table import signal_table_finding
 from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.places import check_places
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_{}:{}"

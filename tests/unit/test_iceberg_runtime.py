@@ -91,7 +91,7 @@ def test_the_check_of_a_pipeline(
 def test_what_a_session_lacks(
     monkeypatch: pytest.MonkeyPatch, place: str | None, catalogue: str, exists: bool, message: str | None
 ) -> None:
-    monkeypatch.setattr(runtime, "_found_in", lambda _: place)
+    monkeypatch.setattr(runtime, "class_location", lambda *_: place)
     spark: Any = SimpleNamespace(
         sparkContext=SimpleNamespace(version="4.1.4"),
         conf=SimpleNamespace(get=lambda *_: catalogue),

@@ -26,6 +26,7 @@ from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS, iceberg_package
 from floodmark.spark.pipeline_file import Pipeline, is_local
+from floodmark.spark.places import check_places
 from floodmark.spark.sinks.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark
@@ -137,35 +138,6 @@ def check_state_dir(options: CommonOptions, master: str) -> list[Finding]:
             text = f"{free // MIB:,} MiB are free; state.max.bytes allows {most:,} MiB."
             findings.append(Finding("state.dir", "warning", text, "Free some space, or lower state.max.bytes."))
     return findings
-
-
-def check_places(state_dir: str, checkpoint: str | None, sink: str | None) -> list[Finding]:
-    """Check that no directory contains another one: each is written and cleaned up by a different program.
-
-    Args:
-        state_dir: the option ``state.dir``.
-        checkpoint: the query's checkpoint; None if it isn't known.
-        sink: where the sink writes files; None if it writes none.
-    """
-    pairs = [("checkpoint", checkpoint, "state.dir", state_dir), ("state.dir", state_dir, "the sink's path", sink)]
-    pairs.insert(1, ("checkpoint", checkpoint, "the sink's path", sink))
-    findings = []
-    for check, inner, what, outer in pairs:
-        if inner is None or outer is None:
-            continue
-        place, around = _place(inner), _place(outer)
-        if place == around or place.startswith(f"{around.rstrip('/')}/"):
-            how = "is" if place == around else "is inside"
-            text = f"The {check.removeprefix('the ')} {shown_uri(inner)} {how} {what} ({shown_uri(outer)})."
-            findings.append(Finding(check, "error", text, "Give each a directory of its own, side by side."))
-    return findings
-
-
-def _place(uri: str) -> str:
-    """Return a directory in a form that can be compared: a local path without links, or a URI."""
-    if "://" in uri and not uri.startswith("file://"):
-        return uri.rstrip("/")
-    return os.path.realpath(re.sub("^file:(//)?", "", uri))
 
 
 def check_sink(pipeline: Pipeline) -> list[Finding]:

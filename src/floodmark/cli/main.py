@@ -166,6 +166,15 @@ def signal_command(
     typer.echo(signal(content.source, kind, fields, name))
 
 
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON schema of pipeline files, by which editors complete and check them."""
+    from floodmark.cli.pages.schema import render
+    from floodmark.connectors.registry import all_specs
+
+    typer.echo(render(all_specs()), nl=False)
+
+
 def _show(error: FloodmarkError) -> None:
     message = " ".join(str(error).split())
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")

@@ -10,14 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
-from floodmark.cli.environment import check_places
 from floodmark.cli.progress import QueryProgress, SparkReport
 from floodmark.cli.stopping import BatchEnd, StopRequest
 from floodmark.cli.views import LiveView, LogView, View
-from floodmark.errors import ConfigError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipeline import spark_properties, start_query
 from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.places import refuse_shared_places
 from floodmark.spark.session import spark_session
 
 POLL_S = 0.25
@@ -33,8 +32,7 @@ def run(pipeline: Pipeline, verbose: bool = False) -> None:
         ConfigError: one of its directories contains another.
         FloodmarkError: Spark does not start, or the query fails.
     """
-    for found in check_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path):
-        raise ConfigError(found.finding, found.fix)
+    refuse_shared_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path)
     stop = StopRequest()
     stop.install()
     with _view(pipeline) as view:

@@ -10,6 +10,7 @@ from pyspark.version import __version__
 from floodmark.errors import ConfigError
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, reason_of
 from floodmark.spark.targets.names import quoted
+from floodmark.spark.targets.sessions import class_location
 from floodmark.spark.versions import minor_version
 
 ARTIFACT = "iceberg-spark-runtime"
@@ -47,7 +48,7 @@ def require_iceberg(spark: SparkSession, schema: str) -> None:
         ConfigError: it lacks Iceberg's jar, the catalogue or the schema.
     """
     package = iceberg_package(spark.sparkContext.version)
-    found = _found_in(spark)
+    found = class_location(spark, CATALOG_CLASS)
     if found is None:
         raise ConfigError(
             "A mirror with format=iceberg needs Iceberg's runtime, which this Spark doesn't have.",
@@ -60,15 +61,6 @@ def require_iceberg(spark: SparkSession, schema: str) -> None:
             f"Start Spark with spark.jars.packages={package} in its place.",
         )
     _require_schema(spark, schema)
-
-
-def _found_in(spark: SparkSession) -> str | None:
-    """Return where Spark has Iceberg's runtime; None: nowhere. No class is loaded: one for another Spark fails."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    found = loader.getResource(f"{CATALOG_CLASS.replace('.', '/')}.class")
-    return None if found is None else str(found.toString())
 
 
 def _require_schema(spark: SparkSession, schema: str) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from pyspark.version import __version__
 
-from floodmark.errors import TargetError
+from floodmark.errors import ConfigError, TargetError
 from floodmark.spark.versions import minor_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ARTIFACT = "spark-sql-kafka-0-10"
 SCALA = "2.13"
@@ -15,6 +19,7 @@ SCALA = "2.13"
 RELEASES: dict[tuple[int, ...], str] = {(4, 0): "4.0.4", (4, 1): "4.1.3", (4, 2): "4.2.0", (4, 3): "4.2.0"}
 """By Spark's version, the release that is tested with it: Maven Central gets them later than PyPI gets Spark."""
 
+_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _EXCEPTION = r"org\.apache\.kafka\.common\.errors\.{}: "
 _NO_TOPIC = re.compile(_EXCEPTION.format("TimeoutException") + r"Topic (\S+) not present in metadata")
 _TOO_LARGE = re.compile(
@@ -34,6 +39,22 @@ def kafka_package(version: str = __version__) -> str:
     """Return the coordinates of the connector for a version of Spark."""
     release = RELEASES.get(minor_version(version), version)
     return f"org.apache.spark:{ARTIFACT}_{SCALA}:{release}"
+
+
+def require_kafka(spark: SparkSession) -> None:
+    """Check that a session has the connector.
+
+    Raises:
+        ConfigError: it hasn't.
+    """
+    # Tasks import this module for its errors, and need no session.
+    from floodmark.spark.targets.sessions import class_location
+
+    if class_location(spark, _CLASS) is None:
+        raise ConfigError(
+            "The sink 'kafka' needs Spark's connector for Kafka, which this Spark doesn't have.",
+            f"Start Spark with spark.jars.packages={kafka_package(spark.version)}.",
+        )
 
 
 def goes_with(scala: str, release: str, version: str) -> bool:

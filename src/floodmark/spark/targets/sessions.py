@@ -1,4 +1,4 @@
-"""Sessions of Spark in which settings can be made that others don't get."""
+"""Sessions of Spark: settings that others don't get, and the classes that they have."""
 
 from __future__ import annotations
 
@@ -65,11 +65,30 @@ def _active(session: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Give a session settings for the duration of a block."""
-    for name, value in values.items():
-        session.conf.set(name, value)
+    """Give a session settings for the duration of a block; a query that starts in it keeps them.
+
+    Raises:
+        AnalysisException: one of them can only be made before the session starts; none is made then.
+    """
+    before: dict[str, str | None] = {}
     try:
+        for name, value in values.items():
+            found = session.conf.get(name, None)
+            session.conf.set(name, value)
+            before[name] = found
         yield
     finally:
-        for name in values:
-            session.conf.unset(name)
+        for name, found in before.items():
+            if found is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, found)
+
+
+def class_location(session: SparkSession, name: str) -> str | None:
+    """Return where a session has a Java class; None: nowhere. It isn't loaded: one for another Spark fails."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = loader.getResource(f"{name.replace('.', '/')}.class")
+    return None if found is None else str(found.toString())

@@ -1,0 +1,163 @@
+"""Pipelines that a program starts in a session of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from floodmark.errors import ConfigError
+from floodmark.json_data import Json
+from floodmark.logger import get_logger
+from floodmark.spark.failures import explain
+from floodmark.spark.pipeline import LOCAL_SOCKETS, spark_properties, start_query
+from floodmark.spark.pipeline_file import Pipeline as PipelineFile
+from floodmark.spark.pipeline_file import load_pipeline, parse_pipeline
+from floodmark.spark.places import refuse_shared_places
+from floodmark.spark.sinks.kafka import require_kafka
+from floodmark.spark.targets.sessions import settings
+from floodmark.spark.versions import minor_version, require_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_SQL = "spark.sql."
+"""How properties begin that a session can take while it runs; Spark refuses the others of these."""
+_MASTER = "spark.master"
+_LISTS = ("spark.jars", "spark.jars.packages")
+_SOCKETS_SINCE = (4, 1)
+"""The first version of Spark that talks to its Python processes over local sockets."""
+_ALONE = threading.Lock()
+"""Settings of a session that starts a query are seen by all of its threads."""
+_log = get_logger("pipeline")
+
+
+class Pipeline:
+    """What a pipeline file describes, for a program that has its own Spark session.
+
+    ``from_yaml`` and ``from_dict`` make one.
+    """
+
+    def __init__(self, content: PipelineFile) -> None:
+        self._content = content
+
+    def __repr__(self) -> str:
+        return f"Pipeline({self.name!r})"
+
+    @classmethod
+    def from_yaml(cls, path: str | PathLike[str], environment: Mapping[str, str] = os.environ) -> Pipeline:
+        """Read a pipeline file.
+
+        Args:
+            path: where it is.
+            environment: the values of its variables (``${NAME}``).
+
+        Raises:
+            ConfigError: the file is missing or not YAML, or a key or value in it is not allowed.
+        """
+        return cls(load_pipeline(Path(path), environment))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Json], environment: Mapping[str, str] = os.environ) -> Pipeline:
+        """Read what would be the content of a pipeline file.
+
+        Args:
+            content: the file's keys and values.
+            environment: the values of its variables (``${NAME}``).
+
+        Raises:
+            ConfigError: a key or value is not allowed.
+        """
+        if not isinstance(content, Mapping):
+            raise ConfigError(
+                f"The pipeline is of the type {type(content).__name__}.",
+                "Give a mapping with the keys of a pipeline file, or use Pipeline.from_yaml for a file.",
+            )
+        return cls(parse_pipeline(content, environment))
+
+    @property
+    def name(self) -> str:
+        """The query's name: the file's ``name``, else the source's ``topic.prefix``."""
+        return self._content.title
+
+    @property
+    def spark_properties(self) -> dict[str, str]:
+        """The properties that ``floodmark run`` starts Spark with: those of the file, and Floodmark's own.
+
+        For ``SparkSession.builder.config(map=…)``, before the session starts. There is a master only if the file has
+        one: else it would replace the one that ``spark-submit`` was given.
+        """
+        properties = spark_properties(self._content)
+        if _MASTER not in self._content.spark:
+            del properties[_MASTER]
+        return properties
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Start the query, and return it while it runs.
+
+        Properties of the file that begin with ``spark.sql.`` count for this query only; the session keeps its own. A
+        warning is logged of properties that can only be given before a session starts, and that this one lacks.
+
+        Args:
+            spark: the session.
+
+        Raises:
+            ConfigError: the session is one of Spark Connect or lacks the sink's jars; one of the pipeline's directories
+                contains another.
+            FloodmarkError: an option can't be used, or the query doesn't start.
+        """
+        if type(spark).__module__.startswith("pyspark.sql.connect."):
+            raise ConfigError(
+                "The session is one of Spark Connect, in which a pipeline can't be started.",
+                "Run the program where Spark's driver is (spark.api.mode=classic), or use floodmark run.",
+            )
+        require_spark(spark.version)
+        content = self._content
+        refuse_shared_places(content.options.state_dir, content.checkpoint, content.sink.path)
+        if content.sink.type == "kafka":
+            require_kafka(spark)
+        with _ALONE, self._taken_properties(spark):
+            try:
+                return start_query(spark, content)
+            except PySparkException as exc:
+                raise explain(exc) from exc
+
+    @contextmanager
+    def _taken_properties(self, spark: SparkSession) -> Iterator[None]:
+        """Let the session have the pipeline's properties, as far as it takes them, for the duration of a block."""
+        lacking = []
+        told_of = {*self._content.spark, *(LOCAL_SOCKETS if minor_version(spark.version) >= _SOCKETS_SINCE else ())}
+        with ExitStack() as stack:
+            for name, value in self.spark_properties.items():
+                if name.startswith(_SQL):
+                    try:
+                        stack.enter_context(settings(spark, {name: value}))
+                        continue
+                    except PySparkException:
+                        pass  # a property that only a starting session takes
+                if name in told_of and not _has(spark, name, value):
+                    lacking.append(name)
+            if lacking:
+                _log.warning(
+                    "the session was started without properties of the pipeline",
+                    pipeline=self.name,
+                    properties=sorted(lacking),
+                    cure="Start it with SparkSession.builder.config(map=pipeline.spark_properties), or spark-submit "
+                    "with --conf.",
+                )
+            yield
+
+
+def _has(spark: SparkSession, name: str, value: str) -> bool:
+    """Return whether a session was started with a property."""
+    found = str(spark.conf.get(name, None) or spark.sparkContext.getConf().get(name, "") or "")
+    if name in _LISTS:
+        return set(value.split(",")) <= set(found.split(","))
+    return found == value
