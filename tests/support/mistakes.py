@@ -27,7 +27,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import iceberg_package
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
@@ -116,7 +116,7 @@ def text(written: str, content: str) -> Mistake:
 
     def make() -> object:
         FILE.write_text(content, encoding="utf-8")
-        return load_pipeline(FILE, {})
+        return load_file(FILE, {})
 
     return Mistake(written, make)
 
@@ -435,8 +435,8 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
     (
         "The pipeline file",
         [
-            Mistake("a path that isn't there", lambda: load_pipeline(Path("nothing.yaml"), {})),
-            Mistake("a directory", lambda: load_pipeline(Path(), {})),
+            Mistake("a path that isn't there", lambda: load_file(Path("nothing.yaml"), {})),
+            Mistake("a directory", lambda: load_file(Path(), {})),
             text("`source: [`", "source: ["),
             text("a tab before a key", "source:\n\tconnector: postgres\n"),
             text("two documents", "name: shop\n---\nname: shop\n"),

@@ -1,0 +1,149 @@
+"""``floodmark run`` with several sinks: each is right by itself, whatever happens to the others and to the process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.demo.event_tail import EventTail
+from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, wait_for
+
+pytestmark = pytest.mark.slow
+__all__ = ["conn"]
+SLOTS = "SELECT slot_name FROM pg_replication_slots ORDER BY 1"
+
+
+class Several(Pipeline):
+    """A pipeline file with a mirror and a sink of files; the second has only the keys of events, and no snapshot's."""
+
+    def __init__(self, server: EmbeddedPostgres, dbname: str, directory: Path) -> None:
+        super().__init__(server, dbname, directory)
+        del self.content["sink"]
+        transform = (
+            "SELECT key, op, position FROM events\nLATERAL VIEW explode(array(1, 2)) AS n\nWHERE op <> 'd' AND n = 1"
+        )
+        self.content["sinks"] = {
+            "lake": {"type": "mirror", "path": str(directory / "lake")},
+            "events": {"type": "json", "path": str(directory / "events"), "transform": transform},
+        }
+
+    def lake(self) -> list[int]:
+        table = self.directory / "lake" / "public.orders"
+        if not (table / "_delta_log").is_dir():
+            return []
+        query = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT id FROM t")
+        return sorted(row["id"] for row in pa.table(query.read_all()).to_pylist())
+
+    def events(self) -> list[int]:
+        """Return the keys of the finished files' events; each file must have those of a key in their order."""
+        found = [json.loads(line) for line in EventTail(self.directory / "events").new()]
+        assert all(set(event) == {"key", "op", "position"} for event in found)
+        return sorted(json.loads(event["key"])["id"] for event in found)
+
+    def has(self, upto: int) -> bool:
+        wanted = list(range(1, upto + 1))
+        return self.lake() == wanted and self.events() == wanted
+
+    def told(self, command: str, *options: str) -> tuple[int, Any]:
+        """Run a command that prints JSON; return its exit code and what it prints."""
+        done = subprocess.run(
+            [*CLI, command, str(self.directory / "pipeline.yaml"), *options],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def breaks_events(self) -> None:
+        """Let a file be where the directory of the sink of files should be."""
+        place = self.directory / "events"
+        if place.is_dir():
+            place.rename(self.directory / "saved")
+        place.write_text("")
+
+    def mends_events(self) -> None:
+        (self.directory / "events").unlink()
+        if (self.directory / "saved").is_dir():
+            (self.directory / "saved").rename(self.directory / "events")
+
+
+@pytest.fixture
+def several(pg18: EmbeddedPostgres, conn: psycopg.Connection[Any], tmp_path: Path) -> Several:
+    return Several(pg18, conn.info.dbname, tmp_path)
+
+
+@pytest.fixture
+def server(pg18: EmbeddedPostgres) -> EmbeddedPostgres:
+    return pg18
+
+
+def insert(conn: psycopg.Connection[Any], first: int, last: int) -> None:
+    conn.execute("INSERT INTO orders SELECT n, 'more' FROM generate_series(%s::int, %s::int) n", (first, last))
+
+
+def test_a_sink_that_fails_is_isolated_and_catches_up(several: Several, conn: psycopg.Connection[Any]) -> None:
+    several.breaks_events()
+    code, output = several.finish(errors="isolate", trigger=AVAILABLE_NOW)
+    assert (code, output) == (1, "")
+    *lines, error = several.stderr.splitlines()
+    assert error.startswith("error: Sink 'events': ")
+    assert several.lake() == list(range(1, 101))
+    events = [json.loads(line) for line in lines]
+    assert [entry["sink"] for entry in events if entry["event"] == "sink failed"] == ["events"]
+    assert [entry["sink"] for entry in events if entry["event"] == "finished"] == ["lake"]
+    dbname = conn.info.dbname
+    assert several.told("check", "--json")[1]["ok"] is False
+    _, shown = several.told("status", "--json")
+    failed = {one["sink"]: one["failed"] for one in shown["sinks"]}
+    assert failed["lake"] is None
+    assert failed["events"]["error"] in error
+    several.mends_events()
+    insert(conn, 101, 110)
+    conn.execute("DELETE FROM orders WHERE id <= 5")
+    assert several.finish(errors="isolate", trigger=AVAILABLE_NOW)[0] == 0, several.stderr
+    assert several.lake() == list(range(6, 111))
+    assert several.events() == list(range(1, 111)) or several.events() == list(range(6, 111))
+    assert [row[0] for row in conn.execute(SLOTS).fetchall()] == [f"{dbname}_events", f"{dbname}_lake"]
+    code, shown = several.told("status", "--json")
+    assert code == 0
+    assert [(one["sink"], one["failed"], one["phase"]) for one in shown["sinks"]] == [
+        ("lake", None, "streaming"),
+        ("events", None, "streaming"),
+    ]
+
+
+def test_nothing_is_lost_when_all_is_killed_or_one_sink_stops_all(
+    several: Several, conn: psycopg.Connection[Any]
+) -> None:
+    with several.started() as process:
+        wait_for(lambda: several.has(100), process)
+        insert(conn, 101, 120)
+        process.kill()
+        process.wait()
+    insert(conn, 121, 130)
+    with several.started() as process:
+        wait_for(lambda: several.has(130), process)
+        several.breaks_events()
+        insert(conn, 131, 140)
+        assert process.wait(PATIENCE_S) == 1
+    assert several.stderr.splitlines()[-1].startswith("error: Sink 'events': ")
+    stopped = [json.loads(line) for line in several.stderr.splitlines()[:-1]]
+    assert [entry["sink"] for entry in stopped if entry["event"] == "finished"] == ["lake"]
+    several.mends_events()
+    insert(conn, 141, 150)
+    with several.started() as process:
+        wait_for(lambda: several.has(150), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, several.stderr
+    assert {entry["sink"] for entry in several.log() if entry["event"] == "stopped"} == {"lake", "events"}
+    assert several.has(150)
