@@ -127,6 +127,16 @@ def key(written: str, /, **changes: Any) -> Mistake:
     return text(written, yaml.safe_dump(content))
 
 
+def sinks(written: str, /, **given: Any) -> Mistake:
+    """Return a pipeline file with several sinks."""
+    return key(written, sink=None, sinks=given)
+
+
+def noop(source: dict[str, str]) -> dict[str, Any]:
+    """Return one of several sinks, with options of its source."""
+    return {"type": "noop", "source": source}
+
+
 JDBC = {
     "no URL": {"connection.url": ""},
     "connection.url: postgresql://db/shop": {"connection.url": "postgresql://db/shop"},
@@ -449,7 +459,34 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("no `sink`", sink=None),
             key("no `checkpoint`", checkpoint=None),
             key("`sorce: {…}`", sorce={}),
-            key("`sinks: {…}`", sinks={}),
+            key("`sinks: {}`", sink=None, sinks={}),
+            key("`sinks` beside `sink`", sinks={"events": {"type": "noop"}}),
+            key("`sinks: [{type: noop}]`", sink=None, sinks=[{"type": "noop"}]),
+            sinks("`sinks.Lake`, with a capital letter", Lake={"type": "noop"}),
+            sinks("`sinks.events: kafka`", events="kafka"),
+            sinks("`sinks.events: {type: parquet}`", events={"type": "parquet"}),
+            sinks("`sinks.events.tranform`", events={"type": "noop", "tranform": "SELECT key FROM events"}),
+            sinks("`sinks.lake: {type: mirror, transform: …}`", lake={**mirror({}), "transform": "SELECT 1"}),
+            sinks("`sinks.events.source: {database.hostname: other}`", events=noop({"database.hostname": "other"})),
+            sinks("`sinks.events.source: {slot.nam: x}`", events=noop({"slot.nam": "x"})),
+            sinks(
+                "`sinks.a.source` and `sinks.b.source: {slot.name: x}`",
+                a=noop({"slot.name": "x"}),
+                b=noop({"slot.name": "x"}),
+            ),
+            sinks(
+                "`sinks.a.path: x`, `sinks.b.path: x/y`",
+                a={"type": "json", "path": "x"},
+                b={"type": "json", "path": "x/y"},
+            ),
+            key(
+                "`sinks` of MySQL with `database.server.id: 5` in `source`",
+                sink=None,
+                source={**MYSQL, "database.server.id": "5"},
+                sinks={"a": {"type": "noop"}, "b": {"type": "noop"}},
+            ),
+            key("`errors: ignore` with `sinks`", sink=None, sinks={"a": {"type": "noop"}}, errors="ignore"),
+            key("`errors: isolate` with `sink`", errors="isolate"),
             key("`sink: parquet`", sink="parquet"),
             key("`source: postgres`", source="postgres"),
             key("`source.database: {hostname: db}`", source={**POSTGRES, "database": {"hostname": "db"}}),
@@ -577,6 +614,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             command("signal", "pipeline.yaml", "pause-snapshot", "--table", "public.orders"),
             command("signal", "pipeline.yaml", "log", "--blocking"),
             command("signal", "pipeline.yaml", "log", "--data", "{}", "--table", "a"),
+            command("signal", "pipeline.yaml", "log", "--data", '{"message": "x"}', "--sink", "lake"),
         ],
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -88,7 +89,7 @@ def _started(
                 # Each sink has its share of the cores.
                 spark.sparkContext.setLocalProperty(POOL, pipeline.label)
             queries.append(RunningQuery(started(writer, pipeline), pipeline.label))
-        except (PySparkException, FloodmarkError) as exc:
+        except (PySparkException, Py4JError, FloodmarkError) as exc:
             if not file.several:
                 raise _explained(exc, verbose) from None
             queries.append(RunningQuery(None, pipeline.label, exc))
@@ -104,7 +105,7 @@ def _prepared(
     """Return a sink's query, or what keeps it from being started if the others go on without it."""
     try:
         return prepared(spark, pipeline)
-    except (PySparkException, FloodmarkError) as exc:
+    except (PySparkException, Py4JError, FloodmarkError) as exc:
         error = explain(exc)
         # A mistake in the file is mended before anything runs.
         if file.errors == "stop" or isinstance(error, ConfigError):
