@@ -140,7 +140,7 @@ def test_nothing_is_lost_when_all_is_killed_or_one_sink_stops_all(
         assert process.wait(PATIENCE_S) == 1
     assert several.stderr.splitlines()[-1].startswith("error: Sink 'events': ")
     stopped = [json.loads(line) for line in several.stderr.splitlines()[:-1]]
-    assert [entry["sink"] for entry in stopped if entry["event"] == "finished"] == ["lake"]
+    assert [entry["sink"] for entry in stopped if entry["event"] == "stopped"] == ["lake"]
     several.mends_events()
     insert(conn, 141, 150)
     with several.started() as process:

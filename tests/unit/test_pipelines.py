@@ -125,8 +125,10 @@ def test_sinks_are_chosen_by_name() -> None:
             {"a": {**LAKE, "source": {"slot.name": "x"}}, "b": {"type": "noop", "source": {"slot.name": "x"}}},
             "Sinks 'a' and 'b' both have 'slot.name' = 'x', which only one query can have.",
         ),
-        ({"a": LAKE, "b": {"type": "json", "path": "/lake/x/"}}, "Key 'sinks.b.path' is inside 'sinks.a.path'."),
-        ({"a": LAKE, "b": {"type": "json", "path": "/lake/"}}, "is 'sinks."),
+        ({"a": LAKE, "b": {"type": "json", "path": "/lake/x/"}}, "Key 'sinks.b.path' is inside key 'sinks.a.path'."),
+        ({"a": LAKE, "b": {"type": "json", "path": "/lake/"}}, "Key 'sinks.a.path' is key 'sinks.b.path'."),
+        ({"a": LAKE, "b": {"type": "json", "path": "/state/a"}}, "The state.dir of the sink 'a' is key 'sinks.b.path'."),
+        ({"a": LAKE, "b": {"type": "json", "path": "/c/a/x"}}, "is inside the checkpoint of the sink 'a'"),
         (
             {"lake": {**LAKE, "transform": "SELECT 1"}},
             "Key 'sinks.lake.transform' is not allowed for the sink 'mirror'",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from floodmark.cli.progress import QueryProgress, SparkReport
@@ -29,6 +31,11 @@ class RunningQuery:
         query: the query; None if it could not be started.
         label: the sink's name among several; empty if there is only one.
         failure: why it could not be started.
+
+    Attributes:
+        failure: why it ended, unless it ended by itself or was stopped.
+        ended: whether it is followed no more.
+        stopped: whether it was stopped before it ended by itself.
     """
 
     def __init__(self, query: StreamingQuery | None, label: str = "", failure: Exception | None = None) -> None:
@@ -36,6 +43,7 @@ class RunningQuery:
         self.progress = QueryProgress()
         self.failure = failure
         self.ended = query is None
+        self.stopped = False
         self._query = query
         self._batch: BatchEnd | None = None
         if query is not None:
@@ -69,9 +77,10 @@ class RunningQuery:
         return self.progress.ended or (self._batch is not None and self._batch.reached())
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop it now; what can't be stopped is stopped with Spark."""
         assert self._query is not None, "a query that was not started has ended"
-        self._query.stop()
+        with contextlib.suppress(PySparkException, Py4JError):
+            self._query.stop()
 
 
 def follow(
@@ -107,6 +116,7 @@ def follow(
                 one.await_batch_end()
             if one.may_stop():
                 _look(one, view, failed)
+                one.stopped = stopping
                 _stop(one, queries)
         if all(one.ended for one in queries):
             return

@@ -47,11 +47,12 @@ def run(file: PipelineFile, verbose: bool = False) -> None:
             report = _Reports(file, view)
             queries = _started(spark, file, report, verbose)
             follow(queries, view, stop, file.errors, report)
-            if not file.several and queries[0].failure is not None:
-                raise _explained(queries[0].failure, verbose)
+            failure = queries[0].failure
+            if failure is not None and not file.several:
+                raise explain(failure) from (failure if verbose else None)
         for one in queries:
             if one.failure is None:
-                _say_end(view, one, "stopped" if stop.requested else "finished")
+                _say_end(view, one, "stopped" if one.stopped or stop.requested else "finished")
     _raise_failures(queries, verbose)
 
 
@@ -91,7 +92,7 @@ def _started(
             queries.append(RunningQuery(started(writer, pipeline), pipeline.label))
         except (PySparkException, Py4JError, FloodmarkError) as exc:
             if not file.several:
-                raise _explained(exc, verbose) from None
+                raise explain(exc) from (exc if verbose else None)
             queries.append(RunningQuery(None, pipeline.label, exc))
             report(queries[-1])
             if file.errors == "stop":
@@ -109,16 +110,8 @@ def _prepared(
         error = explain(exc)
         # A mistake in the file is mended before anything runs.
         if file.errors == "stop" or isinstance(error, ConfigError):
-            named = named_error(error, pipeline.label)
-            raise named from (exc if verbose else None)
+            raise named_error(error, pipeline.label) from (exc if verbose else None)
         return error
-
-
-def _explained(exc: Exception, verbose: bool) -> FloodmarkError:
-    error = explain(exc)
-    error.__cause__ = exc if verbose and error is not exc else None
-    error.__suppress_context__ = True
-    return error
 
 
 def _say_end(view: View, one: RunningQuery, word: str) -> None:

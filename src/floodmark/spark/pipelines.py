@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations, product
 from pathlib import Path
 from typing import Literal
 
@@ -232,18 +233,23 @@ def _merged(*layers: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _refuse_common_paths(pipelines: tuple[Pipeline, ...]) -> None:
-    """Refuse a sink whose directory is another one's, or inside it."""
-    for one in pipelines:
-        for other in pipelines:
-            inner, outer = (None if it.sink.path is None else _plain(it.sink.path) for it in (one, other))
-            if one is other or inner is None or outer is None:
-                continue
+    """Refuse directories of a sink that are another one's, or inside it; ``check_places`` looks at those of one."""
+    for one, other in permutations(pipelines, 2):
+        for (what, inner), (where, outer) in product(_directories(one), _directories(other)):
             if inner == outer or inner.startswith(f"{outer}/"):
-                how = "is" if inner == outer else "is inside"
                 raise ConfigError(
-                    f"Key 'sinks.{one.label}.path' {how} 'sinks.{other.label}.path'.",
-                    "Give each sink a directory of its own, side by side.",
+                    f"{what} {'is' if inner == outer else 'is inside'} {where[:1].lower()}{where[1:]}.",
+                    "Give each a directory of its own, side by side.",
                 )
+
+
+def _directories(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """Return the directories of a sink, each with what it is."""
+    label = pipeline.label
+    path = [] if pipeline.sink.path is None else [(f"Key 'sinks.{label}.path'", pipeline.sink.path)]
+    own = [(f"The checkpoint of the sink '{label}'", pipeline.checkpoint)]
+    own.append((f"The state.dir of the sink '{label}'", pipeline.options.state_dir))
+    return [(what, _plain(place)) for what, place in (*path, *own)]
 
 
 def _plain(path: str) -> str:
