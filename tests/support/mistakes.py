@@ -468,7 +468,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             sinks("`sinks.events.tranform`", events={"type": "noop", "tranform": "SELECT key FROM events"}),
             sinks("`sinks.lake: {type: mirror, transform: …}`", lake={**mirror({}), "transform": "SELECT 1"}),
             sinks("`sinks.events.source: {database.hostname: other}`", events=noop({"database.hostname": "other"})),
-            sinks("`sinks.events.source: {slot.nam: x}`", events=noop({"slot.nam": "x"})),
+            sinks("`slot.nam: x` in `sinks.events.source`", events=noop({"slot.nam": "x"})),
             sinks(
                 "`sinks.a.source` and `sinks.b.source: {slot.name: x}`",
                 a=noop({"slot.name": "x"}),

@@ -127,7 +127,10 @@ def test_sinks_are_chosen_by_name() -> None:
         ),
         ({"a": LAKE, "b": {"type": "json", "path": "/lake/x/"}}, "Key 'sinks.b.path' is inside key 'sinks.a.path'."),
         ({"a": LAKE, "b": {"type": "json", "path": "/lake/"}}, "Key 'sinks.a.path' is key 'sinks.b.path'."),
-        ({"a": LAKE, "b": {"type": "json", "path": "/state/a"}}, "The state.dir of the sink 'a' is key 'sinks.b.path'."),
+        (
+            {"a": LAKE, "b": {"type": "json", "path": "/state/a"}},
+            "The state.dir of the sink 'a' is key 'sinks.b.path'.",
+        ),
         ({"a": LAKE, "b": {"type": "json", "path": "/c/a/x"}}, "is inside the checkpoint of the sink 'a'"),
         (
             {"lake": {**LAKE, "transform": "SELECT 1"}},
