@@ -111,7 +111,8 @@ def test_parquet_needs_types(spark: SparkSession, events: DataFrame) -> None:
 def test_spark_keeps_the_order_of_a_key(spark: SparkSession, events: DataFrame) -> None:
     """Nothing is exchanged or sorted after the sort that the sink needs."""
     text = "SELECT explode(array(topic, 'all')) AS topic, value FROM events WHERE op <> 'r'"
-    plan = transformed(spark, events, text, KEY)._jdf.queryExecution().optimizedPlan().toString()
+    analysed = transformed(spark, events, text, KEY)._jdf.queryExecution().analyzed()
+    plan = spark._jsparkSession.sessionState().optimizer().execute(analysed).toString()
     lines = [line.strip(" +-:~").split(" ")[0].split("[")[0] for line in plan.splitlines() if line.strip()]
     assert lines.index("Sort") < lines.index("RepartitionByExpression")
     assert set(lines[: lines.index("Sort")]) <= {"Project", "Filter", "Generate"}
