@@ -15,7 +15,7 @@ from floodmark.cli.environment import check_sink
 from floodmark.cli.main import app
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 from tests.support.batch import wait_for
 from tests.support.patience import within
 
@@ -54,7 +54,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
             )
             file = tmp_path / "jdbc.yaml"
             file.write_text(text + "trigger: {availableNow: true}\n")
-            pipeline = load_pipeline(file)
+            pipeline = load_file(file).only
             (found,) = check_sink(pipeline)
             assert (found.status, found.finding) == (
                 "ok",

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 from tests.support.batch import wait_for
 from tests.support.patience import within
 
@@ -51,11 +51,11 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
             text = example("yaml", tmp_path / "file").replace("database.hostname: db", place)
             file = tmp_path / "mirror.yaml"
             file.write_text(text + "trigger: {availableNow: true}\n")
-            start_query(spark, load_pipeline(file)).awaitTermination(int(within(120)))
+            start_query(spark, load_file(file).only).awaitTermination(int(within(120)))
             for table in ("orders", "customers"):
                 assert rows_of(tmp_path / "file" / "lake" / "shop" / f"public.{table}") == [{"id": 1, "v": table}]
             assert not (tmp_path / "file" / "lake" / "shop" / "public.others").exists()
-            options = dict(load_pipeline(file).source)
+            options = dict(load_file(file).only.source)
             conn.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
             names: dict[str, Any] = {"spark": spark, "options": {**options, "state.dir": str(tmp_path / "python")}}
             exec(example("python", tmp_path / "python"), names)

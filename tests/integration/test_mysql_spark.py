@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from floodmark.spark.pipeline import start_query
+from floodmark.spark.pipelines import parse_file
 from tests.support.available_now import ENDING, start_to_end
 from tests.support.mysql import MysqlServer
+from tests.support.patience import within
 
 ROWS = 500
 
@@ -73,3 +77,25 @@ def test_typed_rows(spark: SparkSession, shop: MysqlServer, tmp_path: Path) -> N
     assert rows.schema["after"].dataType.simpleString() == "struct<id:int,note:string,amount:decimal(10,2)>"
     total = rows.selectExpr("sum(after.amount) AS total").collect()[0].total
     assert float(total) == sum(range(ROWS)) + ROWS * 0.25
+
+
+def test_several_sinks_at_once(spark: SparkSession, shop: MysqlServer, tmp_path: Path) -> None:
+    """Two mirrors in one Spark application, each a client of its own for the server."""
+    given = options(shop, tmp_path)
+    file = parse_file(
+        {
+            "source": dict(given),
+            "sinks": {name: {"type": "mirror", "path": str(tmp_path / name)} for name in ("one", "two")},
+            "trigger": {"availableNow": "true"},
+            "checkpoint": str(tmp_path / "checkpoint"),
+        },
+        {},
+    )
+    assert len({one.options.owner for one in file.pipelines}) == 2
+    for rows in (ROWS, ROWS - 10):
+        queries = [start_query(spark, one) for one in file.pipelines]
+        for query in queries:
+            assert query.awaitTermination(int(within(60)))
+        for name in ("one", "two"):
+            assert DeltaTable(str(tmp_path / name / "spark_shop.orders")).to_pyarrow_table().num_rows == rows
+        shop.execute("DELETE FROM spark_shop.orders WHERE id < 10")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
 
+from floodmark.connectors.load import load_options
+from floodmark.connectors.postgres.options import PostgresOptions
+from floodmark.connectors.postgres.server.connection import connection
+from floodmark.connectors.postgres.server.publication import ensure_publication
 from floodmark.errors import LogGoneError, SourceStateError
 from floodmark.spark.stream.planning import new_tables
 from tests.conftest import Source
@@ -260,3 +265,28 @@ def following(source: Source, mode: str, tables: str = "public.a,public.b") -> I
     source.execute("INSERT INTO a VALUES (1)")
     assert last(some(query)) == {1: {"id": 1}}
     return query
+
+
+def test_queries_that_create_the_same_publication_at_once(shop: Source) -> None:
+    """One of several sinks' queries creates it, with the operations of all; the others take it as it is."""
+    options = load_options({**shop.options, "publication.operations": "c,u,d,t"})
+    assert isinstance(options, PostgresOptions)
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE 'CREATE PUBLICATION%'"
+    with (
+        psycopg.connect(shop.conninfo, autocommit=True) as admin,
+        psycopg.connect(shop.conninfo) as first,
+        connection(options) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("CREATE PUBLICATION dbz_publication FOR ALL TABLES")
+        late = pool.submit(ensure_publication, second, options, [])
+        deadline = time.monotonic() + within(30)
+        while not admin.execute(waiting).fetchone():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        first.commit()
+        assert late.result(within(30)) == frozenset()
+        admin.execute("DROP PUBLICATION dbz_publication")
+        assert ensure_publication(second, options, []) == frozenset()
+        found = admin.execute("SELECT pubinsert, pubupdate, pubdelete, pubtruncate FROM pg_publication").fetchall()
+    assert found == [(True, True, True, True)]

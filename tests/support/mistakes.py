@@ -27,7 +27,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import iceberg_package
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 from floodmark.spark.places import check_places
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
@@ -117,7 +117,7 @@ def text(written: str, content: str) -> Mistake:
 
     def make() -> object:
         FILE.write_text(content, encoding="utf-8")
-        return load_pipeline(FILE, {})
+        return load_file(FILE, {})
 
     return Mistake(written, make)
 
@@ -126,6 +126,16 @@ def key(written: str, /, **changes: Any) -> Mistake:
     """Return a pipeline file that is right but for some keys; those that are None are missing."""
     content = {name: value for name, value in {**PIPELINE, **changes}.items() if value is not None}
     return text(written, yaml.safe_dump(content))
+
+
+def sinks(written: str, /, **given: Any) -> Mistake:
+    """Return a pipeline file with several sinks."""
+    return key(written, sink=None, sinks=given)
+
+
+def noop(source: dict[str, str]) -> dict[str, Any]:
+    """Return one of several sinks, with options of its source."""
+    return {"type": "noop", "source": source}
 
 
 JDBC = {
@@ -440,8 +450,8 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
     (
         "The pipeline file",
         [
-            Mistake("a path that isn't there", lambda: load_pipeline(Path("nothing.yaml"), {})),
-            Mistake("a directory", lambda: load_pipeline(Path(), {})),
+            Mistake("a path that isn't there", lambda: load_file(Path("nothing.yaml"), {})),
+            Mistake("a directory", lambda: load_file(Path(), {})),
             text("`source: [`", "source: ["),
             text("a tab before a key", "source:\n\tconnector: postgres\n"),
             text("two documents", "name: shop\n---\nname: shop\n"),
@@ -454,7 +464,34 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("no `sink`", sink=None),
             key("no `checkpoint`", checkpoint=None),
             key("`sorce: {…}`", sorce={}),
-            key("`sinks: {…}`", sinks={}),
+            key("`sinks: {}`", sink=None, sinks={}),
+            key("`sinks` beside `sink`", sinks={"events": {"type": "noop"}}),
+            key("`sinks: [{type: noop}]`", sink=None, sinks=[{"type": "noop"}]),
+            sinks("`sinks.Lake`, with a capital letter", Lake={"type": "noop"}),
+            sinks("`sinks.events: kafka`", events="kafka"),
+            sinks("`sinks.events: {type: parquet}`", events={"type": "parquet"}),
+            sinks("`sinks.events.tranform`", events={"type": "noop", "tranform": "SELECT key FROM events"}),
+            sinks("`sinks.lake: {type: mirror, transform: …}`", lake={**mirror({}), "transform": "SELECT 1"}),
+            sinks("`sinks.events.source: {database.hostname: other}`", events=noop({"database.hostname": "other"})),
+            sinks("`slot.nam: x` in `sinks.events.source`", events=noop({"slot.nam": "x"})),
+            sinks(
+                "`sinks.a.source` and `sinks.b.source: {slot.name: x}`",
+                a=noop({"slot.name": "x"}),
+                b=noop({"slot.name": "x"}),
+            ),
+            sinks(
+                "`sinks.a.path: x`, `sinks.b.path: x/y`",
+                a={"type": "json", "path": "x"},
+                b={"type": "json", "path": "x/y"},
+            ),
+            key(
+                "`sinks` of MySQL with `database.server.id: 5` in `source`",
+                sink=None,
+                source={**MYSQL, "database.server.id": "5"},
+                sinks={"a": {"type": "noop"}, "b": {"type": "noop"}},
+            ),
+            key("`errors: ignore` with `sinks`", sink=None, sinks={"a": {"type": "noop"}}, errors="ignore"),
+            key("`errors: isolate` with `sink`", errors="isolate"),
             key("`sink: parquet`", sink="parquet"),
             key("`source: postgres`", source="postgres"),
             key("`source.database: {hostname: db}`", source={**POSTGRES, "database": {"hostname": "db"}}),
@@ -582,6 +619,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             command("signal", "pipeline.yaml", "pause-snapshot", "--table", "public.orders"),
             command("signal", "pipeline.yaml", "log", "--blocking"),
             command("signal", "pipeline.yaml", "log", "--data", "{}", "--table", "a"),
+            command("signal", "pipeline.yaml", "log", "--data", '{"message": "x"}', "--sink", "lake"),
         ],
     ),
     (

@@ -15,7 +15,7 @@ from floodmark.cli.run import run
 from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog
-from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines import parse_file
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 
@@ -156,6 +156,6 @@ def test_command_prints_one_line(tmp_path: Path, text: str, expected: str) -> No
 def test_run_refuses_directories_that_hold_one_another(tmp_path: Path) -> None:
     source = {**REQUIRED, "state.dir": str(tmp_path)}
     sink = {"type": "noop"}
-    pipeline = Pipeline.model_validate({"source": source, "sink": sink, "checkpoint": str(tmp_path / "checkpoint")})
+    file = parse_file({"source": source, "sink": sink, "checkpoint": str(tmp_path / "checkpoint")})
     with pytest.raises(ConfigError, match=r"The checkpoint .* is inside state\.dir .* side by side"):
-        run(pipeline)
+        run(file)

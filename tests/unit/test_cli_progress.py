@@ -12,10 +12,10 @@ from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
+from floodmark.cli.following import RunningRows
 from floodmark.cli.logs import configure_logs, readable
 from floodmark.cli.output import human_bytes
 from floodmark.cli.progress import QueryProgress, SparkReport
-from floodmark.cli.run import RunningRows
 from floodmark.cli.views import LogView, render
 from floodmark.errors import FloodmarkError
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
@@ -162,6 +162,8 @@ class Stages:
     def __init__(self) -> None:
         self.stages: list[tuple[int, int]] = []
         self.broken = False
+        self.runId = ""
+        self.descriptions: dict[int, str] = {}
         self._jsq = self
         self.sparkSession = self.sparkContext = self.statusStore = lambda: self
 
@@ -175,7 +177,8 @@ class Stages:
 
     def apply(self, index: int) -> SimpleNamespace:
         number, rows = self.stages[index]
-        return SimpleNamespace(stageId=lambda: number, inputRecords=lambda: rows)
+        text = self.descriptions.get(number, "None")
+        return SimpleNamespace(stageId=lambda: number, inputRecords=lambda: rows, description=lambda: text)
 
 
 def test_rows_of_the_micro_batch_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,3 +273,38 @@ def test_log_lines_of_other_processes_are_readable_on_a_terminal() -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")])
 def test_human_bytes(count: int, text: str) -> None:
     assert human_bytes(count) == text
+
+
+def test_what_is_shown_of_several_sinks_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs()
+    view = LogView("shop")
+    lake, events = QueryProgress(), QueryProgress()
+    for progress in (lake, events):
+        progress.update(report(0, 10, STREAMING, LATEST))
+    for _ in range(2):
+        view.show(lake, "lake")
+        view.show(events, "events")
+    view.fail("events", FloodmarkError("The disk is full.", "Free some space."))
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["event"], line["sink"]) for line in lines] == [
+        ("phase", "lake"),
+        ("progress", "lake"),
+        ("phase", "events"),
+        ("progress", "events"),
+        ("sink failed", "events"),
+    ]
+    assert lines[-1]["error"] == "The disk is full. Free some space."
+    assert lines[-1]["level"] == "error"
+
+
+def test_rows_of_other_queries_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's description of a stage names the run of its query."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    query = Stages()
+    query.runId = "a-run"
+    query.descriptions = {1: "Some(lake id = x runId = a-run batch = 3)", 2: "Some(events runId = another batch = 3)"}
+    running = RunningRows(cast(StreamingQuery, query), among_others=True)
+    query.stages = [(1, 50), (2, 70), (3, 90)]
+    now[0] = 2.0
+    assert running.read(ended=False) == 50

@@ -11,7 +11,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
 from floodmark.spark.pipeline import triggered
-from floodmark.spark.pipeline_file import Pipeline, load_pipeline, parse_pipeline
+from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
+from floodmark.spark.pipelines import load_file
 from tests.support.options import REQUIRED
 
 
@@ -53,7 +54,7 @@ def trigger_arguments(pipeline: Pipeline) -> dict[str, Any]:
 
 def test_minimal_file_has_the_documented_defaults(tmp_path: Path) -> None:
     source = "\n".join(f"  {key}: {value}" for key, value in REQUIRED.items())
-    pipeline = load_pipeline(write(tmp_path, f"source:\n{source}\nsink: {{type: noop}}\ncheckpoint: /c\n"), {})
+    pipeline = load_file(write(tmp_path, f"source:\n{source}\nsink: {{type: noop}}\ncheckpoint: /c\n"), {}).only
     assert pipeline.title == "shop"
     assert pipeline.master == "local[*]"
     assert pipeline.is_local
@@ -74,7 +75,7 @@ source:
 sink: {{type: noop}}
 checkpoint: /c
 """
-    pipeline = load_pipeline(write(tmp_path, text.replace("1_000", "1000")), {})
+    pipeline = load_file(write(tmp_path, text.replace("1_000", "1000")), {}).only
     assert pipeline.source["database.password"] == "0123"
     assert pipeline.options.tombstones_on_delete is False
     assert pipeline.options.max_batch_rows == 1000
@@ -173,12 +174,12 @@ def test_rows_do_not_go_to_kafka() -> None:
 )
 def test_broken_files_are_named(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
-        load_pipeline(write(tmp_path, text), {})
+        load_file(write(tmp_path, text), {})
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing\.yaml: No such file"):
-        load_pipeline(tmp_path / "nothing.yaml", {})
+        load_file(tmp_path / "nothing.yaml", {})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from floodmark.connectors.registry import CONNECTORS
 from floodmark.errors import FloodmarkError
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
-from floodmark.spark.pipeline_file import Pipeline, Sink, Trigger, parse_pipeline
+from floodmark.spark.pipeline_file import KEYS, Sink, Trigger
+from floodmark.spark.pipelines import parse_file
 from tests.support.mistakes import FILE, SECTIONS
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
@@ -56,6 +57,11 @@ UNSEEN = (
     "format: iceberg",
     "sink.options: {format",
     "checkpointLocation: x",
+    # What several sinks mean together.
+    "`slot.nam: x` in `sinks.events.source`",
+    "`sinks.a.source` and `sinks.b.source: {slot.name: x}`",
+    "`sinks.a.path: x`, `sinks.b.path: x/y`",
+    "`sinks` of MySQL with `database.server.id: 5`",
 )
 """Mistakes that aren't about the structure of the file."""
 
@@ -82,13 +88,14 @@ def examples() -> Iterator[Any]:
     for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
         for block in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             content = yaml.load(block, CoreLoader)
-            if set(content) <= set(Pipeline.model_fields):
+            if set(content) <= set(KEYS):
                 yield pytest.param(content, id=f"{page.stem}-{'-'.join(content)}")
 
 
 def whole(**changes: Any) -> dict[str, Any]:
     source = {**REQUIRED, "state.dir": "/s"}
-    return {"source": source, "sink": {"type": "noop"}, "checkpoint": "/c", **changes}
+    sink = {} if "sinks" in changes else {"sink": {"type": "noop"}}
+    return {"source": source, **sink, "checkpoint": "/c", **changes}
 
 
 def source(name: str, value: Any, base: dict[str, str] = REQUIRED) -> dict[str, Any]:
@@ -103,12 +110,13 @@ def test_the_committed_schema_is_up_to_date() -> None:
 
 def test_every_key_and_every_option_is_in_it() -> None:
     for model, found in (
-        (Pipeline, SCHEMA["properties"]),
         (Sink, SCHEMA["properties"]["sink"]["properties"]),
         (Trigger, SCHEMA["properties"]["trigger"]["properties"]),
     ):
         assert set(found) == {field.alias or name for name, field in model.model_fields.items()}
         assert all(one["description"] for one in found.values())
+    assert set(SCHEMA["properties"]) == set(KEYS)
+    assert all(one["description"] for one in SCHEMA["properties"].values())
     models = {name: spec.option_model for name, spec in CONNECTORS.items()}
     for name, model in {**models, "mirror": MirrorOptions, "jdbc": JdbcOptions}.items():
         options = SCHEMA["definitions"][name]["properties"]
@@ -122,7 +130,7 @@ def test_the_command_prints_it_with_all_connectors() -> None:
 
 @pytest.mark.parametrize("content", list(examples()))
 def test_the_documentations_examples_are_right(content: dict[str, Any]) -> None:
-    assert problems(whole() | content) == []
+    assert problems(whole(**content)) == []
 
 
 @pytest.mark.parametrize(
@@ -160,12 +168,20 @@ def test_the_documentations_examples_are_right(content: dict[str, Any]) -> None:
         whole(sink={"type": "parquet", "path": "/e", "options": {"compression": "zstd", "maxRecordsPerFile": 5}}),
         whole(sink={"type": "mirror", "path": "/e", "options": {"history": "on", "vacuum.hours": 24}}),
         whole(sink={"type": "kafka", "options": {"kafka.bootstrap.servers": "${BROKERS}"}}),
+        whole(sink={"type": "console", "transform": "SELECT topic, key, value FROM events"}),
+        whole(sinks={"a": {"type": "noop"}, "b_2": {"type": "mirror", "path": "/e"}}, errors="isolate"),
+        whole(
+            sinks={
+                "a": {"type": "noop", "source": {"table.include.list": ["public.a", "public.b"]}},
+                "b": {"type": "noop", "trigger": {"once": True}, "source": {"slot.name": "mine"}},
+            }
+        ),
     ],
 )
 def test_what_floodmark_accepts_is_right(content: dict[str, Any]) -> None:
     names = ("CONNECTOR", "PORT", "MODE", "STAGE", "TOMBSTONES", "BROKERS", "DIR", "INTERVAL")
     values = ("postgres", "5433", "initial", "test", "true", "k:9092", "/d", "1 second")
-    parse_pipeline(content, dict(zip(names, values, strict=True)))
+    parse_file(content, dict(zip(names, values, strict=True)))
     assert problems(content) == []
 
 
@@ -187,11 +203,19 @@ def test_what_floodmark_accepts_is_right(content: dict[str, Any]) -> None:
         whole(source={"connector": "postgres"}),
         whole(source={"database.hostname": "db"}),
         whole(sink={"type": "jdbc"}),
+        whole(errors="stop"),
+        whole(sinks={}),
+        whole(sinks={"A": {"type": "noop"}}),
+        whole(sinks={"a": {"type": "noop"}}, errors="ignore"),
+        whole(sinks={"a": {"type": "noop", "source": {"database.hostname": "db"}}}),
+        whole(sinks={"a": {"type": "noop"}}, sink={"type": "noop"}),
+        whole(sinks={"a": {"type": "noop", "triger": {}}}),
+        whole(sink={"type": "mirror", "path": "/e", "transform": "SELECT 1"}),
     ],
 )
 def test_what_floodmark_refuses_is_wrong(content: dict[str, Any]) -> None:
     with pytest.raises(FloodmarkError):
-        parse_pipeline(content, {})
+        parse_file(content, {})
     assert problems(content)
 
 

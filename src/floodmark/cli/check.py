@@ -7,18 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from rich.table import Table
 from rich.text import Text
 
 from floodmark.changes.typed_tables import row_types
-from floodmark.cli.environment import check_context, check_environment, last_offset
+from floodmark.cli.environment import check_context, check_machine, check_query, last_offset
 from floodmark.cli.output import output_console
+from floodmark.cli.sinks import check_checkpoints
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_options
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError, FloodmarkError
+from floodmark.spark.failures import explain
+from floodmark.spark.pipeline import prepared, spark_properties
 from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines import PipelineFile
+from floodmark.spark.session import spark_session
 from floodmark.spark.stream.readers import output_schema
 
 _SERVER = ("connection", "server version", "system catalogs")
@@ -26,19 +33,68 @@ _SERVER = ("connection", "server version", "system catalogs")
 STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 
 
-def check(pipeline: Pipeline, as_json: bool) -> int:
+def check(file: PipelineFile, as_json: bool) -> int:
     """Check a pipeline and print what was found.
 
     Returns:
         The exit code: 1 if there is an error.
     """
-    findings = check_environment(pipeline) + check_connector(pipeline.options, pipeline.checkpoint)
+    found = check_file(file)
+    findings = [item for _, item in found]
     failed = any(finding.status == "error" for finding in findings)
     if as_json:
-        typer.echo(json.dumps({"ok": not failed, "findings": [asdict(item) for item in findings]}, indent=2))
+        data = [{**({"sink": sink or None} if file.several else {}), **asdict(item)} for sink, item in found]
+        typer.echo(json.dumps({"ok": not failed, "findings": data}, indent=2))
     else:
-        output_console().print(_table(findings), _summary(findings))
+        output_console().print(_table(found, file.several), _summary(findings))
     return 1 if failed else 0
+
+
+def check_file(file: PipelineFile) -> list[tuple[str, Finding]]:
+    """Check a pipeline file.
+
+    Returns:
+        The findings, each with the name of the sink that it is about; empty if it is about all of them.
+    """
+    machine = check_machine()
+    by_sink = {one.label: [*check_query(one), *check_connector(one.options, one.checkpoint)] for one in file.pipelines}
+    if all(item.status != "error" for item in machine):
+        for label, item in check_transforms(file):
+            by_sink[label].append(item)
+    # What is the same for all sinks is said once, such as that the server can't be reached.
+    lists = list(by_sink.values())
+    shared = [item for item in lists[0] if all(item in others for others in lists)]
+    own = [(label, item) for label, items in by_sink.items() for item in items if item not in shared]
+    return [*(("", item) for item in (*machine, *check_checkpoints(file), *shared)), *own]
+
+
+def check_transforms(file: PipelineFile) -> list[tuple[str, Finding]]:
+    """Check the transforms of a file as ``run`` does, which takes a Spark of its own.
+
+    Returns:
+        A finding for each, with the name of its sink.
+    """
+    pipelines = [one for one in file.pipelines if one.sink.transform is not None]
+    if not pipelines:
+        return []
+    given = file.pipelines[0].spark
+    # No sink is started, so what would be downloaded for it isn't needed.
+    properties = {**spark_properties(*pipelines), "spark.jars.packages": given.get("spark.jars.packages", "")}
+    properties = {name: value for name, value in properties.items() if value} | {"spark.master": "local[1]"}
+    try:
+        with spark_session(properties, lambda _: None) as spark:
+            return [(one.label, _transform(spark, one)) for one in pipelines]
+    except FloodmarkError as exc:
+        return [(one.label, Finding("transform", "error", exc.what, exc.cure)) for one in pipelines]
+
+
+def _transform(spark: SparkSession, pipeline: Pipeline) -> Finding:
+    try:
+        prepared(spark, pipeline)
+    except (PySparkException, FloodmarkError) as exc:
+        error = explain(exc)
+        return Finding("transform", "error", error.what, error.cure)
+    return Finding("transform", "ok", "Spark can apply it to the events")
 
 
 def check_options(options: Mapping[str, str], checkpoint: str | None, master: str) -> list[Finding]:
@@ -79,13 +135,15 @@ def _typed_rows(options: CommonOptions) -> list[Finding]:
     return [Finding("typed rows", "ok", f"{count} columns of {len(tables)} table{'s' if len(tables) > 1 else ''}")]
 
 
-def _table(findings: Sequence[Finding]) -> Table:
+def _table(found: Sequence[tuple[str, Finding]], several: bool) -> Table:
+    """Return the table of findings; with several sinks, a column names the sink."""
     table = Table(show_lines=False, header_style="bold")
-    for name in ("check", "status", "finding", "fix"):
+    for name in (*(["sink"] if several else []), "check", "status", "finding", "fix"):
         table.add_column(name, overflow="fold", no_wrap=name == "status")
-    for item in findings:
+    for sink, item in found:
         status = Text(item.status, style=STYLES[item.status])
-        table.add_row(Text(item.check), status, Text(item.finding), Text(item.fix))
+        named = [Text(sink or "all")] if several else []
+        table.add_row(*named, Text(item.check), status, Text(item.finding), Text(item.fix))
     return table
 
 

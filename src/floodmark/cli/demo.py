@@ -35,7 +35,7 @@ from floodmark.demo.writer import ShopWriter
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipeline import spark_properties, start_query
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 from floodmark.spark.session import spark_session
 
 SEED = 20
@@ -91,12 +91,12 @@ class _Demo:
 
     def capture(self, seconds: int, verbose: bool) -> dict[str, list[Comparison]]:
         """Capture while the shop is written to; return the comparisons of its tables by what was captured."""
-        pipeline = load_pipeline(self._directory / PIPELINE)
+        pipeline = load_file(self._directory / PIPELINE).only
         self._console.print("Starting Spark …")
         with spark_session(spark_properties(pipeline), self._pass_on, verbose) as spark:
             try:
                 query = start_query(spark, pipeline)
-                mirror = start_query(spark, load_pipeline(self._directory / MIRROR))
+                mirror = start_query(spark, load_file(self._directory / MIRROR).only)
                 writer = ShopWriter(self._conninfo, SEED)
                 self._console.print(f"Capturing while the shop is in use for {seconds} s. Some of the events:")
                 writer.start()

@@ -41,10 +41,18 @@ _DELTA_PACKAGE = re.compile(r"delta-spark_(\d+\.\d+)_(\d+\.\d+)[:-]")
 
 def check_environment(pipeline: Pipeline) -> list[Finding]:
     """Check everything but the source."""
+    return [*check_machine(), *check_query(pipeline)]
+
+
+def check_machine() -> list[Finding]:
+    """Check what every query needs here."""
+    return [check_java(), check_pyspark()]
+
+
+def check_query(pipeline: Pipeline) -> list[Finding]:
+    """Check a query's directories, its sink and its channels."""
     options = pipeline.options
     return [
-        check_java(),
-        check_pyspark(),
         *check_state_dir(options, pipeline.master),
         *check_checkpoint(pipeline.checkpoint),
         *check_places(options.state_dir, pipeline.checkpoint, pipeline.sink.path),

@@ -15,7 +15,7 @@ from rich.markup import escape
 from floodmark.cli.logs import configure_logs
 from floodmark.cli.stopping import StoppedAtOnce
 from floodmark.errors import ConfigError, FloodmarkError
-from floodmark.spark.pipeline_file import load_pipeline
+from floodmark.spark.pipelines import load_file
 
 # Each command imports what it needs when it runs: Spark alone takes a second, which `--help` shouldn't.
 
@@ -27,7 +27,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's YAML file.")]
+PipelinePath = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's YAML file.")]
+SinkName = Annotated[
+    str | None, typer.Option("--sink", metavar="NAME", help="One of the file's sinks, if it has several.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log and stack traces.")]
 
 
@@ -47,12 +50,13 @@ def _root(
 
 
 @app.command("run")
-def run_command(pipeline: PipelineFile, verbose: Verbose = False) -> None:
+def run_command(pipeline: PipelinePath, verbose: Verbose = False) -> None:
     """Run a pipeline until it is finished, or stopped by SIGINT or SIGTERM.
 
-    The first signal stops it after the current micro-batch, the second at once.
+    The first signal stops it after the current micro-batch, the second at once. Of several sinks each has a query of
+    its own; the key `errors` says whether the others go on when one fails.
     """
-    content = load_pipeline(pipeline)
+    content = load_file(pipeline)
     from floodmark.cli.run import run
 
     run(content, verbose)
@@ -60,11 +64,11 @@ def run_command(pipeline: PipelineFile, verbose: Verbose = False) -> None:
 
 @app.command("check")
 def check_command(
-    pipeline: PipelineFile,
+    pipeline: PipelinePath,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Look for everything that would make a pipeline fail; exit code 1 if there is an error."""
-    content = load_pipeline(pipeline)
+    content = load_file(pipeline)
     from floodmark.cli.check import check
 
     raise typer.Exit(check(content, as_json))
@@ -72,19 +76,19 @@ def check_command(
 
 @app.command("status")
 def status_command(
-    pipeline: PipelineFile,
+    pipeline: PipelinePath,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON.")] = False,
 ) -> None:
     """Show where a pipeline is, running or not: its phase, position, lag and snapshots."""
-    content = load_pipeline(pipeline)
+    content = load_file(pipeline)
     from floodmark.cli.status.command import status
 
-    status(content, str(pipeline), as_json)
+    raise typer.Exit(status(content, str(pipeline), as_json))
 
 
 @app.command("verify")
 def verify_command(
-    pipeline: PipelineFile,
+    pipeline: PipelinePath,
     table: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Tables, as schema.table; may be repeated.")
     ] = None,
@@ -101,6 +105,7 @@ def verify_command(
         list[str] | None,
         typer.Option(metavar="REGEX", help="Columns that aren't compared, as schema.table.column; may be repeated."),
     ] = None,
+    sink: SinkName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     verbose: Verbose = False,
 ) -> None:
@@ -108,12 +113,12 @@ def verify_command(
 
     Exit code 0: all are equal, 1: one is different, 2: one could not be compared.
     """
-    content = load_pipeline(pipeline)
+    content = load_file(pipeline)
     from floodmark.cli.verify import Wanted, verify
 
     wanted = Wanted(table or (), repair, values, limit, at_rest, wait, leave_out or ())
     try:
-        code = verify(content, wanted, as_json, verbose)
+        code = verify(content, wanted, as_json, verbose, sink)
     except FloodmarkError as exc:
         # Nothing is known of the tables, which 1 would deny.
         _show(exc)
@@ -140,7 +145,7 @@ def demo_command(
 
 @app.command("signal")
 def signal_command(
-    pipeline: PipelineFile,
+    pipeline: PipelinePath,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="Such as execute-snapshot, stop-snapshot or log.")],
     data: Annotated[str | None, typer.Option(metavar="JSON", help="The signal's data, all of it.")] = None,
     table: Annotated[
@@ -154,16 +159,19 @@ def signal_command(
     ] = None,
     blocking: Annotated[bool, typer.Option("--blocking", help="Let streaming wait for the snapshot.")] = False,
     name: Annotated[str | None, typer.Option("--id", help="The signal's id; a new one if not given.")] = None,
+    sink: SinkName = None,
 ) -> None:
-    """Send a signal to a pipeline, running or not, and print its id."""
-    content = load_pipeline(pipeline)
+    """Send a signal to a pipeline, running or not, and print its id. Of several sinks all get it."""
+    content = load_file(pipeline)
     from floodmark import signal
     from floodmark.cli.signal_data import signal_data
 
     fields = data if data is not None else signal_data(kind, table, condition, surrogate_key, blocking)
     if data is not None and (table or condition or surrogate_key or blocking):
         raise ConfigError("Option --data excludes --table, --condition, --surrogate-key and --blocking.")
-    typer.echo(signal(content.source, kind, fields, name))
+    for one in content.named(sink):
+        name = signal(one.source, kind, fields, name)
+    typer.echo(name)
 
 
 @app.command("schema")

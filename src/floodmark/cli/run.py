@@ -1,149 +1,154 @@
-"""``floodmark run``: runs the query of a pipeline file until it ends or is stopped."""
+"""``floodmark run``: runs the queries of a pipeline file until they end or are stopped."""
 
 from __future__ import annotations
 
-import json
-import time
+from collections.abc import Callable, Sequence
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
-from floodmark.cli.progress import QueryProgress, SparkReport
-from floodmark.cli.stopping import BatchEnd, StopRequest
+from floodmark.cli import failures
+from floodmark.cli.following import RunningQuery, follow
+from floodmark.cli.sinks import check_checkpoints
+from floodmark.cli.stopping import StopRequest
 from floodmark.cli.views import LiveView, LogView, View
+from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import spark_properties, start_query
+from floodmark.spark.pipeline import POOL, prepared, spark_properties, started
 from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines import PipelineFile
 from floodmark.spark.places import refuse_shared_places
 from floodmark.spark.session import spark_session
 
-POLL_S = 0.25
-STOP_POLL_S = 0.02
-RUNNING_AFTER_S = 1.0
-"""How long a micro-batch must have run for its rows to be shown before it has ended."""
 
-
-def run(pipeline: Pipeline, verbose: bool = False) -> None:
+def run(file: PipelineFile, verbose: bool = False) -> None:
     """Run a pipeline.
 
     Raises:
-        ConfigError: one of its directories contains another.
-        FloodmarkError: Spark does not start, or the query fails.
+        ConfigError: one of its directories contains another, or a transform is wrong.
+        FloodmarkError: Spark does not start, or a query fails.
     """
-    refuse_shared_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path)
+    for pipeline in file.pipelines:
+        refuse_shared_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path)
+    for found in check_checkpoints(file):
+        if found.status == "error":
+            raise ConfigError(found.finding, found.fix)
     stop = StopRequest()
     stop.install()
-    with _view(pipeline) as view:
-        view.say("starting", master=pipeline.master, sink=pipeline.sink.type)
-        progress = QueryProgress()
-        with spark_session(spark_properties(pipeline), view.line, verbose) as spark:
-            try:
-                query = start_query(spark, pipeline)
-                follow(query, view, progress, stop)
-            except PySparkException as exc:
-                raise explain(exc) from (exc if verbose else None)
-        word = "stopped" if stop.requested else "finished"
-        view.say(word, events=progress.events, batches=progress.batches, position=progress.position)
+    with _view(file) as view:
+        view.say("starting", master=file.pipelines[0].master, **_sinks(file))
+        with spark_session(spark_properties(*file.pipelines), view.line, verbose) as spark:
+            report = _Reports(file, view)
+            queries = _started(spark, file, report, verbose)
+            follow(queries, view, stop, file.errors, report)
+            failure = queries[0].failure
+            if failure is not None and not file.several:
+                raise explain(failure) from (failure if verbose else None)
+        for one in queries:
+            if one.failure is None:
+                _say_end(view, one, "stopped" if one.stopped or stop.requested else "finished")
+    _raise_failures(queries, verbose)
 
 
-def follow(query: StreamingQuery, view: View, progress: QueryProgress, stop: StopRequest) -> None:
-    """Show a query's progress until it ends by itself or may be stopped, as ``stop`` requests.
+class _Reports:
+    """Shows and remembers each of several sinks that fails."""
+
+    def __init__(self, file: PipelineFile, view: View) -> None:
+        self._pipelines = {one.label: one for one in file.pipelines if one.label}
+        self._view = view
+
+    def __call__(self, one: RunningQuery) -> None:
+        if one.failure is not None and one.label:
+            error = explain(one.failure)
+            self._view.fail(one.label, error)
+            failures.remember(self._pipelines[one.label], error)
+
+
+def _started(
+    spark: SparkSession, file: PipelineFile, report: Callable[[RunningQuery], None], verbose: bool
+) -> list[RunningQuery]:
+    """Start the queries, after everything has been checked that can be without running them.
 
     Raises:
-        PySparkException: the query failed.
+        ConfigError: the file is wrong.
+        FloodmarkError: a query can't be started; one of several only if ``errors`` is ``stop``.
     """
-    reader, running = ProgressReader(query), RunningRows(query)
-    batch: BatchEnd | None = None
-    while query.isActive:
-        reports = reader.new()
-        for report in reports:
-            progress.update(report)
-        progress.update_running(running.read(ended=bool(reports)))
-        view.show(progress)
-        if progress.ended:
-            break
-        if not stop.wait(POLL_S):
-            continue
-        if batch is None:
-            batch = BatchEnd(query)
-            view.say("stopping after the current micro-batch; a second signal stops at once")
-        if batch.reached():
-            break
-        time.sleep(STOP_POLL_S)
-    failure = query.exception()
-    if failure is not None:
-        raise failure
-    for report in reader.new():
-        progress.update(report)
-    view.show(progress)
-
-
-class ProgressReader:
-    """Returns each progress report of a query once."""
-
-    def __init__(self, query: StreamingQuery) -> None:
-        self._query = query
-        self._newest = ""
-
-    def new(self) -> list[SparkReport]:
-        """Return the reports since the last call."""
-        # PySpark's recentProgress fetches every field of the last hundred reports in a call of its own:
-        # a second's work. The JVM's reports give their JSON in one call each.
-        recent = self._query._jsq.recentProgress()
-        new: list[SparkReport] = []
-        for index in range(len(recent) - 1, -1, -1):
-            report = SparkReport.from_json(json.loads(recent[index].json()))
-            if report.timestamp <= self._newest:
-                break
-            new.append(report)
-        if new:
-            self._newest = new[0].timestamp
-        return new[::-1]
-
-
-class RunningRows:
-    """Counts the rows that the micro-batch of a query has read so far, from Spark's own statistics of its tasks.
-
-    Spark reports a micro-batch when it has ended, and the first one of a snapshot can take minutes.
-    """
-
-    def __init__(self, query: StreamingQuery) -> None:
-        self._query = query
-        self._begun = time.monotonic()
-        self._rows: dict[int, int] = {}
-
-    def read(self, ended: bool) -> int:
-        """Return the number of rows; 0 while the micro-batch has run for less than ``RUNNING_AFTER_S``.
-
-        Args:
-            ended: whether a micro-batch has ended since the last call.
-        """
-        now = time.monotonic()
-        if ended:
-            self._begun = now
-            self._rows.clear()
-        if now - self._begun < RUNNING_AFTER_S:
-            return 0
+    writers = [_prepared(spark, file, pipeline, verbose) for pipeline in file.pipelines]
+    queries: list[RunningQuery] = []
+    for pipeline, writer in zip(file.pipelines, writers, strict=True):
         try:
-            store = self._query._jsq.sparkSession().sparkContext().statusStore()
-            stages = store.activeStages()
-            for index in range(stages.size()):
-                stage = stages.apply(index)
-                self._rows[stage.stageId()] = max(stage.inputRecords(), self._rows.get(stage.stageId(), 0))
-        except (Py4JError, TypeError, AttributeError):
-            # An interface that Spark does not promise: without it, rows are shown when they are reported.
-            return 0
-        return sum(self._rows.values())
+            if isinstance(writer, FloodmarkError):
+                raise writer
+            if file.several:
+                failures.forget(pipeline)
+                # Each sink has its share of the cores.
+                spark.sparkContext.setLocalProperty(POOL, pipeline.label)
+            queries.append(RunningQuery(started(writer, pipeline), pipeline.label))
+        except (PySparkException, Py4JError, FloodmarkError) as exc:
+            if not file.several:
+                raise explain(exc) from (exc if verbose else None)
+            queries.append(RunningQuery(None, pipeline.label, exc))
+            report(queries[-1])
+            if file.errors == "stop":
+                break
+    return queries
 
 
-def _view(pipeline: Pipeline) -> View:
+def _prepared(
+    spark: SparkSession, file: PipelineFile, pipeline: Pipeline, verbose: bool
+) -> DataStreamWriter | FloodmarkError:
+    """Return a sink's query, or what keeps it from being started if the others go on without it."""
+    try:
+        return prepared(spark, pipeline)
+    except (PySparkException, Py4JError, FloodmarkError) as exc:
+        error = explain(exc)
+        # A mistake in the file is mended before anything runs.
+        if file.errors == "stop" or isinstance(error, ConfigError):
+            raise named_error(error, pipeline.label) from (exc if verbose else None)
+        return error
+
+
+def _say_end(view: View, one: RunningQuery, word: str) -> None:
+    sink = {"sink": one.label} if one.label else {}
+    progress = one.progress
+    view.say(word, **sink, events=progress.events, batches=progress.batches, position=progress.position)
+
+
+def _raise_failures(queries: Sequence[RunningQuery], verbose: bool) -> None:
+    """Raise the error of the first sink that has failed, with those of the others."""
+    failed = [(one.label, one.failure) for one in queries if one.failure is not None]
+    if not failed:
+        return
+    (label, first), *others = failed
+    error = named_error(explain(first), label)
+    if others:
+        also = " ".join(str(named_error(explain(exc), name)) for name, exc in others)
+        error = type(error)(error.what, f"{error.cure} {also}".strip())
+    raise error from (first if verbose else None)
+
+
+def named_error(error: FloodmarkError, label: str) -> FloodmarkError:
+    """Return an error that says which sink it is about, if there are several."""
+    if not label or f"'sinks.{label}." in error.what:
+        return error
+    return type(error)(f"Sink '{label}': {error.what}", error.cure)
+
+
+def _sinks(file: PipelineFile) -> dict[str, object]:
+    if not file.several:
+        return {"sink": file.only.sink.type}
+    return {"sinks": ", ".join(f"{one.label} ({one.sink.type})" for one in file.pipelines), "errors": file.errors}
+
+
+def _view(file: PipelineFile) -> View:
     """Return a live display if standard error is a terminal to which nothing else writes.
 
     Spark's console sink writes to the terminal directly, which would garble the display.
     """
     console = Console(stderr=True)
-    if console.is_terminal and pipeline.sink.type != "console":
-        return LiveView(pipeline.title, console)
-    return LogView(pipeline.title)
+    if console.is_terminal and all(one.sink.type != "console" for one in file.pipelines):
+        return LiveView(file.title, console)
+    return LogView(file.title)

@@ -18,6 +18,7 @@ from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.spark.pipeline import spark_properties
 from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines import PipelineFile
 from floodmark.spark.session import spark_session
 from floodmark.verification.results import KeyDifference, TableResult, Verification
 from floodmark.verification.verifier import verify as compare
@@ -38,26 +39,25 @@ class Wanted:
     leave_out: Sequence[str]
 
 
-def verify(pipeline: Pipeline, wanted: Wanted, as_json: bool, verbose: bool = False) -> int:
+def verify(file: PipelineFile, wanted: Wanted, as_json: bool, verbose: bool = False, sink: str | None = None) -> int:
     """Compare the tables of a pipeline, and print what differs.
 
     Args:
-        pipeline: one whose sink is a mirror.
+        file: one that has a mirror.
         wanted: what to do.
         as_json: whether to print JSON, for programs.
         verbose: whether to show Spark's log and stack traces.
+        sink: the name of one of several sinks; the only mirror if not given.
 
     Returns:
         The exit code: 0 if all tables are equal, 1 if one is different, 2 if one couldn't be compared.
 
     Raises:
-        ConfigError: the sink is no mirror.
+        ConfigError: the sink is no mirror, or it isn't clear which one is meant.
     """
-    if pipeline.sink.type != "mirror" or pipeline.sink.path is None:
-        raise ConfigError(
-            f"The sink is '{pipeline.sink.type}'; only the targets of the sink 'mirror' can be verified.",
-            "Give the file of a pipeline whose sink is a mirror.",
-        )
+    pipeline = _mirror(file, sink)
+    if pipeline.sink.path is None:
+        raise AssertionError("a mirror has a path")
     log = Console(stderr=True, soft_wrap=True, highlight=False)
     with spark_session(spark_properties(pipeline), log.print, verbose):
         found = compare(
@@ -77,6 +77,22 @@ def verify(pipeline: Pipeline, wanted: Wanted, as_json: bool, verbose: bool = Fa
     else:
         output_console().print(render(found))
     return found.exit_code
+
+
+def _mirror(file: PipelineFile, sink: str | None) -> Pipeline:
+    """Return the query whose targets are to be compared."""
+    asked = file.named(sink)
+    mirrors = [one for one in asked if one.sink.type == "mirror"]
+    if not mirrors:
+        kinds = ", ".join(sorted({one.sink.type for one in asked}))
+        raise ConfigError(
+            f"The sink is '{kinds}'; only the targets of the sink 'mirror' can be verified.",
+            "Give the file of a pipeline whose sink is a mirror.",
+        )
+    if len(mirrors) > 1:
+        names = ", ".join(one.label for one in mirrors)
+        raise ConfigError(f"The pipeline file has several mirrors: {names}.", "Name one of them with --sink.")
+    return mirrors[0]
 
 
 def as_json_data(found: Verification) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -25,7 +26,7 @@ BAR_WIDTH = 30
 
 
 class View(Protocol):
-    """Shows the state of a query."""
+    """Shows the state of a pipeline's queries."""
 
     def __enter__(self) -> Self: ...
 
@@ -33,25 +34,40 @@ class View(Protocol):
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def show(self, progress: QueryProgress) -> None:
-        """Show the state; called several times a second."""
+    def show(self, progress: QueryProgress, sink: str = "") -> None:
+        """Show the state of a query; called several times a second.
+
+        Args:
+            progress: the state.
+            sink: the sink's name among several; empty if there is only one.
+        """
 
     def say(self, event: str, **details: object) -> None:
         """Report a single event."""
+
+    def fail(self, sink: str, error: Exception) -> None:
+        """Report that one of several sinks has failed."""
 
     def line(self, text: str) -> None:
         """Pass on a line of another program. Safe to call from another thread."""
 
 
+@dataclass
+class _Logged:
+    """What has been logged of a query: when the next line about its progress is due, its phase, tables and events."""
+
+    due: float = 0.0
+    phase: str = ""
+    tables: set[tuple[str, str]] = field(default_factory=set)
+    events: int = -1
+
+
 class LogView:
-    """Writes structured log lines: each event, and every few seconds the query's progress."""
+    """Writes structured log lines: each event, and every few seconds the progress of each query."""
 
     def __init__(self, name: str) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(pipeline=name)
-        self._next = 0.0
-        self._phase = ""
-        self._reported: set[tuple[str, str]] = set()
-        self._events = -1
+        self._logged: dict[str, _Logged] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -61,28 +77,30 @@ class LogView:
     ) -> None:
         return None
 
-    def show(self, progress: QueryProgress) -> None:
+    def show(self, progress: QueryProgress, sink: str = "") -> None:
         """Log a change of phase, each table whose snapshot is finished, and the state now and then."""
         if progress.batch < 0 and not progress.running:
             return
+        log = self._log.bind(sink=sink) if sink else self._log
+        logged = self._logged.setdefault(sink, _Logged())
         for table in progress.tables:
             scan = (table.kind, table.name)
             if not table.finished:
                 # The table is being read again.
-                self._reported.discard(scan)
-            elif scan not in self._reported:
-                self._reported.add(scan)
+                logged.tables.discard(scan)
+            elif scan not in logged.tables:
+                logged.tables.add(scan)
                 if table.outcome:
-                    self._log.warning("table snapshot set aside", table=table.name, outcome=table.outcome)
+                    log.warning("table snapshot set aside", table=table.name, outcome=table.outcome)
                 else:
-                    self._log.info("table snapshot finished", table=table.name)
-        if progress.phase != self._phase:
-            self._phase = progress.phase
-            self._log.info("phase", phase=progress.phase, position=progress.position)
-        if time.monotonic() >= self._next and progress.seen != self._events:
-            self._next = time.monotonic() + LOG_EVERY_S
-            self._events = progress.seen
-            self._log.info(
+                    log.info("table snapshot finished", table=table.name)
+        if progress.phase != logged.phase:
+            logged.phase = progress.phase
+            log.info("phase", phase=progress.phase, position=progress.position)
+        if time.monotonic() >= logged.due and progress.seen != logged.events:
+            logged.due = time.monotonic() + LOG_EVERY_S
+            logged.events = progress.seen
+            log.info(
                 "progress",
                 phase=progress.phase,
                 batch=progress.batch,
@@ -98,6 +116,10 @@ class LogView:
         """Log an event."""
         self._log.info(event, **details)
 
+    def fail(self, sink: str, error: Exception) -> None:
+        """Log the error."""
+        self._log.error("sink failed", sink=sink, error=str(error))
+
     def line(self, text: str) -> None:
         """Log the line as a warning, or pass it on unchanged if it is a structured log line itself."""
         if text.startswith("{"):
@@ -107,10 +129,11 @@ class LogView:
 
 
 class LiveView:
-    """Shows one line about the query, and below it a bar for each table that a snapshot still has to read."""
+    """Shows one line about each query, and below it a bar for each table that a snapshot still has to read."""
 
     def __init__(self, name: str, console: Console) -> None:
         self._name = name
+        self._shown: dict[str, Group] = {}
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
@@ -123,13 +146,18 @@ class LiveView:
     ) -> None:
         self._live.stop()
 
-    def show(self, progress: QueryProgress) -> None:
+    def show(self, progress: QueryProgress, sink: str = "") -> None:
         """Redraw."""
-        self._live.update(render(self._name, progress), refresh=True)
+        self._shown[sink] = render(f"{self._name}.{sink}" if sink else self._name, progress)
+        self._live.update(Group(*self._shown.values()), refresh=True)
 
     def say(self, event: str, **details: object) -> None:
         """Print a line above the display."""
         self._console.print(Text(printable(" ".join([event, *(f"{name}={value}" for name, value in details.items())]))))
+
+    def fail(self, sink: str, error: Exception) -> None:
+        """Print the error above the display."""
+        self._console.print(Text(printable(f"sink failed sink={sink} error={error}"), style="bold red"))
 
     def line(self, text: str) -> None:
         """Print the line above the display."""

@@ -271,7 +271,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 # Where schemas are called databases, the options are too.
                 included, excluded = (type(self).model_fields[field].alias for field in fields)
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
-        _check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
+        check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
         return self
 
     @model_validator(mode="after")
@@ -286,7 +286,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
 
     @model_validator(mode="after")
     def _check_channels(self) -> Self:
-        _check_words("signal.enabled.channels", self.signal_enabled_channels, SIGNAL_CHANNELS)
+        check_words("signal.enabled.channels", self.signal_enabled_channels, SIGNAL_CHANNELS)
         if "kafka" in self.signal_enabled_channels:
             if not self.signal_kafka_bootstrap_servers:
                 raise ValueError(
@@ -300,7 +300,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                     "it must be the table's full name, as schema.table."
                 )
         named = tuple(word for word in self.notification_enabled_channels if not _FUNCTION.fullmatch(word))
-        _check_words("notification.enabled.channels", named, (*NOTIFICATION_CHANNELS, "module:function"))
+        check_words("notification.enabled.channels", named, (*NOTIFICATION_CHANNELS, "module:function"))
         if "sink" in named and not self.notification_sink_topic_name:
             raise ValueError(
                 "Option 'notification.sink.topic.name' is required, since 'notification.enabled.channels' has 'sink'."
@@ -353,6 +353,22 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         """The Kafka topic that signals are sent to."""
         return self.signal_kafka_topic or f"{self.topic_prefix}-signal"
 
+    def place_of(self, part: str) -> dict[str, str]:
+        """Return the options that a query gets which reads the source for one of several sinks.
+
+        They are what the queries can't share; ``state.dir`` and the checkpoint are their own in any case.
+
+        Args:
+            part: the sink's name.
+        """
+        from_kafka = "kafka" in self.signal_enabled_channels
+        return {"signal.kafka.groupId": f"{self.signal_kafka_group_id}_{part}"} if from_kafka else {}
+
+    @property
+    def unshared(self) -> dict[str, str]:
+        """What no other query may have, by option."""
+        return {"signal.file": self.signal_file} if "file" in self.signal_enabled_channels else {}
+
     def captures(self, schema: str, table: str) -> bool:
         """Return whether the filters let a table through; a signal table needs to pass only those of schemas."""
         if self.schema_include_list and not matches(self.schema_include_list, schema):
@@ -380,7 +396,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         return operation in self.skipped_operations
 
 
-def _check_words(
+def check_words(
     name: str, words: tuple[str, ...], allowed: tuple[str, ...], meant: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Refuse words that are not allowed.

@@ -52,12 +52,28 @@ class Checkpoint:
         Raises:
             CheckpointError: it is missing or empty, or it is something else.
         """
-        if self._type("metadata") == fs.FileType.File or self._type("offsets") == fs.FileType.Directory:
+        if self.is_used():
             return
         if self._type("") == fs.FileType.File or self._entries(""):
             raise CheckpointError(f"{self.uri} is not the checkpoint of a query.", "Correct the key 'checkpoint'.")
         cure = "The first `floodmark run` of the pipeline makes it."
         raise CheckpointError(f"There is no checkpoint in {self.uri} yet.", cure)
+
+    def is_used(self) -> bool:
+        """Return whether a query has begun to use the directory.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        return bool(self._type("metadata") == fs.FileType.File or self._type("offsets") == fs.FileType.Directory)
+
+    def folders(self) -> list[str]:
+        """Return the names of its subdirectories.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        return sorted(info.base_name for info in self._entries("") if info.type == fs.FileType.Directory)
 
     def offsets(self) -> list[BatchFile]:
         """Return the files of the planned micro-batches, the newest last.

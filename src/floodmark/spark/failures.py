@@ -23,6 +23,8 @@ _RAISED = re.compile(
 HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 """Undocumented environment variable of Spark; it takes effect only in the process that reports the error."""
 _PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_CALL = re.compile(r"^An error occurred while calling [\w.$]+\.\n: ")
+"""What Py4J puts before an exception of Java that isn't one of Spark's."""
 _LONGEST_LINE = 500
 
 
@@ -57,7 +59,8 @@ def explain(exc: BaseException) -> FloodmarkError:
     own = floodmark_error(exc) or kafka_error(str(exc))
     if own is not None:
         return own
-    first = _python_error(str(exc)) or _first_line(str(exc)) or type(exc).__name__
+    text = _CALL.sub("", str(exc))
+    first = _python_error(text) or _first_line(text) or type(exc).__name__
     shown = first if len(first) <= _LONGEST_LINE else f"{first[:_LONGEST_LINE]}…"
     return FloodmarkError(f"Spark failed: {shown}")
 

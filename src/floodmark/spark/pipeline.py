@@ -22,6 +22,7 @@ from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
 from floodmark.spark.sinks.mirrors import jdbc, mirror
+from floodmark.spark.transform import require_kafka_columns, require_typed_columns, transformed
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
 LOCAL_CHECKPOINTS = {
@@ -32,12 +33,15 @@ LOCAL_CHECKPOINTS = {
 """Without Hadoop's native library, Spark's default runs about twenty shell commands per micro-batch."""
 LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
 """With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
+POOL = "spark.scheduler.pool"
+"""The property of a thread that names the pool in which Spark runs the queries that it starts."""
 KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
 
 
-def spark_properties(pipeline: Pipeline) -> dict[str, str]:
-    """Return the Spark properties of a pipeline: those of the file override Floodmark's defaults."""
+def spark_properties(*pipelines: Pipeline) -> dict[str, str]:
+    """Return the Spark properties of the queries of a file: those of the file override Floodmark's defaults."""
+    pipeline = pipelines[0]
     properties = {
         "spark.master": DEFAULT_MASTER,
         "spark.app.name": pipeline.title,
@@ -49,14 +53,17 @@ def spark_properties(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.noDataProgressEventInterval": "2000",
         **(LOCAL_SOCKETS if os.name == "posix" else {}),
         **(LOCAL_CHECKPOINTS if _is_local(pipeline.checkpoint) else {}),
+        # Otherwise the tasks of a query's snapshot would go before those of all others.
+        **({"spark.scheduler.mode": "FAIR"} if pipeline.label else {}),
         **pipeline.spark,
     }
-    if pipeline.sink.type == "kafka":
+    sinks = [one.sink for one in pipelines]
+    if any(sink.type == "kafka" for sink in sinks):
         properties["spark.jars.packages"] = _with_package(properties, KAFKA_ARTIFACT, kafka_package())
-    if pipeline.sink.needs_delta and EXTENSIONS not in pipeline.spark:
+    if any(sink.needs_delta for sink in sinks) and EXTENSIONS not in pipeline.spark:
         properties = {**SETTINGS, **properties}
         properties["spark.jars.packages"] = _with_package(properties, ARTIFACT, delta_package())
-    if pipeline.sink.needs_iceberg:
+    if any(sink.needs_iceberg for sink in sinks):
         properties["spark.jars.packages"] = _with_package(properties, iceberg.ARTIFACT, iceberg.iceberg_package())
     return {name: value for name, value in properties.items() if value}
 
@@ -69,16 +76,33 @@ def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
     """Start the query of a pipeline.
 
     Within a micro-batch, all events of a key are written by one task in the order of their positions.
+
+    Raises:
+        ConfigError: an option or the transform is wrong, or a package is missing.
     """
-    source, ends = in_small_letters(pipeline.source), pipeline.trigger.available_now and not GIVES_START
-    if ends:
+    return started(prepared(spark, pipeline), pipeline)
+
+
+def prepared(spark: SparkSession, pipeline: Pipeline) -> DataStreamWriter:
+    """Return the query of a pipeline for ``started``, with everything checked that can be without running it."""
+    source = in_small_letters(pipeline.source)
+    if _ends_itself(pipeline):
         source = {**source, "trigger.available.now": "true"}
     events = spark.readStream.format("floodmark").options(**source).load()
     writer = _sink_writer(spark, pipeline, events)
-    writer = writer.queryName(pipeline.title).option("checkpointLocation", pipeline.checkpoint)
-    if not ends:
-        return triggered(writer, pipeline.trigger).start()
-    return stopping_at_end(writer.start())
+    return writer.queryName(pipeline.query_name).option("checkpointLocation", pipeline.checkpoint)
+
+
+def started(writer: DataStreamWriter, pipeline: Pipeline) -> StreamingQuery:
+    """Start a query that ``prepared`` has returned."""
+    if _ends_itself(pipeline):
+        return stopping_at_end(writer.start())
+    return triggered(writer, pipeline.trigger).start()
+
+
+def _ends_itself(pipeline: Pipeline) -> bool:
+    """Return whether a source ends its query, with a version of Spark that doesn't."""
+    return pipeline.trigger.available_now and not GIVES_START
 
 
 def stopping_at_end(query: StreamingQuery) -> StreamingQuery:
@@ -113,15 +137,29 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
         events = order_by_key(events, spark.sparkContext.defaultParallelism)
+    events = _chosen(spark, pipeline, events, is_events)
     if sink.type == "kafka":
-        events = events.select(*KAFKA_COLUMNS)
         options.setdefault("includeHeaders", "true")
     elif sink.type == "console":
-        events = events.select(*CONSOLE_COLUMNS) if is_events else events
         options.setdefault("truncate", "false")
     elif sink.path is not None:
         options["path"] = sink.path
     return events.writeStream.format(sink.type).outputMode("append").options(**options)
+
+
+def _chosen(spark: SparkSession, pipeline: Pipeline, events: DataFrame, is_events: bool) -> DataFrame:
+    """Return the columns that a sink writes: those of the transform, or those that it has without one."""
+    sink, key = pipeline.sink, f"{pipeline.sink_key}.transform"
+    if sink.transform is None:
+        if sink.type == "kafka":
+            return events.select(*KAFKA_COLUMNS)
+        return events.select(*CONSOLE_COLUMNS) if sink.type == "console" and is_events else events
+    result = transformed(spark, events, sink.transform, key)
+    if sink.type == "kafka":
+        require_kafka_columns(result, "topic" in map(str.lower, sink.options), key)
+    elif sink.type == "parquet":
+        require_typed_columns(result, key)
+    return result
 
 
 def _with_package(properties: Mapping[str, str], artifact: str, wanted: str) -> str:

@@ -1,16 +1,14 @@
-"""The model of ``pipeline.yaml``: a source, a sink, and how Spark runs the query between them."""
+"""The model of a query in ``pipeline.yaml``: a source, a sink, and how Spark runs the query between them."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.model import Options, nearest
@@ -19,6 +17,7 @@ from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
+from floodmark.spark.pipeline_text import as_texts
 
 FILE_SINKS = ("json", "parquet", "mirror")
 _TARGETS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOptions}
@@ -26,9 +25,12 @@ _TARGETS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOp
 _OF_MIRRORS = {"format": "arrow", "skipped.operations": "none"}
 """What they need the source's options to be, which therefore needn't be given."""
 DEFAULT_MASTER = "local[*]"
+KEYS = ("name", "source", "sink", "sinks", "errors", "checkpoint", "trigger", "spark")
+"""The keys of a pipeline file."""
 _EXAMPLES = {
     "source": "Write the source's options there, such as {connector: postgres, …}.",
     "sink": "Write where the events go, such as {type: parquet, path: /data/events}.",
+    "sinks": "Write a name for each sink, and where its events go, such as {lake: {type: mirror, path: /data/lake}}.",
     "sink.type": "Write where the events go: console, json, parquet, kafka, mirror, jdbc or noop.",
     "sink.options": "Write options of Spark's sink there, such as {compression: zstd}.",
     "checkpoint": "Name a directory for the query's checkpoint, which no other query uses.",
@@ -36,16 +38,19 @@ _EXAMPLES = {
     "spark": "Write properties of Spark there, such as {spark.master: 'local[4]'}.",
 }
 _WHOLE = {"source": ", such as database.hostname", "spark": ", such as spark.master"}
-_VARIABLE = re.compile(r"\$(\$)?\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
-"""A variable, or the beginning of what isn't one."""
-_SET_BY_KEYS = {"checkpointlocation": "checkpoint", "path": "sink.path"}
-"""Options of Spark's sinks that keys of the file set."""
+_SET_BY_KEYS = {"checkpointlocation": "checkpoint", "path": "{}.path"}
+"""Options of Spark's sinks that keys of the file set; the sink's key stands for the braces."""
 _UNIT = "(?:millisecond|second|minute|hour|day|week)s?"
 _INTERVAL = re.compile(rf"(?:interval\s+)?\d+(?:\.\d+)?\s*{_UNIT}(?:\s+\d+\s*{_UNIT})*", re.IGNORECASE)
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=False, hide_input_in_errors=True)
+
+
+def sink_key(info: ValidationInfo) -> str:
+    """Return the key of the sink that is validated: ``sink``, unless the context says otherwise."""
+    return str((info.context or {}).get("sink", "sink"))
 
 
 class Sink(_Section):
@@ -55,29 +60,38 @@ class Sink(_Section):
     path: str | None = None
     format: Literal["delta", "iceberg"] | None = None
     options: dict[str, str] = Field(default={}, repr=False)
+    transform: str | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self, info: ValidationInfo) -> Self:
+        key = sink_key(info)
         if self.type in FILE_SINKS and not self.path:
-            raise ValueError(f"Key 'sink.path' is required for the sink '{self.type}'.")
+            raise ValueError(f"Key '{key}.path' is required for the sink '{self.type}'.")
         if self.type not in FILE_SINKS and self.path:
-            raise ValueError(f"Key 'sink.path' is not allowed for the sink '{self.type}'.")
+            raise ValueError(f"Key '{key}.path' is not allowed for the sink '{self.type}'.")
         if self.type != "mirror" and self.format:
-            raise ValueError(f"Key 'sink.format' is not allowed for the sink '{self.type}'.")
+            raise ValueError(f"Key '{key}.format' is not allowed for the sink '{self.type}'.")
         if self.type == "mirror" and "format" in map(str.lower, self.options):
-            raise ValueError("Key 'sink.options' must not have 'format': write the key 'sink.format' instead.")
+            raise ValueError(f"Key '{key}.options' must not have 'format': write the key '{key}.format' instead.")
         model = _TARGETS.get(self.type)
         if model is not None:
             try:
                 model.parse(self.mirror_options if self.type == "mirror" else self.options)
             except ConfigError as error:
-                raise ValueError(f"Key 'sink.options': {error}") from None
+                raise ValueError(f"Key '{key}.options': {error}") from None
         for name in self.options:
             if name.lower() in _SET_BY_KEYS:
-                key = _SET_BY_KEYS[name.lower()]
-                raise ValueError(f"Key 'sink.options' must not have '{name}': write the key '{key}' instead.")
+                by = _SET_BY_KEYS[name.lower()].format(key)
+                raise ValueError(f"Key '{key}.options' must not have '{name}': write the key '{by}' instead.")
         if self.type == "kafka" and not self.options.get("kafka.bootstrap.servers"):
-            raise ValueError("Key 'sink.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
+            raise ValueError(f"Key '{key}.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
+        if self.transform is not None and model is not None:
+            raise ValueError(
+                f"Key '{key}.transform' is not allowed for the sink '{self.type}', whose tables equal the source's. "
+                "Choose columns and rows by options of the source, such as column.exclude.list."
+            )
+        if self.transform is not None and not self.transform.strip():
+            raise ValueError(f"Key '{key}.transform' is empty. Write a SELECT from the view events, or leave it out.")
         return self
 
     @property
@@ -120,8 +134,13 @@ class Trigger(_Section):
 
 
 class Pipeline(_Section):
-    """A whole pipeline file."""
+    """A query: all of a pipeline file that has one sink, or what concerns one of several.
 
+    Attributes:
+        label: the sink's name among several; empty if there is only one.
+    """
+
+    label: str = ""
     name: str | None = None
     source: dict[str, str] = Field(repr=False)
     sink: Sink
@@ -170,8 +189,18 @@ class Pipeline(_Section):
 
     @property
     def title(self) -> str:
-        """The query's name: the file's ``name``, else the source's ``topic.prefix``."""
+        """The pipeline's name: the file's ``name``, else the source's ``topic.prefix``."""
         return self.name or self.options.topic_prefix
+
+    @property
+    def sink_key(self) -> str:
+        """The key of the file that the sink is under."""
+        return f"sinks.{self.label}" if self.label else "sink"
+
+    @property
+    def query_name(self) -> str:
+        """The query's name in Spark."""
+        return f"{self.title}.{self.label}" if self.label else self.title
 
     @property
     def master(self) -> str:
@@ -189,130 +218,83 @@ def is_local(master: str) -> bool:
     return master.split("[")[0] == "local"
 
 
-def load_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
-    """Read a pipeline file.
-
-    Every scalar is read as its literal text in the file, so ``0123`` stays ``0123``. A list
-    becomes a comma-separated option value. ``${NAME}`` is replaced by an environment variable;
-    ``$${NAME}`` stays ``${NAME}``.
-
-    Raises:
-        ConfigError: the file is missing or not YAML, or a key or value in it is not allowed.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise ConfigError(f"Cannot read the pipeline file {path}: {reason}.") from None
-    try:
-        # Two steps, since only the node tree still shows duplicate keys.
-        tree = yaml.compose(text, yaml.BaseLoader)
-        _refuse_duplicates(tree, "", path)
-        content = yaml.load(text, yaml.BaseLoader)
-    except yaml.YAMLError as exc:
-        raise ConfigError(f"The pipeline file {path} is not YAML: {_yaml_problem(exc)}.") from None
-    except RecursionError:
-        raise ConfigError(f"The pipeline file {path} is nested too deeply, or holds itself by an alias.") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"The pipeline file {path} must hold a mapping with the keys {_names(Pipeline)}.")
-    return parse_pipeline(content, environment)
-
-
 def parse_pipeline(content: Mapping[str, Json], environment: Mapping[str, str] = os.environ) -> Pipeline:
-    """Read the content of a pipeline file; see ``load_pipeline``.
+    """Read the content of a pipeline file that has one sink; see ``pipelines.load_file``.
 
     Raises:
         ConfigError: a key or value is not allowed.
     """
-    _refuse_unknown(Pipeline, content, "")
-    for key in ("source", "sink", "trigger", "spark"):
-        if isinstance(content.get(key), list):
-            raise ConfigError(f"Key '{key}' in the pipeline file must be a mapping, not a list.", _EXAMPLES[key])
-    texts = {key: _as_texts(value, key, environment) for key, value in content.items()}
+    texts = section_texts(content, [key for key in KEYS if key not in ("sinks", "errors")], environment)
     for key, model in (("sink", Sink), ("trigger", Trigger)):
         section = texts.get(key)
         if isinstance(section, Mapping):
-            _refuse_unknown(model, section, f"{key}.")
+            refuse_unknown(names_of(model), section, f"{key}.")
+    return validated(texts)
+
+
+def section_texts(content: Mapping[str, Json], known: Sequence[str], environment: Mapping[str, str]) -> dict[str, Json]:
+    """Return the keys of a file with their values as texts.
+
+    Raises:
+        ConfigError: a key is unknown, a mapping is a list, or a variable is not set.
+    """
+    refuse_unknown(known, content, "")
+    for key in ("source", "sink", "sinks", "trigger", "spark"):
+        if isinstance(content.get(key), list):
+            raise ConfigError(f"Key '{key}' in the pipeline file must be a mapping, not a list.", _EXAMPLES[key])
+    return {key: as_texts(value, key, environment) for key, value in content.items()}
+
+
+def validated(texts: Mapping[str, Json], key: str = "sink") -> Pipeline:
+    """Return the query that texts describe.
+
+    Args:
+        texts: the model's.
+        key: the key of the file that the sink is under.
+
+    Raises:
+        ConfigError: a key or value is not allowed.
+    """
     try:
-        return Pipeline.model_validate(texts)
+        return Pipeline.model_validate(texts, context={"sink": key})
     except ValidationError as exc:
-        raise _explain(exc) from None
+        raise _explain(exc, key) from None
 
 
-def _refuse_duplicates(node: yaml.Node | None, where: str, path: Path) -> None:
-    """Raise an error for a duplicate key: PyYAML would silently keep the last one."""
-    if not isinstance(node, yaml.MappingNode):
-        return
-    lines: dict[str, int] = {}
-    for key, value in node.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in lines:
-            raise ConfigError(
-                f"The pipeline file {path} has the key '{where}{name}' twice, in lines {lines[name]} and {line}.",
-                "Remove one of them.",
-            )
-        lines[name] = line
-        _refuse_duplicates(value, f"{where}{name}.", path)
+def refuse_unknown(known: Sequence[str], content: Mapping[str, Json], where: str) -> None:
+    """Raise an error for an unknown key.
 
-
-def _as_texts(value: Json, where: str, environment: Mapping[str, str]) -> Json:
-    """Replace variables everywhere, and lists by comma-separated text."""
-    if isinstance(value, Mapping):
-        return {str(key): _as_texts(item, f"{where}.{key}", environment) for key, item in value.items()}
-    if isinstance(value, list):
-        return ",".join(_item(_as_texts(item, where, environment), where) for item in value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return _substitute(str(value), where, environment)
-
-
-def _item(value: Json, where: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(f"Key '{where}' must be a list of plain values.")
-    return value.replace(",", "\\,")
-
-
-def _substitute(text: str, where: str, environment: Mapping[str, str]) -> str:
-    def replacement(match: re.Match[str]) -> str:
-        escaped, name = match.groups()
-        if escaped:
-            return match[0][1:]
-        if name is None:
-            # What follows may be a part of a password.
-            raise ConfigError(
-                f"Key '{where}' has a '${{' that isn't followed by the name of an environment variable and '}}'.",
-                "Write ${NAME}, without a default value, or $${ if the text itself is meant.",
-            )
-        if name not in environment:
-            raise ConfigError(
-                f"Key '{where}' uses the environment variable {name}, which is not set.",
-                f"Set it, or write $${{{name}}} if the text itself is meant.",
-            )
-        return environment[name]
-
-    return _VARIABLE.sub(replacement, text)
-
-
-def _refuse_unknown(model: type[BaseModel], content: Mapping[str, Json], where: str) -> None:
-    known = [field.alias or name for name, field in model.model_fields.items()]
+    Args:
+        known: the known keys.
+        content: the mapping.
+        where: what stands before its keys in errors.
+    """
     for key in content:
         if key not in known:
             close = difflib.get_close_matches(str(key).lower(), known, n=1)
-            hint = f"Did you mean '{where}{close[0]}'?" if close else f"Allowed: {_names(model)}."
+            hint = f"Did you mean '{where}{close[0]}'?" if close else f"Allowed: {', '.join(known)}."
             raise ConfigError(f"Unknown key '{where}{key}' in the pipeline file.", hint)
 
 
-def _names(model: type[BaseModel]) -> str:
-    return ", ".join(field.alias or name for name, field in model.model_fields.items())
+def names_of(model: type[BaseModel]) -> list[str]:
+    """Return the keys of a section."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _explain(exc: ValidationError) -> ConfigError:
-    """Turn pydantic's report into one sentence about the first wrong key."""
+def _explain(exc: ValidationError, sink: str) -> ConfigError:
+    """Turn pydantic's report into one sentence about the first wrong key.
+
+    Args:
+        sink: the key that the sink is under.
+    """
     error = exc.errors()[0]
     where = ".".join(str(part) for part in error["loc"])
+    example = _EXAMPLES.get(where, "")
+    if where.split(".")[0] == "sink":
+        where = sink + where.removeprefix("sink")
     reason = str(error["msg"]).removeprefix("Value error, ").strip().rstrip(".")
     if error["type"] == "missing":
-        return ConfigError(f"Key '{where}' is required in the pipeline file.", _EXAMPLES.get(where, ""))
+        return ConfigError(f"Key '{where}' is required in the pipeline file.", example)
     section = str(error["loc"][0]) if error["loc"] else ""
     if error["type"] == "string_type" and len(error["loc"]) > 1:
         return ConfigError(
@@ -322,7 +304,7 @@ def _explain(exc: ValidationError) -> ConfigError:
     if error["type"] == "string_type":
         return ConfigError(f"Key '{where}' in the pipeline file must be a plain value.")
     if error["type"] in ("model_type", "dict_type"):
-        return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", _EXAMPLES.get(where, ""))
+        return ConfigError(f"Key '{where}' in the pipeline file must be a mapping.", example)
     if error["type"] == "value_error" and reason.startswith(("Key", "The ")):
         return ConfigError(reason if reason.endswith("?") else f"{reason}.")
     # Only values of the source and of sinks' options can be secret; any text is valid there, so none is shown here.
@@ -330,18 +312,9 @@ def _explain(exc: ValidationError) -> ConfigError:
     problem = f"Key '{where}'{shown} is not allowed:"
     if error["type"] == "literal_error":
         choices = re.findall("'([^']+)'", str(error["ctx"]["expected"]))
-        other = "Other sinks need a program of your own, with spark.readStream." if where == "sink.type" else ""
+        other = "Other sinks need a program of your own, with spark.readStream." if where == f"{sink}.type" else ""
         hint = nearest(str(error["input"]), choices) or other
         return ConfigError(f"{problem} it must be one of {', '.join(choices)}.", hint)
     if error["type"].startswith("bool"):
         return ConfigError(f"{problem} it must be true or false.")
     return ConfigError(f"{problem} {reason[:1].lower()}{reason[1:]}.")
-
-
-def _yaml_problem(exc: yaml.YAMLError) -> str:
-    mark = getattr(exc, "problem_mark", None)
-    problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-    if problem.startswith("but "):
-        problem = f"{getattr(exc, 'context', '')}, {problem}"
-    hint = ". Indent with spaces" if "'\\t'" in str(problem) else ""
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{hint}" if mark else problem

@@ -16,9 +16,9 @@ from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import LOCAL_SOCKETS, spark_properties, start_query
-from floodmark.spark.pipeline_file import Pipeline as PipelineFile
-from floodmark.spark.pipeline_file import load_pipeline, parse_pipeline
+from floodmark.spark.pipeline import LOCAL_SOCKETS, POOL, spark_properties, start_query
+from floodmark.spark.pipeline_file import Pipeline as Query
+from floodmark.spark.pipelines import PipelineFile, load_file, parse_file
 from floodmark.spark.places import refuse_shared_places
 from floodmark.spark.sinks.kafka import require_kafka
 from floodmark.spark.targets.sessions import settings
@@ -62,7 +62,7 @@ class Pipeline:
         Raises:
             ConfigError: the file is missing or not YAML, or a key or value in it is not allowed.
         """
-        return cls(load_pipeline(Path(path), environment))
+        return cls(load_file(Path(path), environment))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Json], environment: Mapping[str, str] = os.environ) -> Pipeline:
@@ -80,7 +80,7 @@ class Pipeline:
                 f"The pipeline is of the type {type(content).__name__}.",
                 "Give a mapping with the keys of a pipeline file, or use Pipeline.from_yaml for a file.",
             )
-        return cls(parse_pipeline(content, environment))
+        return cls(parse_file(content, environment))
 
     @property
     def name(self) -> str:
@@ -94,13 +94,18 @@ class Pipeline:
         For ``SparkSession.builder.config(map=…)``, before the session starts. There is a master only if the file has
         one: else it would replace the one that ``spark-submit`` was given.
         """
-        properties = spark_properties(self._content)
-        if _MASTER not in self._content.spark:
+        properties = spark_properties(*self._content.pipelines)
+        if _MASTER not in self._own_properties:
             del properties[_MASTER]
         return properties
 
+    @property
+    def _own_properties(self) -> Mapping[str, str]:
+        """The properties of Spark that the file has."""
+        return self._content.pipelines[0].spark
+
     def start(self, spark: SparkSession) -> StreamingQuery:
-        """Start the query, and return it while it runs.
+        """Start the query of a pipeline with one sink, and return it while it runs.
 
         Properties of the file that begin with ``spark.sql.`` count for this query only; the session keeps its own. A
         warning is logged of properties that can only be given before a session starts, and that this one lacks.
@@ -109,9 +114,30 @@ class Pipeline:
             spark: the session.
 
         Raises:
-            ConfigError: the session is one of Spark Connect or lacks the sink's jars; one of the pipeline's directories
-                contains another.
+            ConfigError: the pipeline has several sinks; the session is one of Spark Connect or lacks the sink's jars;
+                one of the pipeline's directories contains another.
             FloodmarkError: an option can't be used, or the query doesn't start.
+        """
+        if len(self._content.pipelines) > 1:
+            raise ConfigError(
+                f"The pipeline has several sinks, each with a query: {self._content.labels}.",
+                "Start them with Pipeline.start_all, which returns the queries by the names of the sinks.",
+            )
+        (query,) = self.start_all(spark).values()
+        return query
+
+    def start_all(self, spark: SparkSession) -> dict[str, StreamingQuery]:
+        """Start the query of each sink, and return them by the sinks' names while they run; see ``start``.
+
+        The file's key ``errors`` is for ``floodmark run``: the program decides what happens when one fails. If one
+        can't be started, those that were are stopped.
+
+        Args:
+            spark: the session.
+
+        Raises:
+            ConfigError: as for ``start``.
+            FloodmarkError: an option can't be used, or a query doesn't start.
         """
         if type(spark).__module__.startswith("pyspark.sql.connect."):
             raise ConfigError(
@@ -119,21 +145,26 @@ class Pipeline:
                 "Run the program where Spark's driver is (spark.api.mode=classic), or use floodmark run.",
             )
         require_spark(spark.version)
-        content = self._content
-        refuse_shared_places(content.options.state_dir, content.checkpoint, content.sink.path)
-        if content.sink.type == "kafka":
+        for one in self._content.pipelines:
+            refuse_shared_places(one.options.state_dir, one.checkpoint, one.sink.path)
+        if any(one.sink.type == "kafka" for one in self._content.pipelines):
             require_kafka(spark)
+        found: dict[str, StreamingQuery] = {}
         with _ALONE, self._taken_properties(spark):
             try:
-                return start_query(spark, content)
-            except PySparkException as exc:
-                raise explain(exc) from exc
+                for one in self._content.pipelines:
+                    found[one.label] = _started(spark, one)
+            except BaseException:
+                for query in found.values():
+                    query.stop()
+                raise
+        return found
 
     @contextmanager
     def _taken_properties(self, spark: SparkSession) -> Iterator[None]:
         """Let the session have the pipeline's properties, as far as it takes them, for the duration of a block."""
         lacking = []
-        told_of = {*self._content.spark, *(LOCAL_SOCKETS if minor_version(spark.version) >= _SOCKETS_SINCE else ())}
+        told_of = {*self._own_properties, *(LOCAL_SOCKETS if minor_version(spark.version) >= _SOCKETS_SINCE else ())}
         with ExitStack() as stack:
             for name, value in self.spark_properties.items():
                 if name.startswith(_SQL):
@@ -153,6 +184,25 @@ class Pipeline:
                     "with --conf.",
                 )
             yield
+
+
+def _started(spark: SparkSession, query: Query) -> StreamingQuery:
+    if not query.label:
+        return _explained(spark, query)
+    context, pool = spark.sparkContext, spark.sparkContext.getLocalProperty(POOL)
+    # Each sink has its share of the cores, if the session was started so.
+    context.setLocalProperty(POOL, query.label)
+    try:
+        return _explained(spark, query)
+    finally:
+        context.setLocalProperty(POOL, pool)  # type: ignore[arg-type]  # None removes it
+
+
+def _explained(spark: SparkSession, query: Query) -> StreamingQuery:
+    try:
+        return start_query(spark, query)
+    except PySparkException as exc:
+        raise explain(exc) from exc
 
 
 def _has(spark: SparkSession, name: str, value: str) -> bool:

@@ -21,7 +21,8 @@ from floodmark.config.model import Options, allowed_values
 from floodmark.connectors.registry import CONNECTORS, ConnectorSpec
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
-from floodmark.spark.pipeline_file import FILE_SINKS, Pipeline, Sink, Trigger
+from floodmark.spark.pipeline_file import FILE_SINKS, KEYS, Pipeline, Sink, Trigger
+from floodmark.spark.pipelines import NAME, PLACE, POLICIES
 
 Schema = dict[str, Any]
 
@@ -38,12 +39,15 @@ _MEANINGS = {
     "name": "The query's name; the source's `topic.prefix` if not given.",
     "source": "The source's options: docs/options.md.",
     "sink": "Where the events go.",
+    "sinks": "Several sinks by their names, each of which has a query of its own.",
+    "errors": "What happens to the other sinks when one fails: `stop` (default) or `isolate`.",
     "sink.type": "Where the events go: Spark's sinks, `mirror` (Delta or Iceberg tables) or `jdbc` (tables of another "
     "database).",
     "sink.path": "Directory of the sinks `json`, `parquet` and `mirror`; for `mirror` also a URI.",
     "sink.format": "Of the sink `mirror`: `delta` or `iceberg`.",
     "sink.options": "Further options of Spark's sink, of the mirror or of the sink `jdbc`.",
-    "checkpoint": "Directory of the query's checkpoint, which no other query uses.",
+    "sink.transform": "A SELECT from the view `events`, for sinks that take events.",
+    "checkpoint": "Directory of the query's checkpoint, which no other query uses; with `sinks`, it contains theirs.",
     "trigger": "When a micro-batch starts; without it, when the previous one has ended.",
     "trigger.processingTime": "An interval, such as `10 seconds`.",
     "trigger.availableNow": "Whether the query ends when it has delivered what there is.",
@@ -62,6 +66,13 @@ def pipeline_schema(connectors: Iterable[ConnectorSpec]) -> Schema:
         "name": _text(),
         "source": _source(specs),
         "sink": _sink(),
+        "sinks": {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": f"^(?:{NAME})$"},
+            "additionalProperties": _named_sink(),
+        },
+        "errors": _choice(POLICIES),
         "checkpoint": {"type": "string", "minLength": 1},
         "trigger": _trigger(),
         "spark": {
@@ -74,8 +85,9 @@ def pipeline_schema(connectors: Iterable[ConnectorSpec]) -> Schema:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A pipeline file of Floodmark",
         "type": "object",
-        "properties": {name: {"description": _MEANINGS[name], **sections[name]} for name in Pipeline.model_fields},
-        "required": [name for name, field in Pipeline.model_fields.items() if field.is_required()],
+        "properties": {name: {"description": _MEANINGS[name], **sections[name]} for name in KEYS},
+        "required": [name for name, field in Pipeline.model_fields.items() if field.is_required() and name != "sink"],
+        "oneOf": [{"required": ["sink"], "not": {"required": ["errors"]}}, {"required": ["sinks"]}],
         "additionalProperties": False,
         "allOf": [_form_of_rows(sink, "arrow") for sink in _TABLES] + [_form_of_rows("kafka", "events")],
         "definitions": {name: _options(model) for name, model in models.items()},
@@ -131,12 +143,14 @@ def _sink() -> Schema:
         "path": {"type": "string", "minLength": 1},
         "format": _choice(formats),
         "options": {"type": "object", "additionalProperties": _text()},
+        "transform": {"type": "string", "minLength": 1},
     }
     rules = []
     for kind in kinds:
         rule: Schema = {"required": ["path"]} if kind in FILE_SINKS else {"properties": {"path": False}}
         if kind in _TABLES:
             rule.setdefault("properties", {})["options"] = {"$ref": f"#/definitions/{kind}"}
+            rule["properties"]["transform"] = False
         if kind != "mirror":
             rule.setdefault("properties", {})["format"] = False
         if kind == "kafka":
@@ -151,6 +165,21 @@ def _sink() -> Schema:
         "additionalProperties": False,
         "allOf": rules,
     }
+
+
+def _named_sink() -> Schema:
+    """Return the schema of one of several sinks, which may have options of the source and a trigger of its own."""
+    found = _sink()
+    own = {
+        "source": {
+            "description": "Options of the source that this sink overrides.",
+            "type": "object",
+            "propertyNames": {"not": {"enum": list(PLACE)}},
+            "additionalProperties": {"type": [*_SCALAR, "array"], "items": _text()},
+        },
+        "trigger": {"description": _MEANINGS["trigger"], **_trigger()},
+    }
+    return {**found, "properties": {**found["properties"], **own}}
 
 
 def _trigger() -> Schema:

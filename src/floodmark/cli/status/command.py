@@ -4,40 +4,110 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from floodmark.cli.output import output_console
+from floodmark.cli.failures import SinkFailure, remembered
+from floodmark.cli.output import human_time, output_console, printable
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import Lake, as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
+from floodmark.errors import FloodmarkError
+from floodmark.json_data import Json
 from floodmark.sinks.targets_aside import TargetAside, targets_aside
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines import PipelineFile
 
 # The speed of a snapshot is measured over that many micro-batches.
 WINDOW = 10
 
 
-def status(pipeline: Pipeline, file: str, as_json: bool) -> None:
+def status(file: PipelineFile, path: str, as_json: bool) -> int:
     """Print where a pipeline is.
 
     Args:
-        pipeline: the pipeline.
-        file: its file, for the commands that are recommended.
+        file: the pipeline.
+        path: its file, for the commands that are recommended.
         as_json: whether to print JSON, for programs.
 
+    Returns:
+        The exit code: 1 if the state of one of several sinks can't be read.
+
     Raises:
-        CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads.
+        CheckpointError: there is no checkpoint yet, or it is not one that this Floodmark reads. With several sinks
+            that is printed instead.
     """
-    found = read_progress(pipeline.checkpoint)
-    log = read_log(pipeline, found)
-    lake = Lake(pipeline.sink.path or "", read_aside(pipeline))
+    if not file.several:
+        shown = _Shown.of(file.only, path)
+        if as_json:
+            typer.echo(json.dumps(shown.json_data(), indent=2))
+        else:
+            output_console().print(shown.text())
+        return 0
+    states = [(one, _state(one, path), remembered(one)) for one in file.pipelines]
     if as_json:
-        typer.echo(json.dumps(as_json_data(pipeline.title, file, found, log, lake), indent=2))
+        sinks = [_sink_data(*state) for state in states]
+        typer.echo(json.dumps({"pipeline": file.title, "errors": file.errors, "sinks": sinks}, indent=2))
     else:
-        output_console().print(render(pipeline.title, file, found, log, lake))
+        for state in states:
+            output_console().print(_sink_text(*state))
+    return 1 if any(isinstance(found, FloodmarkError) for _, found, _ in states) else 0
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The state of a query, and what is needed to show it."""
+
+    pipeline: Pipeline
+    path: str
+    found: PipelineProgress
+    log: LogStatus
+    lake: Lake
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, path: str) -> _Shown:
+        found = read_progress(pipeline.checkpoint)
+        log = read_log(pipeline, found)
+        return cls(pipeline, path, found, log, Lake(pipeline.sink.path or "", read_aside(pipeline)))
+
+    def json_data(self) -> dict[str, Json]:
+        one = self.pipeline
+        return as_json_data(one.title, self.path, self.found, self.log, self.lake, one.label)
+
+    def text(self) -> Group:
+        one = self.pipeline
+        return render(one.title, self.path, self.found, self.log, self.lake, one.label)
+
+
+def _state(pipeline: Pipeline, path: str) -> _Shown | FloodmarkError:
+    """Return the state of one of several sinks, or why it can't be read."""
+    try:
+        return _Shown.of(pipeline, path)
+    except FloodmarkError as exc:
+        return exc
+
+
+def _sink_data(pipeline: Pipeline, found: _Shown | FloodmarkError, failure: SinkFailure | None) -> dict[str, Json]:
+    age = None if failure is None else round(max(time.time() - failure.at, 0.0), 1)
+    failed: Json = None if failure is None else {"error": failure.error, "age_s": age}
+    head: dict[str, Json] = {"sink": pipeline.label, "type": pipeline.sink.type, "failed": failed}
+    if isinstance(found, FloodmarkError):
+        return {**head, "error": str(found)}
+    return {**head, "error": None, **found.json_data()}
+
+
+def _sink_text(pipeline: Pipeline, found: _Shown | FloodmarkError, failure: SinkFailure | None) -> Group:
+    parts: list[RenderableType] = [Text(f"── {pipeline.label} ({pipeline.sink.type})", style="bold")]
+    if failure is not None:
+        age = human_time(max(time.time() - failure.at, 0.0))
+        parts.append(Text(f"failed {age} ago, and not started since: {printable(failure.error)}", style="bold red"))
+    parts.append(Text(printable(str(found))) if isinstance(found, FloodmarkError) else found.text())
+    return Group(*parts, Text())
 
 
 def read_progress(uri: str) -> PipelineProgress:

@@ -41,8 +41,10 @@ OTHER = Lake("", ())
 """That of another sink."""
 
 
-def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER) -> dict[str, Json]:
-    """Return everything as one JSON object."""
+def as_json_data(
+    name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER, sink: str = ""
+) -> dict[str, Json]:
+    """Return everything as one JSON object; ``sink`` is the sink's name among several."""
     return {
         "pipeline": name,
         "phase": found.phase,
@@ -65,7 +67,7 @@ def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus, 
         ],
         "gaps": [gap.to_json() for gap in found.gaps],
         "set_aside": [
-            {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table)}
+            {"name": table.name, "part": table.what, "error": table.error, "resume": resume_command(file, table, sink)}
             for table in found.excluded
         ]
         + [
@@ -75,8 +77,8 @@ def as_json_data(name: str, file: str, found: PipelineProgress, log: LogStatus, 
     }
 
 
-def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER) -> Group:
-    """Return what is printed for people."""
+def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: Lake = OTHER, sink: str = "") -> Group:
+    """Return what is printed for people; ``sink`` is the sink's name among several."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True, style="bold")
     lines.add_column(overflow="fold")
@@ -102,7 +104,7 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: 
         left_out = "changes" if table.what == "log" else f"{table.what} snapshot"
         parts += [
             Text(f"\n{table.name} is set aside ({left_out}): {table.error}", style="bold red"),
-            Text(f"When that is mended: {resume_command(file, table)}"),
+            Text(f"When that is mended: {resume_command(file, table, sink)}"),
         ]
     for target in lake.aside:
         parts += [
@@ -124,14 +126,16 @@ def _take_back(path: str, target: TargetAside) -> str:
     return f"remove the folder {folder}; the table is read again with the next micro-batch"
 
 
-def resume_command(file: str, table: ExcludedTable) -> str:
+def resume_command(file: str, table: ExcludedTable, sink: str = "") -> str:
     """Return the command that includes a table again, by reading it.
 
     Args:
         file: the pipeline file.
         table: an excluded table.
+        sink: the sink's name among several.
     """
     command = f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
+    command = f"{command} --sink {sink}" if sink else command
     return f"{command} --blocking" if table.error == NO_KEY else command
 
 

@@ -304,6 +304,14 @@ class BinlogOptions(CommonOptions):
         digest = hashlib.sha256(f"{self.topic_prefix} {self.state_dir}".encode()).digest()
         return _SERVER_IDS + int.from_bytes(digest[:4], "big") % _SERVER_IDS
 
+    @property
+    def unshared(self) -> dict[str, str]:
+        """What no other query may have, by option."""
+        own = {} if self.server_id is None else {"database.server.id": str(self.server_id)}
+        if self.history_in_kafka:
+            own["schema.history.internal.kafka.topic"] = self.history_topic or ""
+        return {**super().unshared, **own}
+
     def session_statements(self) -> list[str]:
         """Return ``database.initial.statements``, one by one."""
         return statements(self.initial_statements)

@@ -9,8 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, SecretStr, model_validator
 
+from floodmark.config.common import OPERATIONS, check_words
 from floodmark.config.hosts import Host
-from floodmark.config.model import OWN, option, pattern_in
+from floodmark.config.model import OWN, Words, option, pattern_in
 from floodmark.config.patterns import Pattern
 from floodmark.connectors.postgres import debezium_options
 from floodmark.connectors.postgres.replication_options import ReplicationOptions
@@ -96,6 +97,13 @@ class PostgresOptions(ReplicationOptions):
         "What to do if the publication is missing: create it for all tables, don't, create it for the captured "
         "tables (and keep it so), or create it empty.",
     )
+    publication_operations: Words = option(
+        "publication.operations",
+        (),
+        "Operations that a publication publishes if Floodmark creates it: `c`, `u`, `d`, `t`; those that "
+        "`skipped.operations` doesn't name if not given. Queries that share a publication need those of all.",
+        OWN,
+    )
     publish_via_partition_root: bool = option(
         "publish.via.partition.root", False, "Whether changes of partitions are published as their root's."
     )
@@ -145,6 +153,26 @@ class PostgresOptions(ReplicationOptions):
     def busy_wait_s(self) -> float:
         """The total time to wait while another query has the slot."""
         return self.slot_max_retries * self.slot_retry_delay_ms / 1000
+
+    def place_of(self, part: str) -> dict[str, str]:
+        """Return what each of several queries of one source needs for itself: a slot, and what it is to publish."""
+        own = {"slot.name": f"{self.slot_name}_{part}", **super().place_of(part)}
+        if self.publication_autocreate_mode == "filtered":
+            return {**own, "publication.name": f"{self.publication_name}_{part}"}
+        # The first query that finds no publication creates it for all of them.
+        return {**own, "publication.operations": ",".join(OPERATIONS)}
+
+    @property
+    def unshared(self) -> dict[str, str]:
+        """What no other query may have, by option."""
+        filtered = self.publication_autocreate_mode == "filtered"
+        own = {"publication.name": self.publication_name} if filtered else {}
+        return {**super().unshared, "slot.name": self.slot_name, **own}
+
+    @model_validator(mode="after")
+    def _check_operations(self) -> Self:
+        check_words("publication.operations", self.publication_operations, OPERATIONS)
+        return self
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:

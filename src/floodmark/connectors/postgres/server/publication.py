@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from psycopg.errors import DuplicateObject, UniqueViolation
+
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.server.catalog import Conn, Table, literal, quote
 from floodmark.connectors.postgres.server.connection import LOCK_WAIT_MS, run, server_version
@@ -20,6 +22,8 @@ FOR_ALL_TABLES_CURE = (
     "Set another mode, such as all_tables; name another publication by publication.name; or drop this one."
 )
 CURE = "Grant CREATE on the database and the ownership of the tables (superuser for all tables), or create it by hand."
+
+_CREATED_MEANWHILE = (DuplicateObject, UniqueViolation)
 
 _TABLES = """
     SELECT c.oid::int8, format('%I.%I', n.nspname, c.relname), {whole}
@@ -97,7 +101,12 @@ def ensure_publication(conn: Conn, options: PostgresOptions, tables: Sequence[Ta
     if mode == "filtered":
         target = " FOR TABLE " + ", ".join(table.quoted for table in tables)
     creating = f"CREATE PUBLICATION {quote(name)}{target}{_settings(conn, options)}"
-    run(conn, creating, f"the creation of the publication '{name}'", CURE)
+    try:
+        run(conn, creating, f"the creation of the publication '{name}'", CURE, expected=_CREATED_MEANWHILE)
+    except _CREATED_MEANWHILE:
+        log.info("publication_created_meanwhile", publication=name)
+        # Another query was faster; what it made is looked at as any publication is that was there before.
+        return ensure_publication(conn, options, tables)
     return frozenset()
 
 
@@ -194,7 +203,10 @@ class NewTables:
 
 
 def _settings(conn: Conn, options: PostgresOptions) -> str:
-    operations = ", ".join(word for op, word in PUBLISHED.items() if not options.skips(op))
+    chosen = options.publication_operations
+    operations = ", ".join(
+        word for op, word in PUBLISHED.items() if (op in chosen if chosen else not options.skips(op))
+    )
     settings = f"publish = '{operations}'"
     if server_version(conn) >= 13:
         settings += f", publish_via_partition_root = {str(options.publish_via_partition_root).lower()}"

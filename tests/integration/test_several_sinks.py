@@ -1,0 +1,185 @@
+"""``floodmark run`` with several sinks: each is right by itself, whatever happens to the others and to the process."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from floodmark.demo.embedded import EmbeddedPostgres
+from floodmark.demo.event_tail import EventTail
+from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, wait_for
+
+pytestmark = pytest.mark.slow
+__all__ = ["conn"]
+GUIDE = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text(encoding="utf-8")
+SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE database = %s ORDER BY 1"
+
+
+class Several(Pipeline):
+    """A pipeline file with a mirror, and a sink of files that a transform leaves three columns of."""
+
+    def __init__(self, server: EmbeddedPostgres, dbname: str, directory: Path) -> None:
+        super().__init__(server, dbname, directory)
+        del self.content["sink"]
+        transform = (
+            "SELECT key, op, position FROM events\nLATERAL VIEW explode(array(1, 2)) AS n\nWHERE op <> 'd' AND n = 1"
+        )
+        self.content["sinks"] = {
+            "lake": {"type": "mirror", "path": str(directory / "lake")},
+            "events": {"type": "json", "path": str(directory / "events"), "transform": transform},
+        }
+
+    def lake(self) -> list[int]:
+        table = self.directory / "lake" / "public.orders"
+        if not (table / "_delta_log").is_dir():
+            return []
+        query = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT id FROM t")
+        return sorted(row["id"] for row in pa.table(query.read_all()).to_pylist())
+
+    def events(self) -> list[int]:
+        """Return the keys of the finished files' events."""
+        found = [json.loads(line) for line in EventTail(self.directory / "events").new()]
+        assert all(set(event) == {"key", "op", "position"} for event in found)
+        return sorted(json.loads(event["key"])["id"] for event in found)
+
+    def has(self, upto: int) -> bool:
+        wanted = list(range(1, upto + 1))
+        return self.lake() == wanted and self.events() == wanted
+
+    def told(self, command: str, *options: str) -> tuple[int, Any]:
+        """Run a command that prints JSON; return its exit code and what it prints."""
+        done = subprocess.run(
+            [*CLI, command, str(self.directory / "pipeline.yaml"), *options],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def breaks_events(self) -> None:
+        """Let a file be where the directory of the sink of files should be."""
+        place = self.directory / "events"
+        if place.is_dir():
+            place.rename(self.directory / "saved")
+        place.write_text("")
+
+    def mends_events(self) -> None:
+        (self.directory / "events").unlink()
+        if (self.directory / "saved").is_dir():
+            (self.directory / "saved").rename(self.directory / "events")
+
+
+@pytest.fixture
+def several(pg18: EmbeddedPostgres, conn: psycopg.Connection[Any], tmp_path: Path) -> Several:
+    return Several(pg18, conn.info.dbname, tmp_path)
+
+
+@pytest.fixture
+def server(pg18: EmbeddedPostgres) -> EmbeddedPostgres:
+    return pg18
+
+
+def insert(conn: psycopg.Connection[Any], first: int, last: int) -> None:
+    conn.execute("INSERT INTO orders SELECT n, 'more' FROM generate_series(%s::int, %s::int) n", (first, last))
+
+
+def test_a_sink_that_fails_stops_all_and_catches_up(several: Several, conn: psycopg.Connection[Any]) -> None:
+    several.breaks_events()
+    assert several.finish(trigger=AVAILABLE_NOW) == (1, "")
+    *lines, error = several.stderr.splitlines()
+    assert error.startswith("error: Sink 'events': "), several.stderr
+    failed = [json.loads(line) for line in lines if '"sink failed"' in line]
+    assert [(entry["sink"], entry["error"] in error) for entry in failed] == [("events", True)]
+    _, shown = several.told("status", "--json")
+    assert {one["sink"]: one["failed"] and one["failed"]["error"] for one in shown["sinks"]} == {
+        "events": failed[0]["error"],
+        "lake": None,
+    }
+    several.mends_events()
+    insert(conn, 101, 110)
+    assert several.finish(trigger=AVAILABLE_NOW)[0] == 0, several.stderr
+    assert several.has(110)
+    slots = [row[0] for row in conn.execute(SLOTS, [conn.info.dbname]).fetchall()]
+    assert slots == [f"{conn.info.dbname}_events", f"{conn.info.dbname}_lake"]
+    code, shown = several.told("status", "--json")
+    assert code == 0
+    assert [(one["sink"], one["failed"], one["phase"]) for one in shown["sinks"]] == [
+        ("events", None, "streaming"),
+        ("lake", None, "streaming"),
+    ]
+
+
+def test_nothing_is_lost_when_all_is_killed_or_a_sink_is_isolated(
+    several: Several, conn: psycopg.Connection[Any]
+) -> None:
+    with several.started() as process:
+        wait_for(lambda: several.has(100), process)
+        insert(conn, 101, 120)
+        process.kill()
+        process.wait()
+    insert(conn, 121, 130)
+    with several.started(errors="isolate") as process:
+        wait_for(lambda: several.has(130), process)
+        several.breaks_events()
+        insert(conn, 131, 140)
+        wait_for(lambda: "sink failed" in several.stderr, process)
+        insert(conn, 141, 150)
+        wait_for(lambda: several.lake() == list(range(1, 151)), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 1, several.stderr
+    *lines, error = several.stderr.splitlines()
+    assert error.startswith("error: Sink 'events': "), several.stderr
+    stopped = [json.loads(line) for line in lines if '"stopped"' in line]
+    assert [entry["sink"] for entry in stopped] == ["lake"]
+    several.mends_events()
+    with several.started() as process:
+        wait_for(lambda: several.has(150), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, several.stderr
+    assert {entry["sink"] for entry in several.log() if entry["event"] == "stopped"} == {"lake", "events"}
+
+
+def test_the_example_of_the_guide(
+    pg18: EmbeddedPostgres, conn: psycopg.Connection[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs as it is written, but for the address, and a transform keeps the order of a row's changes."""
+    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert found is not None
+    monkeypatch.setenv("PASSWORD", "secret")
+    conn.execute("DROP ROLE IF EXISTS cdc")
+    conn.execute("CREATE ROLE cdc SUPERUSER LOGIN PASSWORD 'secret'")
+    conn.execute("CREATE TABLE customers (id int PRIMARY KEY)")
+    conn.execute("INSERT INTO customers VALUES (1)")
+    place = f"database.hostname: 127.0.0.1\n  database.port: {pg18.port}\n  database.dbname: {conn.info.dbname}"
+    text = re.sub(r"database\.hostname: db\n  database\.dbname: shop", place, found[1])
+    for directory in ("/shared", "/lake"):
+        text = text.replace(f": {directory}", f": {tmp_path}{directory}")
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(text + "trigger: {availableNow: true}\n", encoding="utf-8")
+    for command in ("check", "run"):
+        done = subprocess.run([*CLI, command, str(file)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    conn.execute("UPDATE orders SET note = 'second' WHERE id <= 50")
+    conn.execute("UPDATE orders SET note = 'third' WHERE id <= 50")
+    conn.execute("INSERT INTO customers VALUES (2)")
+    done = subprocess.run([*CLI, "run", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for table, rows in (("orders", 100), ("customers", 2)):
+        assert DeltaTable(str(tmp_path / "lake" / "shop" / f"public.{table}")).to_pyarrow_table().num_rows == rows
+    changes = [json.loads(line) for line in EventTail(tmp_path / "lake" / "changes").new()]
+    assert {tuple(event) for event in changes} == {("topic", "key", "value", "position")}
+    by_key: dict[str, list[str]] = {}
+    for event in changes:
+        by_key.setdefault(event["key"], []).append(json.loads(event["value"])["after"]["note"])
+    # Each file is one task's, and has the events of a key in their order.
+    assert by_key == {json.dumps({"id": n}, separators=(",", ":")): ["second", "third"] for n in range(1, 51)}
