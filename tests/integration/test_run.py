@@ -97,13 +97,17 @@ class Pipeline:
         return [json.loads(event["key"])["id"] for event in sorted(events, key=lambda event: str(event["position"]))]
 
     def streams(self) -> bool:
-        """Return whether the snapshot is over, by the newest micro-batch that has been committed."""
-        checkpoint = self.directory / "checkpoint"
-        batches = sorted((entry.name for entry in (checkpoint / "commits").glob("[0-9]*")), key=int)
-        if not batches:
-            return False
-        lines = (checkpoint / "offsets" / batches[-1]).read_text(encoding="utf-8").splitlines()
-        return json.loads(lines[-1])["snapshot"] is None
+        """Return whether the snapshot is over."""
+        return streams(self.directory / "checkpoint")
+
+
+def streams(checkpoint: Path) -> bool:
+    """Return whether a query's snapshot is over, by the newest micro-batch that has been committed."""
+    batches = sorted((entry.name for entry in (checkpoint / "commits").glob("[0-9]*")), key=int)
+    if not batches:
+        return False
+    lines = (checkpoint / "offsets" / batches[-1]).read_text(encoding="utf-8").splitlines()
+    return json.loads(lines[-1])["snapshot"] is None
 
 
 @pytest.fixture

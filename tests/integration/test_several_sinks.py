@@ -16,12 +16,21 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
-from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, wait_for
+from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, streams, wait_for
 
 pytestmark = pytest.mark.slow
 __all__ = ["conn"]
 GUIDE = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text(encoding="utf-8")
 SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE database = %s ORDER BY 1"
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    """Return the rows of a Delta table; none if it isn't there yet."""
+    if not (table / "_delta_log").is_dir():
+        return []
+    query = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT * FROM t")
+    found: list[dict[str, Any]] = pa.table(query.read_all()).to_pylist()
+    return found
 
 
 class Several(Pipeline):
@@ -39,11 +48,7 @@ class Several(Pipeline):
         }
 
     def lake(self) -> list[int]:
-        table = self.directory / "lake" / "public.orders"
-        if not (table / "_delta_log").is_dir():
-            return []
-        query = QueryBuilder().register("t", DeltaTable(str(table))).execute("SELECT id FROM t")
-        return sorted(row["id"] for row in pa.table(query.read_all()).to_pylist())
+        return sorted(row["id"] for row in rows_of(self.directory / "lake" / "public.orders"))
 
     def events(self) -> list[int]:
         """Return the keys of the finished files' events."""
@@ -156,30 +161,42 @@ def test_the_example_of_the_guide(
     found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
     assert found is not None
     monkeypatch.setenv("PASSWORD", "secret")
-    conn.execute("DROP ROLE IF EXISTS cdc")
-    conn.execute("CREATE ROLE cdc SUPERUSER LOGIN PASSWORD 'secret'")
+    conn.execute("CREATE ROLE several SUPERUSER LOGIN PASSWORD 'secret'")
     conn.execute("CREATE TABLE customers (id int PRIMARY KEY)")
     conn.execute("INSERT INTO customers VALUES (1)")
     place = f"database.hostname: 127.0.0.1\n  database.port: {pg18.port}\n  database.dbname: {conn.info.dbname}"
-    text = re.sub(r"database\.hostname: db\n  database\.dbname: shop", place, found[1])
+    text = found[1].replace("database.user: cdc", "database.user: several")
+    text = re.sub(r"database\.hostname: db\n  database\.dbname: shop", place, text)
     for directory in ("/shared", "/lake"):
         text = text.replace(f": {directory}", f": {tmp_path}{directory}")
     file = tmp_path / "pipeline.yaml"
-    file.write_text(text + "trigger: {availableNow: true}\n", encoding="utf-8")
-    for command in ("check", "run"):
-        done = subprocess.run([*CLI, command, str(file)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    conn.execute("UPDATE orders SET note = 'second' WHERE id <= 50")
-    conn.execute("UPDATE orders SET note = 'third' WHERE id <= 50")
-    conn.execute("INSERT INTO customers VALUES (2)")
-    done = subprocess.run([*CLI, "run", str(file)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for table, rows in (("orders", 100), ("customers", 2)):
-        assert DeltaTable(str(tmp_path / "lake" / "shop" / f"public.{table}")).to_pyarrow_table().num_rows == rows
-    changes = [json.loads(line) for line in EventTail(tmp_path / "lake" / "changes").new()]
-    assert {tuple(event) for event in changes} == {("topic", "key", "value", "position")}
+    file.write_text(text + "spark: {spark.master: 'local[1]'}\n", encoding="utf-8")
+
+    def lake() -> list[tuple[str, int]]:
+        tables = [(name, rows_of(tmp_path / "lake" / "shop" / f"public.{name}")) for name in ("orders", "customers")]
+        return [(name, sum(row.get("note") != "second" for row in rows)) for name, rows in tables]
+
+    def changes() -> int:
+        return len(EventTail(tmp_path / "lake" / "changes").new())
+
+    process = subprocess.Popen([*CLI, "run", str(file)], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: lake() == [("orders", 100), ("customers", 1)], process)
+        wait_for(lambda: streams(tmp_path / "shared" / "checkpoints" / "shop" / "changes"), process)
+        conn.execute("UPDATE orders SET note = 'second' WHERE id <= 50")
+        conn.execute("UPDATE orders SET note = 'third' WHERE id <= 50")
+        conn.execute("INSERT INTO customers VALUES (2)")
+        wait_for(lambda: lake() == [("orders", 100), ("customers", 2)] and changes() == 100, process)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, errors
+    finally:
+        process.kill()
+        process.wait()
+    written = [json.loads(line) for line in EventTail(tmp_path / "lake" / "changes").new()]
+    assert {tuple(event) for event in written} == {("topic", "key", "value", "position")}
     by_key: dict[str, list[str]] = {}
-    for event in changes:
+    for event in written:
         by_key.setdefault(event["key"], []).append(json.loads(event["value"])["after"]["note"])
-    # Each file is one task's, and has the events of a key in their order.
+    # The updates are in one micro-batch or two; each file is one task's, and has the events of a key in their order.
     assert by_key == {json.dumps({"id": n}, separators=(",", ":")): ["second", "third"] for n in range(1, 51)}
