@@ -15,12 +15,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
+from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
 from floodmark.spark.iceberg import runtime as iceberg
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
+from floodmark.spark.sinks.kafka_writer import kafka
 from floodmark.spark.sinks.mirrors import jdbc, mirror
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
@@ -32,7 +34,6 @@ LOCAL_CHECKPOINTS = {
 """Without Hadoop's native library, Spark's default runs about twenty shell commands per micro-batch."""
 LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
 """With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
-KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
 
 
@@ -110,13 +111,13 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
     options = dict(sink.options)
     if sink.type == "jdbc":
         return jdbc(events, pipeline.source, options)
+    parallelism = spark.sparkContext.defaultParallelism
+    if sink.type == "kafka":
+        return kafka(events, KafkaOptions.parse(options), parallelism)
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
-        events = order_by_key(events, spark.sparkContext.defaultParallelism)
-    if sink.type == "kafka":
-        events = events.select(*KAFKA_COLUMNS)
-        options.setdefault("includeHeaders", "true")
-    elif sink.type == "console":
+        events = order_by_key(events, parallelism)
+    if sink.type == "console":
         events = events.select(*CONSOLE_COLUMNS) if is_events else events
         options.setdefault("truncate", "false")
     elif sink.path is not None:
