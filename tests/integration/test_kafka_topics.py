@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
+from floodmark.cli.kafka_topics import check_topics
+from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.kafka.topics import TopicRules, topic_rules
+from floodmark.spark.pipeline_file import parse_pipeline
 from floodmark.spark.sinks.topics import KafkaTopics
 from floodmark.spark.versions import GIVES_START
 from tests.integration.test_kafka_sink import JARS, sink
@@ -42,7 +46,9 @@ def jvm() -> Iterator[Any]:
     """Return a JVM with Spark's connector in it."""
     if not GIVES_START:
         pytest.skip("the jars are those of the connector for Spark 4.2 and 4.3")
-    gateway = launch_gateway(SparkConf(loadDefaults=False).set("spark.jars", ",".join(map(str, spark_jars()))))
+    # PySpark has no types for it.
+    launch: Callable[[SparkConf], JavaGateway] = launch_gateway
+    gateway = launch(SparkConf(loadDefaults=False).set("spark.jars", ",".join(map(str, spark_jars()))))
     yield gateway.jvm
     gateway.shutdown()
 
@@ -93,7 +99,7 @@ def test_topics_are_made_before_their_first_events(
     assert strict.settings(f"{name}.public.later")["retention.ms"] == "3600000"
     # A changed key: the record of each key names the other in a header.
     headers = [dict(record.headers() or []) for record in strict.records(f"{name}.public.orders")]
-    moved = [(key, json.loads(value)) for found in headers for key, value in found.items()]
+    moved = [(key, json.loads(value or b"")) for found in headers for key, value in found.items()]
     assert {(key, value["id"]) for key, value in moved if "key" in key} == {
         ("__debezium.newkey", 1000),
         ("__debezium.oldkey", 1),
@@ -154,3 +160,57 @@ def test_brokers_that_do_not_answer_and_a_wrong_password(jvm: Any, strict: Broke
     assert "wrong" not in str(error.value)
     with pytest.raises(TargetError, match="can't be read: Invalid url"):
         KafkaTopics({"bootstrap.servers": "x"}, rules()).require(jvm, ["t"])
+
+
+def found_topics(pipeline: Pipeline, options: dict[str, str]) -> Finding:
+    content = {**pipeline.content, "sink": {"type": "kafka", "options": options}}
+    content["source"] = {name: str(value) for name, value in content["source"].items()}
+    (found,) = check_topics(parse_pipeline(content))
+    return found
+
+
+def as_sink(settings: dict[str, str]) -> dict[str, str]:
+    return {f"kafka.{name}": value for name, value in settings.items()}
+
+
+CREATION = {f"topic.creation.{name}": value for name, value in DEFAULT.items()}
+
+
+def test_check_says_which_topics_are_missing(
+    pipeline: Pipeline, conn: psycopg.Connection[Any], strict: Broker, broker: Broker
+) -> None:
+    name = pipeline.content["source"]["topic.prefix"] = f"checked_{conn.info.dbname}"
+    topic = f"{name}.public.orders"
+    to_strict = as_sink({"bootstrap.servers": strict.servers})
+    found = found_topics(pipeline, to_strict)
+    assert (found.status, found.finding) == (
+        "error",
+        f"Kafka has no topic '{topic}', and doesn't make topics (auto.create.topics.enable).",
+    )
+    assert "topic.creation.default.partitions" in found.fix
+    assert found_topics(pipeline, {**to_strict, **CREATION}).finding == "0 are there, 1 will be made"
+    found = found_topics(pipeline, {**to_strict, **CREATION, "topic.creation.default.replication.factor": "3"})
+    assert found.status == "error"
+    assert found.finding.startswith(f"Kafka would not make the topic '{topic}' (partitions=1, replication.factor=3):")
+    assert topic not in strict.topics()
+    found = found_topics(pipeline, {**to_strict, **CREATION, "topic": "all"})
+    assert found.finding == "0 are there, 1 will be made"
+    to_other = as_sink({"bootstrap.servers": broker.servers})
+    assert "will be made by the brokers" in found_topics(pipeline, to_other).finding
+    strict.create(topic)
+    assert found_topics(pipeline, to_strict).finding == "1 are there"
+
+
+def test_check_logs_in_as_the_producer_does(pipeline: Pipeline, conn: psycopg.Connection[Any], strict: Broker) -> None:
+    pipeline.content["source"]["topic.prefix"] = f"t.{conn.info.dbname}"
+    login = as_sink(strict.login())
+    found = found_topics(pipeline, {**login, **CREATION})
+    assert (found.status, "authorization failed" in found.finding.lower()) == ("error", True)
+    found = found_topics(pipeline, login)
+    assert (found.status, "can't be read" in found.finding) == ("warning", True)
+    found = found_topics(pipeline, {**login, "kafka.ssl.truststore.location": "/x.jks"})
+    assert found.finding == "not checked: the Python client has no 'ssl.truststore.location' of the Java client"
+    wrong = {**login, "kafka.sasl.jaas.config": login["kafka.sasl.jaas.config"].replace(PASSWORD, "wrong-one")}
+    found = found_topics(pipeline, wrong)
+    assert (found.status, "Authentication failed" in found.finding) == ("error", True)
+    assert "wrong-one" not in found.finding

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from floodmark.changes.typed_tables import row_types
 from floodmark.cli.environment import check_context, check_environment, last_offset
+from floodmark.cli.kafka_topics import check_topics
 from floodmark.cli.output import output_console
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
@@ -32,7 +33,9 @@ def check(pipeline: Pipeline, as_json: bool) -> int:
     Returns:
         The exit code: 1 if there is an error.
     """
-    findings = check_environment(pipeline) + check_connector(pipeline.options, pipeline.checkpoint)
+    findings = check_environment(pipeline)
+    source = check_connector(pipeline.options, pipeline.checkpoint)
+    findings += [*source, *_topics(pipeline, [*findings, *source])]
     failed = any(finding.status == "error" for finding in findings)
     if as_json:
         typer.echo(json.dumps({"ok": not failed, "findings": [asdict(item) for item in findings]}, indent=2))
@@ -66,6 +69,16 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
         return [Finding("connector", "error", exc.what, exc.cure)]
     answers = all(item.status != "error" for item in found if item.check in _SERVER)
     return [*found, *_typed_rows(options)] if options.fixed_tables and answers else found
+
+
+def _topics(pipeline: Pipeline, found: Sequence[Finding]) -> list[Finding]:
+    """Check the topics if the source and a broker answer."""
+    if pipeline.sink.type != "kafka" or any(one.status == "error" for one in found if one.check in (*_SERVER, "sink")):
+        return []
+    try:
+        return check_topics(pipeline)
+    except FloodmarkError as exc:
+        return [Finding("topics", "error", exc.what, exc.cure)]
 
 
 def _typed_rows(options: CommonOptions) -> list[Finding]:
