@@ -22,7 +22,7 @@ from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
-from floodmark.spark.sinks.kafka_writer import kafka
+from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
@@ -113,7 +113,7 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
         return jdbc(events, pipeline.source, options)
     parallelism = spark.sparkContext.defaultParallelism
     if sink.type == "kafka":
-        return kafka(events, KafkaOptions.parse(options), parallelism)
+        return kafka_writer(events, KafkaOptions.parse(options), parallelism)
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
         events = order_by_key(events, parallelism)

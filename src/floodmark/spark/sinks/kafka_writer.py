@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.sinks.kafka.options import KafkaOptions
-from floodmark.sinks.kafka.topics import TopicRules
 from floodmark.spark.ordering import order_by_key, partition_by_key
+from floodmark.spark.sinks.mirrors import refuse_connect
 from floodmark.spark.sinks.topics import KafkaTopics
 
 FORMAT = "kafka"
@@ -16,8 +18,26 @@ COLUMNS = ("topic", "key", "value", "headers")
 ORDER = "position"
 
 
-def kafka(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStreamWriter:
-    """Return what writes a stream of events to Kafka, those of a key in the order of their positions.
+def kafka(events: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
+    """Write a stream of events to Kafka, those of a key in the order of their positions, and make topics if asked to.
+
+    Give the writer that is returned a checkpoint and a trigger, and start it. Spark's connector for Kafka must be
+    loaded.
+
+    Args:
+        events: a stream with ``format=events``.
+        options: those of the sink (docs/kafka.md).
+
+    Raises:
+        ConfigError: an option is wrong, or the stream is Spark Connect's.
+    """
+    chosen = KafkaOptions.parse(options)
+    refuse_connect(events)
+    return _batches(events, chosen, events.sparkSession.sparkContext.defaultParallelism)
+
+
+def kafka_writer(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStreamWriter:
+    """Return the same for a session that lets a stream be sorted.
 
     Where topics aren't made it is Spark's streaming sink. Otherwise it is ``foreachBatch`` with Spark's batch sink,
     since the topics must be made when a micro-batch's events are known and none of them is written.
@@ -27,27 +47,32 @@ def kafka(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStre
         options: the sink's.
         partitions: how many tasks write.
     """
-    if options.topic is not None:
-        events = events.withColumn("topic", F.lit(options.topic))
-    rules = options.rules
-    if rules is None:
-        rows = order_by_key(events, partitions).select(*COLUMNS)
-        return rows.writeStream.format(FORMAT).outputMode("append").options(**options.writer)
-    return events.writeStream.foreachBatch(TopicsFirst(options, rules, partitions))
+    if options.rules is not None:
+        return _batches(events, options, partitions)
+    rows = order_by_key(_with_topic(events, options), partitions).select(*COLUMNS)
+    return rows.writeStream.format(FORMAT).outputMode("append").options(**options.writer)
 
 
-class TopicsFirst:
+def _batches(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStreamWriter:
+    return _with_topic(events, options).writeStream.foreachBatch(KafkaBatches(options, partitions))
+
+
+def _with_topic(events: DataFrame, options: KafkaOptions) -> DataFrame:
+    return events if options.topic is None else events.withColumn("topic", F.lit(options.topic))
+
+
+class KafkaBatches:
     """Makes the topics of a micro-batch, and writes it then: what ``foreachBatch`` calls.
 
     Args:
         options: the sink's.
-        rules: how topics are made.
         partitions: how many tasks write.
     """
 
-    def __init__(self, options: KafkaOptions, rules: TopicRules, partitions: int) -> None:
+    def __init__(self, options: KafkaOptions, partitions: int) -> None:
+        rules = options.rules
         self._writer = options.writer
-        self._topics = KafkaTopics(options.settings, rules)
+        self._topics = None if rules is None else KafkaTopics(options.settings, rules)
         self._partitions = partitions
 
     def __call__(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002
@@ -61,12 +86,13 @@ class TopicsFirst:
             ConfigError: the brokers refuse what the options say of a topic.
             TargetError: a topic can't be made.
         """
-        events = _shuffled(partition_by_key(batch.select(*COLUMNS, ORDER), self._partitions))
-        (topics,) = events.agg(F.collect_set("topic")).collect()[0]
-        if topics:
+        events = partition_by_key(batch.select(*COLUMNS, ORDER), self._partitions)
+        if self._topics is not None:
+            events = _shuffled(events)
+            (topics,) = events.agg(F.collect_set("topic")).collect()[0]
             self._topics.require(events.sparkSession.sparkContext._jvm, topics)
-            rows = events.sortWithinPartitions(ORDER).select(*COLUMNS)
-            rows.write.format(FORMAT).mode("append").options(**self._writer).save()
+        rows = events.sortWithinPartitions(ORDER).select(*COLUMNS)
+        rows.write.format(FORMAT).mode("append").options(**self._writer).save()
 
 
 def _shuffled(events: DataFrame) -> DataFrame:
