@@ -17,6 +17,7 @@ from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.kafka.topics import TopicRules, topic_rules
 from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
 from floodmark.spark.versions import GIVES_START
 from tests.integration.test_kafka_sink import JARS, sink
@@ -160,6 +161,24 @@ def test_brokers_that_do_not_answer_and_a_wrong_password(jvm: Any, strict: Broke
     assert "wrong" not in str(error.value)
     with pytest.raises(TargetError, match="can't be read: Invalid url"):
         KafkaTopics({"bootstrap.servers": "x"}, rules()).require(jvm, ["t"])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"compression.type": "zip"}, "refuses its settings: Invalid value zip for configuration compression.type"),
+        ({"compresion.type": "zstd"}, "no setting 'compresion.type', .* Did you mean 'kafka.compression.type'"),
+        ({"acks": "1", "enable.idempotence": "true"}, "refuses its settings: Must set acks to all"),
+        ({"linger.ms": "soon"}, "Invalid value soon for configuration linger.ms"),
+    ],
+)
+def test_wrong_settings_of_the_producer(given: dict[str, str], says: str, jvm: Any) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_producer(jvm, {"bootstrap.servers": "k:9092", **given})
+
+
+def test_settings_that_only_plug_ins_know(jvm: Any) -> None:
+    check_producer(jvm, {"bootstrap.servers": "k:9092", "acks": "1", "my.interceptor.threshold": "7"})
 
 
 def found_topics(pipeline: Pipeline, options: dict[str, str]) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.kafka_clients import connection_settings, kafka_secrets, without_secrets
@@ -69,7 +69,8 @@ def _check(topics: Sequence[str], settings: Mapping[str, str], rules: TopicRules
     errors: list[KafkaError] = []
     admin: AdminClient | None = None
     try:
-        admin = AdminClient({**settings, "error_cb": errors.append})
+        given: dict[str, Any] = {**settings, "error_cb": errors.append}
+        admin = AdminClient(given)
         found = admin.list_topics(timeout=TIMEOUT_S)
         missing = [topic for topic in topics if topic not in found.topics]
         if not missing:

@@ -23,6 +23,8 @@ _TOO_LARGE = re.compile(
 )
 _REFUSED_AS_TOO_LARGE = re.compile(_EXCEPTION.format("RecordTooLargeException"))
 _NO_RIGHTS = re.compile(_EXCEPTION.format(r"\w*AuthorizationException") + r"([^\n]*)")
+_NO_LOGIN = re.compile(_EXCEPTION.format(r"\w*AuthenticationException") + r"([^\n]*)")
+_NO_NAME = re.compile(_EXCEPTION.format("InvalidTopicException") + r"([^\n]*)")
 _NO_ANSWER = re.compile(
     _EXCEPTION.format("TimeoutException") + r"(?:Expiring \d+ record\S* for (\S+?)-\d+[:\s]|Timed? ?out waiting)"
 )
@@ -60,6 +62,16 @@ def kafka_error(text: str) -> TargetError | None:
         return TargetError(
             f"Kafka refuses to take events: {found[1].strip().rstrip('.')}.",
             f"Let the producer write and describe the topics, or create them. {_GO_ON}",
+        )
+    if found := _NO_LOGIN.search(text):
+        return TargetError(
+            f"Kafka refuses the login: {found[1].strip().rstrip('.')}.",
+            f"Correct kafka.sasl.… or kafka.ssl.… in sink.options. {_GO_ON}",
+        )
+    if found := _NO_NAME.search(text):
+        return TargetError(
+            f"Kafka doesn't allow a topic's name: {found[1].strip().rstrip('.')}.",
+            f"Choose another topic.prefix or topic.naming.strategy. {_GO_ON}",
         )
     if found := _NO_ANSWER.search(text):
         where = f" of the topic '{found[1]}'" if found[1] else ""

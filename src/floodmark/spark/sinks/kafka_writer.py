@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.ordering import order_by_key, partition_by_key
 from floodmark.spark.sinks.mirrors import refuse_connect
+from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
 
 FORMAT = "kafka"
@@ -29,10 +30,11 @@ def kafka(events: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         options: those of the sink (docs/kafka.md).
 
     Raises:
-        ConfigError: an option is wrong, or the stream is Spark Connect's.
+        ConfigError: an option is wrong, the connector is not loaded, or the stream is Spark Connect's.
     """
     chosen = KafkaOptions.parse(options)
     refuse_connect(events)
+    check_producer(events.sparkSession.sparkContext._jvm, chosen.settings)
     return _batches(events, chosen, events.sparkSession.sparkContext.defaultParallelism)
 
 
@@ -46,7 +48,11 @@ def kafka_writer(events: DataFrame, options: KafkaOptions, partitions: int) -> D
         events: a stream with ``format=events``.
         options: the sink's.
         partitions: how many tasks write.
+
+    Raises:
+        ConfigError: the producer refuses its settings.
     """
+    check_producer(events.sparkSession.sparkContext._jvm, options.settings)
     if options.rules is not None:
         return _batches(events, options, partitions)
     rows = order_by_key(_with_topic(events, options), partitions).select(*COLUMNS)
