@@ -141,6 +141,10 @@ class Broker:
         found = AdminClient(self._client()).list_topics(timeout=within(30)).topics
         return {name: len(topic.partitions) for name, topic in found.items()}
 
+    def written(self, prefix: str) -> int:
+        """Return how many bytes are in the topics whose names begin with a prefix."""
+        return sum(one.stat().st_size for one in (self._directory / "data").glob(f"{prefix}*/*.log"))
+
     def codecs(self, topic: str) -> set[int]:
         """Return by which codecs the first batch of each partition of a topic is compressed."""
         segments = (self._directory / "data").glob(f"{topic}-*/*.log")
