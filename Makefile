@@ -8,7 +8,7 @@ OLDER_SPARK := 4.0.5 4.1.4 4.2.1
 # The newest that Delta has a release for.
 DELTA_SPARK := 4.2.1
 OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
-SPARK_TESTS := arrow_rows batch_filters batch_read kafka_sink merging mirror mysql_spark older_spark run spark typed_tables
+SPARK_TESTS := arrow_rows batch_filters batch_read kafka_sink kafka_topics merging mirror mysql_spark older_spark run spark typed_tables
 # Spark 4.0 passes no filters to Python sources.
 WITHOUT_4.0.5 := batch_filters
 SHORT_SPARK_TESTS := older_spark spark
@@ -89,6 +89,7 @@ unit: $(STAMP)
 # 500 kills over the three databases among much else: some hours.
 chaos: $(OLDER_INSTALLED)
 	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_MIRROR_KILLS=25 FLOODMARK_JDBC_KILLS=25 FLOODMARK_JDBC_SEEDS=300 \
+		FLOODMARK_KAFKA_KILLS=25 \
 		FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
 		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \

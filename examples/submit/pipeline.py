@@ -9,5 +9,5 @@ from pyspark.sql import SparkSession
 from floodmark import Pipeline
 
 pipeline = Pipeline.from_yaml(sys.argv[1])
-spark = SparkSession.builder.config(map=pipeline.spark_properties).getOrCreate()
+spark = SparkSession.builder.config(map={**pipeline.spark_properties}).getOrCreate()
 pipeline.start(spark).awaitTermination()

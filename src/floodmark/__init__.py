@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.ordering import order_by_key
     from floodmark.spark.program import Pipeline
+    from floodmark.spark.sinks.kafka_writer import kafka
     from floodmark.spark.sinks.mirrors import jdbc, mirror
     from floodmark.verification.results import KeyDifference, TableResult, Verification
     from floodmark.verification.verifier import verify
@@ -97,6 +98,7 @@ __all__ = [
     "changed_tables",
     "check",
     "jdbc",
+    "kafka",
     "merged_rows",
     "mirror",
     "order_by_key",
@@ -120,6 +122,7 @@ _IMPORTED_WHEN_USED = {
     "SourceColumn": "floodmark.extensions.converter",
     "changed_tables": "floodmark.spark.merging",
     "jdbc": "floodmark.spark.sinks.mirrors",
+    "kafka": "floodmark.spark.sinks.kafka_writer",
     "merged_rows": "floodmark.spark.merging",
     "mirror": "floodmark.spark.sinks.mirrors",
     "order_by_key": "floodmark.spark.ordering",

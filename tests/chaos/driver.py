@@ -2,7 +2,7 @@
 
 Its only argument is a JSON document: ``options``, ``out``, ``checkpoint``, ``available_now``,
 ``every`` (the trigger's interval), ``master``, ``mirrors`` (options of a mirror; null for Parquet),
-``jdbc`` (options of the sink jdbc; null otherwise), ``properties`` (of Spark).
+``jdbc``, ``kafka`` (options of these sinks; null otherwise), ``properties`` (of Spark).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
 from tests.support.available_now import ENDING, start_to_end
 
@@ -43,6 +45,8 @@ def main() -> None:
         writer = mirror(stream, spec["out"], spec["options"], mirrors)
     elif target is not None:
         writer = jdbc(stream, spec["options"], target)
+    elif spec["kafka"] is not None:
+        writer = kafka_writer(stream, KafkaOptions.parse(spec["kafka"]), spark.sparkContext.defaultParallelism)
     else:
         writer, path = stream.writeStream.format("parquet"), spec["out"]
     writer = writer.option("checkpointLocation", spec["checkpoint"])

@@ -55,14 +55,14 @@ def test_a_program_starts_a_file_and_goes_on(spark: SparkSession, small: Source,
     before = spark.conf.get(SHUFFLES), spark.conf.get(CHECK)
     query = pipeline.start(spark)
     assert query.name == pipeline.name == "shop"
-    assert query.awaitTermination(within(60))
+    assert query.awaitTermination(int(within(60)))
     assert keys(tmp_path) == list(range(1, 21))
     settings_of_batch = json.loads((tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()[1])["conf"]
     assert settings_of_batch[SHUFFLES] == "3"
     assert (spark.conf.get(SHUFFLES), spark.conf.get(CHECK)) == before
     small.execute("INSERT INTO t VALUES (21)")
     again = floodmark.Pipeline.from_yaml(str(file), {"SHOP_PASSWORD": password}).start(spark)
-    assert again.awaitTermination(within(60))
+    assert again.awaitTermination(int(within(60)))
     assert keys(tmp_path) == list(range(1, 22))
 
 
@@ -79,7 +79,7 @@ def test_what_a_session_can_no_longer_take_is_said(
     properties = {"spark.executor.memory": "7g", "spark.hadoop.fs.s3a.secret.key": "hunter2", SHUFFLES: "3"}
     made = content(small, tmp_path, sink={"type": "noop"}, spark=properties)
     query = floodmark.Pipeline.from_dict(made).start(spark)
-    assert query.awaitTermination(within(60))
+    assert query.awaitTermination(int(within(60)))
     said = capfd.readouterr().err
     line = next(json.loads(line) for line in said.splitlines() if "was started without" in line)
     assert {"spark.executor.memory", "spark.hadoop.fs.s3a.secret.key"} <= set(line["properties"])

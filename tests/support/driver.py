@@ -34,6 +34,7 @@ class Driver:
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
             ``engine=spark`` it runs on the Spark that Delta, or Iceberg, has a release for.
         jdbc: options of the sink jdbc; None: it isn't the sink.
+        kafka: those of the sink kafka.
         prefix: what begins the command.
         properties: more properties of Spark.
         spark: directory that another version of PySpark is installed in; None: the one that runs here.
@@ -51,6 +52,7 @@ class Driver:
         prefix: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         jdbc: dict[str, str] | None = None,
+        kafka: dict[str, str] | None = None,
     ) -> None:
         quick_start.prepare()
         self.out = work / "out"
@@ -64,6 +66,7 @@ class Driver:
             "master": master,
             "mirrors": mirrors,
             "jdbc": jdbc,
+            "kafka": kafka,
             "properties": dict(properties or {}),
         }
         if mirrors is not None and mirrors.get("format") == "iceberg":

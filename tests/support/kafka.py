@@ -12,7 +12,9 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from floodmark.demo.embedded import free_port
@@ -36,6 +38,19 @@ offsets.topic.replication.factor=1
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 """
+WITH_USERS = """listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{for_users},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{for_users}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={module} required user_{user}="{password}";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+"""Who logs in has the rights that are given; who doesn't, such as tests, has all."""
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USER, PASSWORD = "writer", "pass-of-writer"
+CODEC_AT, CODEC = 22, 7
+"""The byte of a record batch, and its bits, that say by which codec it is compressed."""
 FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n"
 
 
@@ -45,9 +60,10 @@ class Broker:
     Args:
         directory: where settings, data and log go.
         settings: further ones.
+        users: whether `USER` can log in, who has no rights at first.
     """
 
-    def __init__(self, directory: Path, *settings: str) -> None:
+    def __init__(self, directory: Path, *settings: str, users: bool = False) -> None:
         self._directory = directory
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,13 +71,26 @@ class Broker:
         data.mkdir(parents=True)
         (data / "meta.properties").write_text(FORMATTED)
         self._settings = directory / "server.properties"
-        own = NODE.format(port=self.port, controller=free_port(), data=data)
+        ports = {"port": self.port, "for_users": free_port(), "controller": free_port()}
+        self._for_users = ports["for_users"]
+        own = NODE.format(**ports, data=data)
+        if users:
+            own += WITH_USERS.format(**ports, module=LOGIN_MODULE, user=USER, password=PASSWORD)
         self._settings.write_text(own + "".join(f"{one}\n" for one in settings))
 
     @property
     def servers(self) -> str:
         """What clients connect to."""
         return f"127.0.0.1:{self.port}"
+
+    def login(self) -> dict[str, str]:
+        """Return the settings of a Java client that logs in as `USER`."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self._for_users}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{LOGIN_MODULE} required username="{USER}" password="{PASSWORD}";',
+        }
 
     @property
     def pid(self) -> int:
@@ -99,6 +128,41 @@ class Broker:
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
         admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def settings(self, topic: str) -> dict[str, str]:
+        """Return a topic's configuration, as far as it differs from the broker's."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        admin = AdminClient(self._client())
+        entries = admin.describe_configs([resource])[resource].result(30)
+        return {name: entry.value for name, entry in entries.items() if not entry.is_default}
+
+    def topics(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        found = AdminClient(self._client()).list_topics(timeout=within(30)).topics
+        return {name: len(topic.partitions) for name, topic in found.items()}
+
+    def written(self, prefix: str) -> int:
+        """Return how many bytes are in the topics whose names begin with a prefix."""
+        return sum(one.stat().st_size for one in (self._directory / "data").glob(f"{prefix}*/*.log"))
+
+    def codecs(self, topic: str) -> set[int]:
+        """Return by which codecs the first batch of each partition of a topic is compressed."""
+        segments = (self._directory / "data").glob(f"{topic}-*/*.log")
+        return {content[CODEC_AT] & CODEC for one in segments if (content := one.read_bytes())}
+
+    def let_write(self, prefix: str) -> None:
+        """Give `USER` the right to write topics, but not to create them."""
+        rights = AclBinding(
+            ResourceType.TOPIC,
+            prefix,
+            ResourcePatternType.PREFIXED,
+            f"User:{USER}",
+            "*",
+            AclOperation.WRITE,
+            AclPermissionType.ALLOW,
+        )
+        admin = AdminClient(self._client())
+        admin.create_acls([rights])[rights].result(30)
 
     def send(self, topic: str, key: str | None, value: str | bytes | None, partition: int = 0) -> None:
         """Send a record and wait until it is stored."""
@@ -165,9 +229,9 @@ def spark_jars() -> list[Path]:
 
 
 @contextmanager
-def running_broker(directory: Path, *settings: str) -> Iterator[Broker]:
-    """Run a broker."""
-    broker = Broker(directory, *settings)
+def running_broker(directory: Path, *settings: str, users: bool = False) -> Iterator[Broker]:
+    """Run a broker; see `Broker`."""
+    broker = Broker(directory, *settings, users=users)
     try:
         broker.start()
         yield broker

@@ -153,6 +153,25 @@ JDBC = {
 """Mistakes in options of the sink jdbc."""
 
 
+CREATION = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+TO_KAFKA = {
+    "kafka.key.serializer: …": {"kafka.key.serializer": "x"},
+    "kafka.transactional.id: shop": {"kafka.transactional.id": "shop"},
+    "kafka.acks: 0": {"kafka.acks": "0"},
+    "compression.type: zstd": {"compression.type": "zstd"},
+    "topic.creation.default.partitions: 3": {"topic.creation.default.partitions": "3"},
+    "topic.creation.orders.partitions: 3": {"topic.creation.orders.partitions": "3"},
+    "topic.creation.groups: orders": {**CREATION, "topic.creation.groups": "orders"},
+    "topic.creation.default.partitions: many": {**CREATION, "topic.creation.default.partitions": "many"},
+}
+"""Mistakes in options of the sink kafka."""
+
+
+def kafka(options: dict[str, str]) -> dict[str, Any]:
+    """Return a sink with options, besides the brokers."""
+    return {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092", **options}}
+
+
 def jdbc(options: dict[str, str]) -> dict[str, Any]:
     """Return a sink with options, besides a URL."""
     given = {"connection.url": "jdbc:postgresql://db/shop", **options}
@@ -504,6 +523,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink: {type: parquet}`", sink={"type": "parquet"}),
             key("`sink: {type: noop, path: events}`", sink={"type": "noop", "path": "events"}),
             key("`sink: {type: kafka}`", sink={"type": "kafka"}),
+            *(key(f"`sink: {{type: kafka}}` with `{name}`", sink=kafka(given)) for name, given in TO_KAFKA.items()),
+            key(
+                "`source: {topic.creation.default.partitions: 3}` with `sink.type: kafka`",
+                source={**POSTGRES, "topic.creation.default.partitions": "3"},
+                sink=kafka({}),
+            ),
             key("`sink: {type: noop, pth: x}`", sink={"type": "noop", "pth": "x"}),
             key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
             key("`sink: {type: mirror}`", sink={"type": "mirror"}),

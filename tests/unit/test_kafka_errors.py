@@ -33,6 +33,14 @@ AT = "\n\tat org.apache.kafka.clients.producer.KafkaProducer.send(KafkaProducer.
             "refuses to take events: Not authorized to access topics: [t.public.orders].",
         ),
         (
+            "SaslAuthenticationException: Authentication failed: Invalid username or password",
+            "refuses the login: Authentication failed: Invalid username or password.",
+        ),
+        (
+            "InvalidTopicException: Invalid topics: [a b]",
+            "doesn't allow a topic's name: Invalid topics: [a b].",
+        ),
+        (
             "TimeoutException: Expiring 3 record(s) for t.public.orders-0:120000 ms has passed since batch creation",
             "has not taken events of the topic 't.public.orders' in time",
         ),

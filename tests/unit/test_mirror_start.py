@@ -13,7 +13,7 @@ from floodmark.errors import ConfigError
 
 def test_a_stream_of_spark_connect() -> None:
     stream: Any = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(ConfigError, match="The stream is one of Spark Connect, with which mirrors don't work"):
+    with pytest.raises(ConfigError, match="The stream is one of Spark Connect, with which this sink doesn't work"):
         floodmark.mirror(stream, "/lake", {})
 
 

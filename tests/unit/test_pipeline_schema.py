@@ -18,6 +18,7 @@ from floodmark.cli.main import app
 from floodmark.cli.pages.schema import render
 from floodmark.connectors.registry import CONNECTORS
 from floodmark.errors import FloodmarkError
+from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.pipeline_file import KEYS, Sink, Trigger
@@ -109,16 +110,16 @@ def test_the_committed_schema_is_up_to_date() -> None:
 
 
 def test_every_key_and_every_option_is_in_it() -> None:
-    for model, found in (
+    for section, found in (
         (Sink, SCHEMA["properties"]["sink"]["properties"]),
         (Trigger, SCHEMA["properties"]["trigger"]["properties"]),
     ):
-        assert set(found) == {field.alias or name for name, field in model.model_fields.items()}
+        assert set(found) == {field.alias or name for name, field in section.model_fields.items()}
         assert all(one["description"] for one in found.values())
     assert set(SCHEMA["properties"]) == set(KEYS)
     assert all(one["description"] for one in SCHEMA["properties"].values())
     models = {name: spec.option_model for name, spec in CONNECTORS.items()}
-    for name, model in {**models, "mirror": MirrorOptions, "jdbc": JdbcOptions}.items():
+    for name, model in {**models, "mirror": MirrorOptions, "jdbc": JdbcOptions, "kafka": KafkaOptions}.items():
         options = SCHEMA["definitions"][name]["properties"]
         assert {option for option in model.names() if "<" not in option} <= set(options)
 

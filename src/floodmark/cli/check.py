@@ -14,6 +14,7 @@ from rich.text import Text
 
 from floodmark.changes.typed_tables import row_types
 from floodmark.cli.environment import check_context, check_machine, check_query, last_offset
+from floodmark.cli.kafka_topics import check_topics
 from floodmark.cli.output import output_console
 from floodmark.cli.sinks import check_checkpoints
 from floodmark.config.common import CommonOptions
@@ -22,7 +23,7 @@ from floodmark.connectors.load import load_options
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import prepared, spark_properties
+from floodmark.spark.pipeline import prove_transform, spark_properties
 from floodmark.spark.pipeline_file import Pipeline
 from floodmark.spark.pipelines import PipelineFile
 from floodmark.spark.session import spark_session
@@ -57,7 +58,7 @@ def check_file(file: PipelineFile) -> list[tuple[str, Finding]]:
         The findings, each with the name of the sink that it is about; empty if it is about all of them.
     """
     machine = check_machine()
-    by_sink = {one.label: [*check_query(one), *check_connector(one.options, one.checkpoint)] for one in file.pipelines}
+    by_sink = {one.label: _check_query(one) for one in file.pipelines}
     if all(item.status != "error" for item in machine):
         for label, item in check_transforms(file):
             by_sink[label].append(item)
@@ -66,6 +67,12 @@ def check_file(file: PipelineFile) -> list[tuple[str, Finding]]:
     shared = [item for item in lists[0] if all(item in others for others in lists)]
     own = [(label, item) for label, items in by_sink.items() for item in items if item not in shared]
     return [*(("", item) for item in (*machine, *check_checkpoints(file), *shared)), *own]
+
+
+def _check_query(pipeline: Pipeline) -> list[Finding]:
+    """Check everything of a query but what it shares with others, and its transform."""
+    found = [*check_query(pipeline), *check_connector(pipeline.options, pipeline.checkpoint)]
+    return [*found, *_topics(pipeline, found)]
 
 
 def check_transforms(file: PipelineFile) -> list[tuple[str, Finding]]:
@@ -90,7 +97,7 @@ def check_transforms(file: PipelineFile) -> list[tuple[str, Finding]]:
 
 def _transform(spark: SparkSession, pipeline: Pipeline) -> Finding:
     try:
-        prepared(spark, pipeline)
+        prove_transform(spark, pipeline)
     except (PySparkException, FloodmarkError) as exc:
         error = explain(exc)
         return Finding("transform", "error", error.what, error.cure)
@@ -122,6 +129,16 @@ def check_connector(options: CommonOptions, checkpoint: str | None) -> list[Find
         return [Finding("connector", "error", exc.what, exc.cure)]
     answers = all(item.status != "error" for item in found if item.check in _SERVER)
     return [*found, *_typed_rows(options)] if options.fixed_tables and answers else found
+
+
+def _topics(pipeline: Pipeline, found: Sequence[Finding]) -> list[Finding]:
+    """Check the topics if the source and a broker answer."""
+    if pipeline.sink.type != "kafka" or any(one.status == "error" for one in found if one.check in (*_SERVER, "sink")):
+        return []
+    try:
+        return check_topics(pipeline)
+    except FloodmarkError as exc:
+        return [Finding("topics", "error", exc.what, exc.cure)]
 
 
 def _typed_rows(options: CommonOptions) -> list[Finding]:

@@ -76,7 +76,7 @@ ACCEPTED: Mapping[str, Foreign] = {
     "statistics.metrics.enabled": Foreign(NO_JVM),
     "task.management.timeout.ms": Foreign(_CONNECT),
     "tasks.max": Foreign("one task reads the log, and Spark decodes it in as many as it has cores"),
-    "topic.creation.<option>": Foreign("the sink creates topics"),
+    "topic.creation.<option>": Foreign("the sink `kafka` makes topics; its `sink.options` take these names"),
     "transaction.boundary": Foreign(_CONNECT),
     "transaction.metadata.factory": Foreign(
         JAVA_CLASS, ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",)

@@ -50,6 +50,12 @@ REFUSED = {
 }
 """Options that can't be given, and what to do instead."""
 
+_CONNECTING = ("bootstrap.servers", "client.id", "security.protocol", "sasl.", "ssl.")
+"""How the names of settings begin that a connection needs."""
+_JAAS = "sasl.jaas.config"
+_TEXT = r'"((?:[^"\\]|\\.)*)"'
+_LOGIN = re.compile(rf"(?:PlainLoginModule|ScramLoginModule)\s+required\s+username={_TEXT}\s+password={_TEXT}\s*;\s*$")
+"""How nearly everyone writes a login by name and password for the Java client."""
 _SECRET = re.compile(r"password|secret|token|pem|config|assertion")
 
 
@@ -76,6 +82,34 @@ def librdkafka_settings(given: Mapping[str, SecretStr]) -> dict[str, str]:
         name, value = name.lower(), secret.get_secret_value()
         settings[RENAMED.get(name, name)] = VALUES.get((name, value), value)
     return settings
+
+
+def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return librdkafka's settings to connect as the Java client does whose settings are given.
+
+    Args:
+        settings: by the Java client's names, in small letters.
+
+    Raises:
+        ConfigError: librdkafka lacks one of them, such as a keystore of Java's.
+    """
+    found = {"log_level": "0"}
+    for name, value in settings.items():
+        if name == _JAAS and (login := _LOGIN.search(value)) is not None:
+            found |= {"sasl.username": _unescaped(login[1]), "sasl.password": _unescaped(login[2])}
+        elif name == "ssl.truststore.location" and settings.get("ssl.truststore.type", "").upper() == "PEM":
+            found["ssl.ca.location"] = value
+        elif name == "ssl.truststore.type":
+            continue
+        elif name in REFUSED and name.startswith(_CONNECTING):
+            raise ConfigError(f"the Python client has no '{name}' of the Java client")
+        elif name.startswith(_CONNECTING):
+            found[name] = VALUES.get((name, value), value)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def client_is_missing(option: str, says: str, error: ModuleNotFoundError) -> ConfigError:

@@ -18,10 +18,12 @@ def order_by_key(events: DataFrame, partitions: int | None = None) -> DataFrame:
         events: a DataFrame with the columns ``topic``, ``key`` and ``position``.
         partitions: how many partitions; Spark's ``spark.sql.shuffle.partitions`` if not given.
     """
+    return partition_by_key(events, partitions).sortWithinPartitions("position")
+
+
+def partition_by_key(events: DataFrame, partitions: int | None = None) -> DataFrame:
+    """Return a micro-batch with all events of a key in one partition; see ``order_by_key``."""
     owner = F.coalesce(F.col("key"), F.lit(""))
-    hashed = (
-        events.repartition(F.col("topic"), owner)
-        if partitions is None
-        else events.repartition(partitions, F.col("topic"), owner)
-    )
-    return hashed.sortWithinPartitions("position")
+    if partitions is None:
+        return events.repartition(F.col("topic"), owner)
+    return events.repartition(partitions, F.col("topic"), owner)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
@@ -15,12 +16,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.config.columns import in_small_letters
+from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
 from floodmark.spark.iceberg import runtime as iceberg
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
+from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
 from floodmark.spark.transform import require_kafka_columns, require_typed_columns, transformed
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
@@ -35,7 +38,6 @@ LOCAL_SOCKETS = {"spark.python.unix.domain.socket.enabled": "true"}
 """With TCP a task often waits 40 ms for an acknowledgment that the other side delays."""
 POOL = "spark.scheduler.pool"
 """The property of a thread that names the pool in which Spark runs the queries that it starts."""
-KAFKA_COLUMNS = ("topic", "key", "value", "headers")
 CONSOLE_COLUMNS = ("position", "op", "topic", "key", "value")
 
 
@@ -85,12 +87,24 @@ def start_query(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
 
 def prepared(spark: SparkSession, pipeline: Pipeline) -> DataStreamWriter:
     """Return the query of a pipeline for ``started``, with everything checked that can be without running it."""
+    writer = _sink_writer(spark, pipeline, _events(spark, pipeline))
+    return writer.queryName(pipeline.query_name).option("checkpointLocation", pipeline.checkpoint)
+
+
+def prove_transform(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Check the transform of a pipeline that has one, without its sink.
+
+    Raises:
+        ConfigError: it is wrong.
+    """
+    _transformed(spark, pipeline, _events(spark, pipeline))
+
+
+def _events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     source = in_small_letters(pipeline.source)
     if _ends_itself(pipeline):
         source = {**source, "trigger.available.now": "true"}
-    events = spark.readStream.format("floodmark").options(**source).load()
-    writer = _sink_writer(spark, pipeline, events)
-    return writer.queryName(pipeline.query_name).option("checkpointLocation", pipeline.checkpoint)
+    return spark.readStream.format("floodmark").options(**source).load()
 
 
 def started(writer: DataStreamWriter, pipeline: Pipeline) -> StreamingQuery:
@@ -134,26 +148,28 @@ def _sink_writer(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> 
     options = dict(sink.options)
     if sink.type == "jdbc":
         return jdbc(events, pipeline.source, options)
+    parallelism = spark.sparkContext.defaultParallelism
+    if sink.type == "kafka":
+        transform = None if sink.transform is None else partial(_transformed, spark, pipeline)
+        return kafka_writer(events, KafkaOptions.parse(options), parallelism, transform)
     is_events = pipeline.options.format == "events"
     if is_events and sink.type != "noop":
-        events = order_by_key(events, spark.sparkContext.defaultParallelism)
-    events = _chosen(spark, pipeline, events, is_events)
-    if sink.type == "kafka":
-        options.setdefault("includeHeaders", "true")
-    elif sink.type == "console":
+        events = order_by_key(events, parallelism)
+    if sink.transform is not None:
+        events = _transformed(spark, pipeline, events)
+    elif sink.type == "console" and is_events:
+        events = events.select(*CONSOLE_COLUMNS)
+    if sink.type == "console":
         options.setdefault("truncate", "false")
     elif sink.path is not None:
         options["path"] = sink.path
     return events.writeStream.format(sink.type).outputMode("append").options(**options)
 
 
-def _chosen(spark: SparkSession, pipeline: Pipeline, events: DataFrame, is_events: bool) -> DataFrame:
-    """Return the columns that a sink writes: those of the transform, or those that it has without one."""
+def _transformed(spark: SparkSession, pipeline: Pipeline, events: DataFrame) -> DataFrame:
+    """Return what a sink's transform makes of events; the sink takes its columns."""
     sink, key = pipeline.sink, f"{pipeline.sink_key}.transform"
-    if sink.transform is None:
-        if sink.type == "kafka":
-            return events.select(*KAFKA_COLUMNS)
-        return events.select(*CONSOLE_COLUMNS) if sink.type == "console" and is_events else events
+    assert sink.transform is not None
     result = transformed(spark, events, sink.transform, key)
     if sink.type == "kafka":
         require_kafka_columns(result, "topic" in map(str.lower, sink.options), key)

@@ -15,6 +15,8 @@ from floodmark.config.model import Options, nearest
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
+from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.sinks.kafka.topics import TOPIC_CREATION
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.pipeline_text import as_texts
@@ -22,6 +24,8 @@ from floodmark.spark.pipeline_text import as_texts
 FILE_SINKS = ("json", "parquet", "mirror")
 _TARGETS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOptions}
 """The options of the sinks that keep tables."""
+_MODELS: Mapping[str, type[Options]] = {**_TARGETS, "kafka": KafkaOptions}
+"""The options of sinks of which Floodmark knows all."""
 _OF_MIRRORS = {"format": "arrow", "skipped.operations": "none"}
 """What they need the source's options to be, which therefore needn't be given."""
 DEFAULT_MASTER = "local[*]"
@@ -73,19 +77,19 @@ class Sink(_Section):
             raise ValueError(f"Key '{key}.format' is not allowed for the sink '{self.type}'.")
         if self.type == "mirror" and "format" in map(str.lower, self.options):
             raise ValueError(f"Key '{key}.options' must not have 'format': write the key '{key}.format' instead.")
-        model = _TARGETS.get(self.type)
+        for name in self.options:
+            if name.lower() in _SET_BY_KEYS:
+                by = _SET_BY_KEYS[name.lower()].format(key)
+                raise ValueError(f"Key '{key}.options' must not have '{name}': write the key '{by}' instead.")
+        model = _MODELS.get(self.type)
         if model is not None:
             try:
                 model.parse(self.mirror_options if self.type == "mirror" else self.options)
             except ConfigError as error:
                 raise ValueError(f"Key '{key}.options': {error}") from None
-        for name in self.options:
-            if name.lower() in _SET_BY_KEYS:
-                by = _SET_BY_KEYS[name.lower()].format(key)
-                raise ValueError(f"Key '{key}.options' must not have '{name}': write the key '{by}' instead.")
         if self.type == "kafka" and not self.options.get("kafka.bootstrap.servers"):
             raise ValueError(f"Key '{key}.options' needs 'kafka.bootstrap.servers' for the sink 'kafka'.")
-        if self.transform is not None and model is not None:
+        if self.transform is not None and self.type in _TARGETS:
             raise ValueError(
                 f"Key '{key}.transform' is not allowed for the sink '{self.type}', whose tables equal the source's. "
                 "Choose columns and rows by options of the source, such as column.exclude.list."
@@ -180,6 +184,12 @@ class Pipeline(_Section):
     def _check_source(self) -> Self:
         if self.options.format != "events" and self.sink.type == "kafka":
             raise ValueError("The sink 'kafka' needs the source's option 'format' to be 'events'.")
+        misplaced = [name for name in self.source if name.lower().startswith(TOPIC_CREATION)]
+        if misplaced and self.sink.type == "kafka":
+            raise ValueError(
+                f"Key 'source' has '{misplaced[0]}', but the sink makes topics: write the options {TOPIC_CREATION}* in "
+                "'sink.options'."
+            )
         return self
 
     @property

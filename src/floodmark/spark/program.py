@@ -20,7 +20,6 @@ from floodmark.spark.pipeline import LOCAL_SOCKETS, POOL, spark_properties, star
 from floodmark.spark.pipeline_file import Pipeline as Query
 from floodmark.spark.pipelines import PipelineFile, load_file, parse_file
 from floodmark.spark.places import refuse_shared_places
-from floodmark.spark.sinks.kafka import require_kafka
 from floodmark.spark.targets.sessions import settings
 from floodmark.spark.versions import minor_version, require_spark
 
@@ -147,8 +146,6 @@ class Pipeline:
         require_spark(spark.version)
         for one in self._content.pipelines:
             refuse_shared_places(one.options.state_dir, one.checkpoint, one.sink.path)
-        if any(one.sink.type == "kafka" for one in self._content.pipelines):
-            require_kafka(spark)
         found: dict[str, StreamingQuery] = {}
         with _ALONE, self._taken_properties(spark):
             try:

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from floodmark.config.model import Options, allowed_values
 from floodmark.connectors.registry import CONNECTORS, ConnectorSpec
+from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.pipeline_file import FILE_SINKS, KEYS, Pipeline, Sink, Trigger
@@ -35,6 +36,8 @@ _SCALAR = ["string", "number", "boolean"]
 _DEPTH = 4
 _TABLES = ("mirror", "jdbc")
 """Sinks that keep tables, and need one form of the source's rows."""
+_MODELS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOptions, "kafka": KafkaOptions}
+"""Those of the sinks whose options Floodmark knows."""
 _MEANINGS = {
     "name": "The query's name; the source's `topic.prefix` if not given.",
     "source": "The source's options: docs/options.md.",
@@ -61,7 +64,7 @@ def pipeline_schema(connectors: Iterable[ConnectorSpec]) -> Schema:
     """Return the schema of pipeline files whose source is one of some connectors."""
     specs = list(connectors)
     models: dict[str, type[Options]] = {spec.name: spec.option_model for spec in specs}
-    models |= {"mirror": MirrorOptions, "jdbc": JdbcOptions}
+    models |= _MODELS
     sections: dict[str, Schema] = {
         "name": _text(),
         "source": _source(specs),
@@ -148,13 +151,14 @@ def _sink() -> Schema:
     rules = []
     for kind in kinds:
         rule: Schema = {"required": ["path"]} if kind in FILE_SINKS else {"properties": {"path": False}}
-        if kind in _TABLES:
+        if kind in _MODELS:
             rule.setdefault("properties", {})["options"] = {"$ref": f"#/definitions/{kind}"}
+        if kind in _TABLES:
             rule["properties"]["transform"] = False
         if kind != "mirror":
             rule.setdefault("properties", {})["format"] = False
         if kind == "kafka":
-            rule["properties"]["options"] = {"required": ["kafka.bootstrap.servers"]}
+            rule["allOf"] = [{"properties": {"options": {"required": ["kafka.bootstrap.servers"]}}}]
         if kind in ("kafka", "jdbc"):
             rule["required"] = ["options"]
         rules.append(_if("type", kind, rule))

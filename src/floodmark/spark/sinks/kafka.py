@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pyspark.version import __version__
 
-from floodmark.errors import ConfigError, TargetError
+from floodmark.errors import TargetError
 from floodmark.spark.versions import minor_version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ARTIFACT = "spark-sql-kafka-0-10"
 SCALA = "2.13"
@@ -19,7 +15,6 @@ SCALA = "2.13"
 RELEASES: dict[tuple[int, ...], str] = {(4, 0): "4.0.4", (4, 1): "4.1.3", (4, 2): "4.2.0", (4, 3): "4.2.0"}
 """By Spark's version, the release that is tested with it: Maven Central gets them later than PyPI gets Spark."""
 
-_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _EXCEPTION = r"org\.apache\.kafka\.common\.errors\.{}: "
 _NO_TOPIC = re.compile(_EXCEPTION.format("TimeoutException") + r"Topic (\S+) not present in metadata")
 _TOO_LARGE = re.compile(
@@ -28,6 +23,8 @@ _TOO_LARGE = re.compile(
 )
 _REFUSED_AS_TOO_LARGE = re.compile(_EXCEPTION.format("RecordTooLargeException"))
 _NO_RIGHTS = re.compile(_EXCEPTION.format(r"\w*AuthorizationException") + r"([^\n]*)")
+_NO_LOGIN = re.compile(_EXCEPTION.format(r"\w*AuthenticationException") + r"([^\n]*)")
+_NO_NAME = re.compile(_EXCEPTION.format("InvalidTopicException") + r"([^\n]*)")
 _NO_ANSWER = re.compile(
     _EXCEPTION.format("TimeoutException") + r"(?:Expiring \d+ record\S* for (\S+?)-\d+[:\s]|Timed? ?out waiting)"
 )
@@ -39,22 +36,6 @@ def kafka_package(version: str = __version__) -> str:
     """Return the coordinates of the connector for a version of Spark."""
     release = RELEASES.get(minor_version(version), version)
     return f"org.apache.spark:{ARTIFACT}_{SCALA}:{release}"
-
-
-def require_kafka(spark: SparkSession) -> None:
-    """Check that a session has the connector.
-
-    Raises:
-        ConfigError: it hasn't.
-    """
-    # Tasks import this module for its errors, and need no session.
-    from floodmark.spark.targets.sessions import class_location
-
-    if class_location(spark, _CLASS) is None:
-        raise ConfigError(
-            "The sink 'kafka' needs Spark's connector for Kafka, which this Spark doesn't have.",
-            f"Start Spark with spark.jars.packages={kafka_package(spark.version)}.",
-        )
 
 
 def goes_with(scala: str, release: str, version: str) -> bool:
@@ -81,6 +62,16 @@ def kafka_error(text: str) -> TargetError | None:
         return TargetError(
             f"Kafka refuses to take events: {found[1].strip().rstrip('.')}.",
             f"Let the producer write and describe the topics, or create them. {_GO_ON}",
+        )
+    if found := _NO_LOGIN.search(text):
+        return TargetError(
+            f"Kafka refuses the login: {found[1].strip().rstrip('.')}.",
+            f"Correct kafka.sasl.… or kafka.ssl.… in sink.options. {_GO_ON}",
+        )
+    if found := _NO_NAME.search(text):
+        return TargetError(
+            f"Kafka doesn't allow a topic's name: {found[1].strip().rstrip('.')}.",
+            f"Choose another topic.prefix or topic.naming.strategy. {_GO_ON}",
         )
     if found := _NO_ANSWER.search(text):
         where = f" of the topic '{found[1]}'" if found[1] else ""

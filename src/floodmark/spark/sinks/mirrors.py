@@ -37,7 +37,7 @@ def mirror(
         ConfigError: an option is wrong, what mirrors need is missing, or the stream is Spark Connect's.
     """
     chosen = MirrorOptions.parse(options or {})
-    _refuse_connect(events)
+    refuse_connect(events)
     try:
         from floodmark.spark.sinks.mirror import Mirror
     except ImportError as error:
@@ -67,7 +67,7 @@ def jdbc(events: DataFrame, source: Mapping[str, str], options: Mapping[str, str
         ConfigError: an option is wrong, what the sink needs is missing, or the stream is Spark Connect's.
     """
     chosen = JdbcOptions.parse(options)
-    _refuse_connect(events)
+    refuse_connect(events)
     try:
         from floodmark.spark.sinks.jdbc import JdbcSink
     except ImportError as error:
@@ -79,9 +79,14 @@ def jdbc(events: DataFrame, source: Mapping[str, str], options: Mapping[str, str
     return counted.writeStream.foreachBatch(JdbcSink(load_options(source), chosen))
 
 
-def _refuse_connect(events: DataFrame) -> None:
+def refuse_connect(events: DataFrame) -> None:
+    """Raise an error for a stream of Spark Connect.
+
+    Raises:
+        ConfigError: it is one.
+    """
     if type(events).__module__.startswith("pyspark.sql.connect."):
         raise ConfigError(
-            "The stream is one of Spark Connect, with which mirrors don't work: they commit in the driver's process.",
+            "The stream is one of Spark Connect, with which this sink doesn't work: it needs the driver's process.",
             "Run the program there, without Spark Connect (spark.api.mode=classic), or use floodmark run.",
         )

@@ -1,0 +1,1 @@
+"""The sink ``kafka``: its options, and how topics are made."""

@@ -1,0 +1,73 @@
+"""Options of the sink ``kafka``: those of Spark's own sink, the producer's, and how topics are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import model_validator
+
+from floodmark.config.model import OWN, Advise, Family, Options, SecretFamily, nearest, option
+from floodmark.sinks.kafka.topics import TopicRules, topic_rules
+
+PRODUCER = "kafka."
+_BYTES = "Spark's sink gives the producer bytes"
+_REFUSED = {
+    "key.serializer": f"leave it out, since {_BYTES}",
+    "value.serializer": f"leave it out, since {_BYTES}",
+    "transactional.id": "leave it out, since Spark's sink doesn't write in transactions",
+}
+"""Settings of the producer that can't be given, and what to do instead."""
+_ACKS = "acks"
+
+
+def _advise(model: type[Options], key: str) -> tuple[str, str]:
+    others = f"Settings of the producer begin with '{PRODUCER}': '{PRODUCER}{key}'. docs/kafka.md has the others."
+    return "", nearest(key, model.names(), 0.8) or others
+
+
+class KafkaOptions(Options):
+    """How events are written to Kafka."""
+
+    producer: SecretFamily = option(
+        "kafka.<option>", {}, "A setting of Kafka's producer, by the Java client's name.", OWN
+    )
+    topic: str | None = option("topic", None, "The topic of all events, instead of each one's own.", OWN)
+    headers: bool = option("includeHeaders", True, "Whether records have the events' headers.", OWN)
+    creation: Family = option("topic.creation.<setting>", {}, "How topics are made; see docs/kafka.md.")
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], advise: Advise = _advise) -> Self:
+        """Parse options; see ``Options.parse``."""
+        return super().parse(options, advise)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.producer:
+            if name.lower() in _REFUSED:
+                raise ValueError(f"Option '{PRODUCER}{name}' is not allowed: {_REFUSED[name.lower()]}.")
+        if self.settings.get(_ACKS) == "0":
+            raise ValueError(
+                f"Option '{PRODUCER}{_ACKS}' is '0', with which events that a broker loses or refuses would be missing "
+                "without an error: it must be all or 1."
+            )
+        if self.topic is not None and not self.topic.strip():
+            raise ValueError("Option 'topic' is empty: name a topic, or leave it out.")
+        topic_rules(self.creation)
+        return self
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The producer's settings by Kafka's names, with secrets in plain text."""
+        return {name.lower(): value.get_secret_value() for name, value in self.producer.items()}
+
+    @property
+    def writer(self) -> dict[str, str]:
+        """The options of Spark's sink."""
+        producer = {f"{PRODUCER}{name}": value for name, value in self.settings.items()}
+        return {**producer, "includeHeaders": str(self.headers).lower()}
+
+    @property
+    def rules(self) -> TopicRules | None:
+        """How topics are made; None if they aren't."""
+        return topic_rules(self.creation)

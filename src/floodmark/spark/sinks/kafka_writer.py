@@ -1,0 +1,126 @@
+"""Writes events to Kafka with Spark's own sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.spark.ordering import order_by_key, partition_by_key
+from floodmark.spark.sinks.mirrors import refuse_connect
+from floodmark.spark.sinks.producer import check_producer
+from floodmark.spark.sinks.topics import KafkaTopics
+
+FORMAT = "kafka"
+COLUMNS = ("topic", "key", "value", "headers")
+ORDER = "position"
+
+
+def kafka(events: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
+    """Write a stream of events to Kafka, those of a key in the order of their positions, and make topics if asked to.
+
+    Give the writer that is returned a checkpoint and a trigger, and start it. Spark's connector for Kafka must be
+    loaded.
+
+    Args:
+        events: a stream with ``format=events``.
+        options: those of the sink (docs/kafka.md).
+
+    Raises:
+        ConfigError: an option is wrong, the connector is not loaded, or the stream is Spark Connect's.
+    """
+    chosen = KafkaOptions.parse(options)
+    refuse_connect(events)
+    check_producer(events.sparkSession.sparkContext._jvm, chosen.settings)
+    return _batches(events, chosen, events.sparkSession.sparkContext.defaultParallelism)
+
+
+def kafka_writer(
+    events: DataFrame,
+    options: KafkaOptions,
+    partitions: int,
+    transform: Callable[[DataFrame], DataFrame] | None = None,
+) -> DataStreamWriter:
+    """Return the same for a session that lets a stream be sorted.
+
+    Where topics aren't made it is Spark's streaming sink. Otherwise it is ``foreachBatch`` with Spark's batch sink,
+    since the topics must be made when a micro-batch's events are known and none of them is written.
+
+    Args:
+        events: a stream with ``format=events``.
+        options: the sink's.
+        partitions: how many tasks write.
+        transform: what becomes of events, row by row; it returns columns of Spark's sink.
+
+    Raises:
+        ConfigError: the producer refuses its settings, or the transform is wrong.
+    """
+    check_producer(events.sparkSession.sparkContext._jvm, options.settings)
+    if transform is None and options.rules is not None:
+        return _batches(events, options, partitions)
+    if transform is None:
+        rows = order_by_key(_with_topic(events, options), partitions).select(*COLUMNS)
+    else:
+        rows = _with_topic(transform(order_by_key(events, partitions)), options)
+    if options.rules is not None:
+        return rows.writeStream.foreachBatch(KafkaBatches(options, None))
+    return rows.writeStream.format(FORMAT).outputMode("append").options(**options.writer)
+
+
+def _batches(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStreamWriter:
+    return _with_topic(events, options).writeStream.foreachBatch(KafkaBatches(options, partitions))
+
+
+def _with_topic(events: DataFrame, options: KafkaOptions) -> DataFrame:
+    return events if options.topic is None else events.withColumn("topic", F.lit(options.topic))
+
+
+class KafkaBatches:
+    """Makes the topics of a micro-batch, and writes it then: what ``foreachBatch`` calls.
+
+    Args:
+        options: the sink's.
+        partitions: how many tasks write; None: events are in their order, and have only the sink's columns.
+    """
+
+    def __init__(self, options: KafkaOptions, partitions: int | None) -> None:
+        rules = options.rules
+        self._writer = options.writer
+        self._topics = None if rules is None else KafkaTopics(options.settings, rules)
+        self._partitions = partitions
+
+    def __call__(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002
+        """Write a micro-batch.
+
+        Args:
+            batch: events.
+            number: as Spark counts.
+
+        Raises:
+            ConfigError: the brokers refuse what the options say of a topic.
+            TargetError: a topic can't be made.
+        """
+        events = batch
+        if self._partitions is not None:
+            events = partition_by_key(batch.select(*COLUMNS, ORDER), self._partitions)
+            events = events if self._topics is None else _shuffled(events)
+        if self._topics is not None:
+            (topics,) = events.agg(F.collect_set("topic")).collect()[0]
+            self._topics.require(events.sparkSession.sparkContext._jvm, topics)
+        rows = events if self._partitions is None else events.sortWithinPartitions(ORDER).select(*COLUMNS)
+        rows.write.format(FORMAT).mode("append").options(**self._writer).save()
+
+
+def _shuffled(events: DataFrame) -> DataFrame:
+    """Return events whose shuffle is run once, however often they are used: reading the source takes most of the work.
+
+    Args:
+        events: what a shuffle returns.
+    """
+    session = events.sparkSession
+    # What a plan's RDD has shuffled is kept as long as the RDD is used; a frame would be planned, and run, again.
+    rows = events._jdf.queryExecution().toRdd()
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, events._jdf.schema(), False), session)
