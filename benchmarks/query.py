@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
+from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
 from floodmark.spark.sinks.mirrors import mirror
 
 SPARK_CONF = {

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.ordering import order_by_key
-    from floodmark.spark.program import Pipeline
+    from floodmark.spark.pipelines.program import Pipeline
     from floodmark.spark.sinks.kafka_writer import kafka
     from floodmark.spark.sinks.mirrors import jdbc, mirror
     from floodmark.verification.results import KeyDifference, TableResult, Verification
@@ -110,7 +110,7 @@ __all__ = [
 
 _IMPORTED_WHEN_USED = {
     "KeyDifference": "floodmark.verification.results",
-    "Pipeline": "floodmark.spark.program",
+    "Pipeline": "floodmark.spark.pipelines.program",
     "TableResult": "floodmark.verification.results",
     "Verification": "floodmark.verification.results",
     "verify": "floodmark.verification.verifier",
@@ -165,7 +165,7 @@ def check(options: Mapping[str, str], checkpoint: str | None = None) -> list[Fin
     from pyspark.sql import SparkSession
 
     from floodmark.cli.check import check_options
-    from floodmark.spark.pipeline_file import DEFAULT_MASTER
+    from floodmark.spark.pipelines.model import DEFAULT_MASTER
 
     session = SparkSession.getActiveSession()
     master = DEFAULT_MASTER if session is None else session.conf.get("spark.master", DEFAULT_MASTER)

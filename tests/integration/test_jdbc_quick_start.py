@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from floodmark.cli.environment import check_sink
+from floodmark.cli.checks.environment import check_sink
 from floodmark.cli.main import app
 from floodmark.demo.embedded import EmbeddedPostgres
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipelines import load_file
+from floodmark.spark.pipelines.file import load_file
+from floodmark.spark.pipelines.query import start_query
 from tests.support.batch import wait_for
 from tests.support.patience import within
 

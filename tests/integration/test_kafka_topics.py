@@ -12,11 +12,11 @@ from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from floodmark.cli.kafka_topics import check_topics
+from floodmark.cli.checks.kafka_topics import check_topics
 from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.kafka.topics import TopicRules, topic_rules
-from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.pipelines.model import parse_pipeline
 from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
 from floodmark.spark.versions import GIVES_START

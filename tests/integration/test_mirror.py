@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.query import start_query
 from tests.conftest import Source, drop, make_source
 from tests.support.patience import within
 

@@ -13,8 +13,8 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipelines import load_file
+from floodmark.spark.pipelines.file import load_file
+from floodmark.spark.pipelines.query import start_query
 from tests.support.batch import wait_for
 from tests.support.patience import within
 

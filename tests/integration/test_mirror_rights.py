@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from floodmark.cli.environment import check_targets
+from floodmark.cli.checks.environment import check_targets
 from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetError

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipelines import parse_file
+from floodmark.spark.pipelines.file import parse_file
+from floodmark.spark.pipelines.query import start_query
 from tests.support.available_now import ENDING, start_to_end
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from floodmark.cli.check import check_file
 from floodmark.errors import ConfigError
 from floodmark.spark.ordering import order_by_key
-from floodmark.spark.pipelines import parse_file
-from floodmark.spark.transform import require_kafka_columns, require_typed_columns, transformed
+from floodmark.spark.pipelines.file import parse_file
+from floodmark.spark.pipelines.transform import require_kafka_columns, require_typed_columns, transformed
 from tests.support.options import REQUIRED
 
 KEY = "sinks.changes.transform"

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 import floodmark
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.query import start_query
 from floodmark.verification.results import TableResult, Verification
 from tests.conftest import Source, drop, make_source
 from tests.integration.test_mirror import pipeline_of, rows_of, run

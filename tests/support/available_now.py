@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from floodmark.spark.pipeline import stopping_at_end
+from floodmark.spark.pipelines.query import stopping_at_end
 from floodmark.spark.versions import GIVES_START
 
 ENDING: dict[str, str] = {} if GIVES_START else {"trigger.available.now": "true"}

@@ -22,8 +22,8 @@ from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import make_parts
 from floodmark.sinks.relational.staging import stage_part
 from floodmark.sinks.relational.targets import RelationalTargets
-from floodmark.spark.pipeline import start_query
-from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.query import start_query
 from tests.conftest import Source
 from tests.support.mysql import ADMIN, ADMIN_PASSWORD, MysqlServer
 from tests.support.patience import within

@@ -18,7 +18,7 @@ from unittest import mock
 import yaml
 
 import floodmark
-from floodmark.cli.environment import check_iceberg, check_packages
+from floodmark.cli.checks.environment import check_iceberg, check_packages
 from floodmark.cli.main import app
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_batch_options, load_options
@@ -27,8 +27,8 @@ from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import iceberg_package
-from floodmark.spark.pipelines import load_file
-from floodmark.spark.places import check_places
+from floodmark.spark.pipelines.file import load_file
+from floodmark.spark.pipelines.places import check_places
 from floodmark.spark.preflight import preflight
 from floodmark.spark.versions import require_spark
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
@@ -197,7 +197,7 @@ def iceberg(options: dict[str, str] | None = None) -> dict[str, Any]:
 
 def iceberg_checked(spark: str, properties: dict[str, str]) -> list[Finding]:
     """Return what the check of a file for Iceberg finds on a version of Spark."""
-    with mock.patch("floodmark.cli.environment.version", return_value=spark):
+    with mock.patch("floodmark.cli.checks.environment.version", return_value=spark):
         return check_iceberg(properties, LAKE["catalog.schema"])
 
 
@@ -236,7 +236,7 @@ def _no_driver() -> None:
 
 
 def _packages(package: str) -> list[Finding]:
-    with mock.patch("floodmark.cli.environment.version", return_value="4.3.0"):
+    with mock.patch("floodmark.cli.checks.environment.version", return_value="4.3.0"):
         return check_packages({"spark.jars.packages": package})
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import floodmark
-from floodmark.cli import environment
-from floodmark.cli.environment import (
+from floodmark.cli.checks import environment
+from floodmark.cli.checks.environment import (
     check_channels,
     check_checkpoint,
     check_environment,
@@ -20,8 +20,8 @@ from floodmark.connectors.load import load_options
 from floodmark.demo.embedded import free_port
 from floodmark.errors import ConfigError
 from floodmark.signals.table import signal_table_finding
-from floodmark.spark.pipeline_file import parse_pipeline
-from floodmark.spark.places import check_places
+from floodmark.spark.pipelines.model import parse_pipeline
+from floodmark.spark.pipelines.places import check_places
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_{}:{}"

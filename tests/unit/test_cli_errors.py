@@ -15,7 +15,7 @@ from floodmark.cli.run import run
 from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog
-from floodmark.spark.pipelines import parse_file
+from floodmark.spark.pipelines.file import parse_file
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from floodmark.cli.environment import check_delta
+from floodmark.cli.checks.environment import check_delta
 from floodmark.errors import ConfigError
-from floodmark.spark import pipeline
 from floodmark.spark.delta.runtime import SETTINGS, delta_package
-from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.pipelines import query as pipeline
+from floodmark.spark.pipelines.model import parse_pipeline
 from tests.support.options import REQUIRED
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -73,7 +73,7 @@ def test_floodmark_needs_no_runtime() -> None:
 def test_the_check_of_a_pipeline(
     monkeypatch: pytest.MonkeyPatch, running: str, given: dict[str, str], message: str | None
 ) -> None:
-    monkeypatch.setattr("floodmark.cli.environment.version", lambda _: running)
+    monkeypatch.setattr("floodmark.cli.checks.environment.version", lambda _: running)
     (found,) = check_delta(given)
     assert (found.status == "ok") == (message is None)
     assert message is None or message in found.finding

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from floodmark.cli.environment import check_iceberg
+from floodmark.cli.checks.environment import check_iceberg
 from floodmark.errors import ConfigError
-from floodmark.spark import pipeline
 from floodmark.spark.iceberg import runtime
 from floodmark.spark.iceberg.failures import reason_of
 from floodmark.spark.iceberg.runtime import CATALOG_CLASS, iceberg_package, require_iceberg
-from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.pipelines import query as pipeline
+from floodmark.spark.pipelines.model import parse_pipeline
 from tests.support.options import REQUIRED
 
 PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -72,7 +72,7 @@ def test_a_pipeline_gets_the_runtime(
 def test_the_check_of_a_pipeline(
     monkeypatch: pytest.MonkeyPatch, running: str, given: dict[str, str], message: str | None
 ) -> None:
-    monkeypatch.setattr("floodmark.cli.environment.version", lambda _: running)
+    monkeypatch.setattr("floodmark.cli.checks.environment.version", lambda _: running)
     (found,) = check_iceberg(given, "lake.shop")
     assert (found.status == "ok") == (message is None)
     assert message is None or message in found.finding

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.util import handle_worker_exception
 
-from floodmark.cli.environment import check_pyspark
+from floodmark.cli.checks.environment import check_pyspark
 from floodmark.connectors.load import as_texts
 from floodmark.errors import ConfigError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import HIDE_TRACEBACK, floodmark_error, plainly
@@ -137,7 +137,7 @@ def test_versions_of_spark(version: str) -> None:
 def test_other_versions_of_spark_are_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=rf"This is Spark {version}; Floodmark works with 4.0 to 4.3\. .*pyspark==4"):
         require_spark(version)
-    monkeypatch.setattr("floodmark.cli.environment.version", lambda _: version)
+    monkeypatch.setattr("floodmark.cli.checks.environment.version", lambda _: version)
     found = check_pyspark()
     assert (found.status, found.finding) == ("error", f"This is Spark {version}; Floodmark works with 4.0 to 4.3.")
 

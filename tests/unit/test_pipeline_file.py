@@ -10,9 +10,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError
-from floodmark.spark.pipeline import triggered
-from floodmark.spark.pipeline_file import Pipeline, parse_pipeline
-from floodmark.spark.pipelines import load_file
+from floodmark.spark.pipelines.file import load_file
+from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
+from floodmark.spark.pipelines.query import triggered
 from tests.support.options import REQUIRED
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from floodmark.spark.pipeline import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, spark_properties
-from floodmark.spark.pipeline_file import parse_pipeline
+from floodmark.spark.pipelines.model import parse_pipeline
+from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, spark_properties
 from floodmark.spark.sinks.kafka import kafka_package
 from tests.support.options import REQUIRED
 

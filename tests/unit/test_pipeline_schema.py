@@ -16,13 +16,14 @@ from typer.testing import CliRunner
 
 from floodmark.cli.main import app
 from floodmark.cli.pages.schema import render
+from floodmark.config.model import Options
 from floodmark.connectors.registry import CONNECTORS
 from floodmark.errors import FloodmarkError
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
-from floodmark.spark.pipeline_file import KEYS, Sink, Trigger
-from floodmark.spark.pipelines import parse_file
+from floodmark.spark.pipelines.file import parse_file
+from floodmark.spark.pipelines.model import KEYS, Sink, Trigger
 from tests.support.mistakes import FILE, SECTIONS
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
@@ -58,6 +59,10 @@ UNSEEN = (
     "format: iceberg",
     "sink.options: {format",
     "checkpointLocation: x",
+    "kafka.key.serializer",
+    "kafka.transactional.id",
+    "kafka.acks",
+    "topic.creation.",
     # What several sinks mean together.
     "`slot.nam: x` in `sinks.events.source`",
     "`sinks.a.source` and `sinks.b.source: {slot.name: x}`",
@@ -118,8 +123,9 @@ def test_every_key_and_every_option_is_in_it() -> None:
         assert all(one["description"] for one in found.values())
     assert set(SCHEMA["properties"]) == set(KEYS)
     assert all(one["description"] for one in SCHEMA["properties"].values())
-    models = {name: spec.option_model for name, spec in CONNECTORS.items()}
-    for name, model in {**models, "mirror": MirrorOptions, "jdbc": JdbcOptions, "kafka": KafkaOptions}.items():
+    models: dict[str, type[Options]] = {name: spec.option_model for name, spec in CONNECTORS.items()}
+    models |= {"mirror": MirrorOptions, "jdbc": JdbcOptions, "kafka": KafkaOptions}
+    for name, model in models.items():
         options = SCHEMA["definitions"][name]["properties"]
         assert {option for option in model.names() if "<" not in option} <= set(options)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from floodmark.errors import ConfigError
-from floodmark.spark.pipeline import spark_properties
-from floodmark.spark.pipelines import PipelineFile, below, parse_file
+from floodmark.spark.pipelines.file import PipelineFile, below, parse_file
+from floodmark.spark.pipelines.query import spark_properties
 from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 POSTGRES = {**REQUIRED, "state.dir": "/state"}

@@ -13,7 +13,7 @@ import pytest
 from floodmark.capture.files import open_filesystem
 from floodmark.capture.segment import Segment, SegmentData
 from floodmark.capture.store import SegmentStore
-from floodmark.cli.environment import _writable
+from floodmark.cli.checks.environment import _writable
 from floodmark.connectors.contract.decoding import DeadLetter
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.schema_history.files import StateDirFiles

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicPartition
 from structlog.testing import CapturingLogger
 
-from floodmark.cli.environment import check_channels
+from floodmark.cli.checks.environment import check_channels
 from floodmark.config.kafka_clients import librdkafka_settings
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
@@ -427,7 +427,7 @@ def test_check_tells_whether_a_broker_answers(monkeypatch: pytest.MonkeyPatch) -
     assert status == "warning"
     assert "signal.kafka.bootstrap.servers" in text
     assert check(enabled_channels="source") == []
-    monkeypatch.setattr("floodmark.cli.environment.find_spec", lambda _: None)
+    monkeypatch.setattr("floodmark.cli.checks.environment.find_spec", lambda _: None)
     ((status, text),) = check()
     assert (status, "floodmark[kafka]" in text) == ("error", True)
 

@@ -30,6 +30,9 @@ class Settings:
     def __init__(self) -> None:
         self.now: dict[str, str] = {}
 
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.now.get(name, default)
+
     def set(self, name: str, value: str) -> None:
         self.now[name] = value
 

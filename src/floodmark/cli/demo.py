@@ -34,8 +34,8 @@ from floodmark.demo.shop import TABLES, create_shop
 from floodmark.demo.writer import ShopWriter
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import spark_properties, start_query
-from floodmark.spark.pipelines import load_file
+from floodmark.spark.pipelines.file import load_file
+from floodmark.spark.pipelines.query import spark_properties, start_query
 from floodmark.spark.session import spark_session
 
 SEED = 20

@@ -15,7 +15,7 @@ from floodmark.capture.seals import opened, sealed
 from floodmark.errors import DamagedFileError, FloodmarkError, StateDirError
 from floodmark.json_data import Json, stored_object
 from floodmark.logger import get_logger
-from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines.model import Pipeline
 
 log = get_logger(__name__)
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from floodmark.cli.progress import QueryProgress, SparkReport
 from floodmark.cli.stopping import BatchEnd, StopRequest
 from floodmark.cli.views import View
-from floodmark.spark.pipelines import ErrorPolicy
+from floodmark.spark.pipelines.file import ErrorPolicy
 
 POLL_S = 0.25
 STOP_POLL_S = 0.02

@@ -15,7 +15,7 @@ from rich.markup import escape
 from floodmark.cli.logs import configure_logs
 from floodmark.cli.stopping import StoppedAtOnce
 from floodmark.errors import ConfigError, FloodmarkError
-from floodmark.spark.pipelines import load_file
+from floodmark.spark.pipelines.file import load_file
 
 # Each command imports what it needs when it runs: Spark alone takes a second, which `--help` shouldn't.
 

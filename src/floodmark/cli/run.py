@@ -11,16 +11,16 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
 from floodmark.cli import failures
+from floodmark.cli.checks.sinks import check_checkpoints
 from floodmark.cli.following import RunningQuery, follow
-from floodmark.cli.sinks import check_checkpoints
 from floodmark.cli.stopping import StopRequest
 from floodmark.cli.views import LiveView, LogView, View
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import POOL, prepared, spark_properties, started
-from floodmark.spark.pipeline_file import Pipeline
-from floodmark.spark.pipelines import PipelineFile
-from floodmark.spark.places import refuse_shared_places
+from floodmark.spark.pipelines.file import PipelineFile
+from floodmark.spark.pipelines.model import Pipeline
+from floodmark.spark.pipelines.places import refuse_shared_places
+from floodmark.spark.pipelines.query import POOL, prepared, spark_properties, started
 from floodmark.spark.session import spark_session
 
 

@@ -16,9 +16,9 @@ from rich.text import Text
 from floodmark.cli.output import output_console, printable
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
-from floodmark.spark.pipeline import spark_properties
-from floodmark.spark.pipeline_file import Pipeline
-from floodmark.spark.pipelines import PipelineFile
+from floodmark.spark.pipelines.file import PipelineFile
+from floodmark.spark.pipelines.model import Pipeline
+from floodmark.spark.pipelines.query import spark_properties
 from floodmark.spark.session import spark_session
 from floodmark.verification.results import KeyDifference, TableResult, Verification
 from floodmark.verification.verifier import verify as compare

@@ -22,8 +22,8 @@ from floodmark.connectors.registry import CONNECTORS, ConnectorSpec
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
-from floodmark.spark.pipeline_file import FILE_SINKS, KEYS, Pipeline, Sink, Trigger
-from floodmark.spark.pipelines import NAME, PLACE, POLICIES
+from floodmark.spark.pipelines.file import NAME, PLACE, POLICIES
+from floodmark.spark.pipelines.model import FILE_SINKS, KEYS, Pipeline, Sink, Trigger
 
 Schema = dict[str, Any]
 

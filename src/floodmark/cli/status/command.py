@@ -20,8 +20,8 @@ from floodmark.errors import FloodmarkError
 from floodmark.json_data import Json
 from floodmark.sinks.targets_aside import TargetAside, targets_aside
 from floodmark.spark.checkpoint import Checkpoint
-from floodmark.spark.pipeline_file import Pipeline
-from floodmark.spark.pipelines import PipelineFile
+from floodmark.spark.pipelines.file import PipelineFile
+from floodmark.spark.pipelines.model import Pipeline
 
 # The speed of a snapshot is measured over that many micro-batches.
 WINDOW = 10

@@ -6,7 +6,7 @@ from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError
 from floodmark.redact import shown_uri
 from floodmark.spark.checkpoint import Checkpoint
-from floodmark.spark.pipelines import PipelineFile, below
+from floodmark.spark.pipelines.file import PipelineFile, below
 
 
 def check_checkpoints(file: PipelineFile) -> list[Finding]:

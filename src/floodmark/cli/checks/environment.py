@@ -25,8 +25,8 @@ from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS, iceberg_package
-from floodmark.spark.pipeline_file import Pipeline, is_local
-from floodmark.spark.places import check_places
+from floodmark.spark.pipelines.model import Pipeline, is_local
+from floodmark.spark.pipelines.places import check_places
 from floodmark.spark.sinks.kafka import SCALA, goes_with, kafka_package
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.versions import require_spark

@@ -19,7 +19,7 @@ from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.topics import TOPIC_CREATION
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
-from floodmark.spark.pipeline_text import as_texts
+from floodmark.spark.pipelines.text import as_texts
 
 FILE_SINKS = ("json", "parquet", "mirror")
 _TARGETS: Mapping[str, type[Options]] = {"mirror": MirrorOptions, "jdbc": JdbcOptions}

@@ -14,7 +14,7 @@ from floodmark.errors import ConfigError
 from floodmark.events.topics import table_topic
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.topics import TopicRules
-from floodmark.spark.pipeline_file import Pipeline
+from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.source import reading_options
 
 if TYPE_CHECKING:

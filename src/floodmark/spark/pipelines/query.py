@@ -20,12 +20,12 @@ from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.delta.runtime import ARTIFACT, EXTENSIONS, SETTINGS, delta_package
 from floodmark.spark.iceberg import runtime as iceberg
 from floodmark.spark.ordering import order_by_key
-from floodmark.spark.pipeline_file import DEFAULT_MASTER, Pipeline, Trigger
+from floodmark.spark.pipelines.model import DEFAULT_MASTER, Pipeline, Trigger
+from floodmark.spark.pipelines.transform import require_kafka_columns, require_typed_columns, transformed
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
 from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
-from floodmark.spark.transform import require_kafka_columns, require_typed_columns, transformed
 from floodmark.spark.versions import CHECKPOINT_PACKAGE, GIVES_START
 
 LOCAL_CHECKPOINTS = {

@@ -19,7 +19,7 @@ from floodmark.config.model import nearest
 from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
-from floodmark.spark.pipeline_file import (
+from floodmark.spark.pipelines.model import (
     KEYS,
     Pipeline,
     Sink,
@@ -30,7 +30,7 @@ from floodmark.spark.pipeline_file import (
     section_texts,
     validated,
 )
-from floodmark.spark.pipeline_text import read_content
+from floodmark.spark.pipelines.text import read_content
 
 ErrorPolicy = Literal["stop", "isolate"]
 POLICIES: tuple[ErrorPolicy, ...] = ("stop", "isolate")

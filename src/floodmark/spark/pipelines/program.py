@@ -16,10 +16,10 @@ from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.spark.failures import explain
-from floodmark.spark.pipeline import LOCAL_SOCKETS, POOL, spark_properties, start_query
-from floodmark.spark.pipeline_file import Pipeline as Query
-from floodmark.spark.pipelines import PipelineFile, load_file, parse_file
-from floodmark.spark.places import refuse_shared_places
+from floodmark.spark.pipelines.file import PipelineFile, load_file, parse_file
+from floodmark.spark.pipelines.model import Pipeline as Query
+from floodmark.spark.pipelines.places import refuse_shared_places
+from floodmark.spark.pipelines.query import LOCAL_SOCKETS, POOL, spark_properties, start_query
 from floodmark.spark.targets.sessions import settings
 from floodmark.spark.versions import minor_version, require_spark
 

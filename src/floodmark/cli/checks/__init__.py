@@ -1,0 +1,1 @@
+"""What ``floodmark check`` looks at beside the source."""

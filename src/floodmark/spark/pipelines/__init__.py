@@ -1,0 +1,1 @@
+"""Pipeline files: what they say, and the queries that they start."""
