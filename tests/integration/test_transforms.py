@@ -143,6 +143,9 @@ def test_check_finds_a_wrong_transform(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "checkpoint" / "old" / "offsets").mkdir(parents=True)
     left = [item for sink, item in check_file(parse_file(content, {})) if "'old'" in item.finding]
     assert [(item.check, item.status) for item in left] == [("checkpoint", "warning")]
+    one = {**{name: value for name, value in content.items() if name != "sinks"}, "sink": {"type": "noop"}}
+    assert any("'old'" in item.finding for _, item in check_file(parse_file(one, {})))
     (tmp_path / "checkpoint" / "offsets").mkdir()
+    assert not any("'old'" in item.finding for _, item in check_file(parse_file(one, {})))
     wrong = [item.finding for _, item in check_file(parse_file(content, {})) if item.status == "error"]
     assert any("is the checkpoint of a pipeline with one sink" in finding for finding in wrong)

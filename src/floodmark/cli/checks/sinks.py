@@ -11,12 +11,11 @@ from floodmark.spark.pipelines.file import PipelineFile, below
 
 def check_checkpoints(file: PipelineFile) -> list[Finding]:
     """Look for a checkpoint of one sink where several have theirs, and for those of sinks that the file lacks."""
-    if not file.several:
-        return []
     shown = shown_uri(file.checkpoint)
     try:
         parent = Checkpoint(file.checkpoint)
-        if parent.is_used():
+        is_used = parent.is_used()
+        if is_used and file.several:
             text = (
                 f"{shown} is the checkpoint of a pipeline with one sink; those of 'sinks' are in directories below it."
             )
@@ -25,6 +24,8 @@ def check_checkpoints(file: PipelineFile) -> list[Finding]:
                 "and write the further sinks in another file."
             )
             return [Finding("checkpoint", "error", text, fix)]
+        if is_used:
+            return []
         labels = {one.label for one in file.pipelines}
         left = [name for name in parent.folders() if name not in labels]
         used = [name for name in left if Checkpoint(below(file.checkpoint, name)).is_used()]
