@@ -68,7 +68,7 @@ def run(scale: Scale, postgres: int) -> Result:
                 leg = engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
                 result.legs.append(_leg("first load", leg, loaded))
                 engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
-                updates = _update(connection, scale.mirror_updates)
+                updates = update(connection, ROWS, scale.mirror_updates)
                 changed = Amount("changes/s", updates, updates)
                 # Before the chain: Spark ends Python workers that had nothing to do for a minute.
                 leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, OURS), changed)
@@ -96,8 +96,9 @@ def _leg(what: str, leg: Leg, amount: Amount) -> Leg:
     return Leg(f"{leg.name}, {what}", shown, leg.processes, leg.batches)
 
 
-def _update(connection: Connection, updates: int) -> int:
-    connection.execute(UPDATE.format(rows=ROWS, size=TRANSACTION).encode())
+def update(connection: Connection, rows: int, updates: int) -> int:
+    """Update rows of the table ``t``, which has so many, at random; return how many were updated."""
+    connection.execute(UPDATE.format(rows=rows, size=TRANSACTION).encode())
     row = connection.execute("CALL update_rows(%s, 0)", [updates // TRANSACTION]).fetchone()
     assert row is not None
     return int(row[0])

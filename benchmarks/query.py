@@ -20,7 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
+from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import mirror
 
 SPARK_CONF = {
@@ -40,8 +42,9 @@ class Spec:
     Args:
         options: the source's options.
         checkpoint: the query's checkpoint location.
-        sink: ``noop``, ``parquet``, ``mirror``, ``latency`` or ``mixed``.
-        output: the folder of a parquet sink or of mirrors, or the file for the other sinks' lines.
+        sink: ``noop``, ``parquet``, ``mirror``, ``kafka``, ``latency`` or ``mixed``.
+        output: the folder of a parquet sink or of mirrors, or the file for the other sinks' lines, or the options of
+            the sink ``kafka`` as JSON.
         available_now: end when what is there now has been delivered.
         trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
         commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
@@ -109,6 +112,10 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
         return frame.writeStream.format("parquet").option("path", spec.output)
     if spec.sink == "mirror":
         return mirror(frame, spec.output, spec.options)
+    if spec.sink == "kafka":
+        return kafka_writer(
+            frame, KafkaOptions.parse(json.loads(spec.output)), frame.sparkSession.sparkContext.defaultParallelism
+        )
     if spec.sink == "latency":
         return frame.writeStream.foreachBatch(_LatencySink(Path(spec.output)))
     if spec.sink == "mixed":
