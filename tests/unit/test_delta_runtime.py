@@ -9,7 +9,7 @@ import pytest
 from floodmark.cli.checks.environment import check_delta
 from floodmark.errors import ConfigError
 from floodmark.spark.delta.runtime import SETTINGS, delta_package
-from floodmark.spark.pipelines.file import query as pipeline
+from floodmark.spark.pipelines import query as pipeline
 from floodmark.spark.pipelines.model import parse_pipeline
 from tests.support.options import REQUIRED
 

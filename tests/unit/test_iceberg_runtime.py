@@ -12,7 +12,7 @@ from floodmark.errors import ConfigError
 from floodmark.spark.iceberg import runtime
 from floodmark.spark.iceberg.failures import reason_of
 from floodmark.spark.iceberg.runtime import CATALOG_CLASS, iceberg_package, require_iceberg
-from floodmark.spark.pipelines.file import query as pipeline
+from floodmark.spark.pipelines import query as pipeline
 from floodmark.spark.pipelines.model import parse_pipeline
 from tests.support.options import REQUIRED
 
