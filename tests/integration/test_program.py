@@ -73,6 +73,21 @@ def test_the_master_is_the_files_or_the_programs(small: Source, tmp_path: Path) 
     assert floodmark.Pipeline.from_dict(made).spark_properties["spark.master"] == "local[3]"
 
 
+def test_several_sinks(spark: SparkSession, small: Source, tmp_path: Path) -> None:
+    made = content(small, tmp_path)
+    del made["sink"]
+    made["sinks"] = {name: {"type": "parquet", "path": str(tmp_path / name / "events")} for name in ("one", "two")}
+    made["sinks"]["two"]["transform"] = "SELECT key FROM events WHERE key <> '{\"id\":7}'"
+    pipeline = floodmark.Pipeline.from_dict(made)
+    with pytest.raises(floodmark.ConfigError, match=r"several sinks.*: one, two\..*start_all"):
+        pipeline.start(spark)
+    queries = pipeline.start_all(spark)
+    assert {label: query.name for label, query in queries.items()} == {"one": "test.one", "two": "test.two"}
+    assert all(query.awaitTermination(int(within(60))) for query in queries.values())
+    assert [len(keys(tmp_path / name)) for name in queries] == [20, 19]
+    assert spark.sparkContext.getLocalProperty("spark.scheduler.pool") is None
+
+
 def test_what_a_session_can_no_longer_take_is_said(
     spark: SparkSession, small: Source, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
