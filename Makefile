@@ -92,7 +92,7 @@ chaos: $(OLDER_INSTALLED)
 		FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
 		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
-		tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
+		tests/integration/test_declarative.py tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
 		tests/integration/test_mirror_continuity.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_iceberg.py tests/integration/test_iceberg_query.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \
