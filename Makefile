@@ -95,7 +95,7 @@ chaos: $(OLDER_INSTALLED)
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
 		tests/unit/test_offset_size.py \
 		tests/integration/test_carried_checkpoint.py \
-		tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
+		tests/integration/test_declarative.py tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
 		tests/integration/test_mirror_continuity.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_iceberg.py tests/integration/test_iceberg_query.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \

@@ -95,6 +95,7 @@ def test_the_example_keeps_a_table_equal(shop: Source, tmp_path: Path) -> None:
     assert target(at) == rows(shop)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_auto_cdc_still_refuses_what_spark_has_without_other_jars(shop: Source, tmp_path: Path) -> None:
     """docs/declarative.md says so; a release that changes this makes the example one that runs."""
