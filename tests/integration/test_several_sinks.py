@@ -177,7 +177,7 @@ def test_the_example_of_the_guide(
         return [(name, sum(row.get("note") != "second" for row in rows)) for name, rows in tables]
 
     def changes() -> int:
-        return len(EventTail(tmp_path / "lake" / "changes").new())
+        return len(list(EventTail(tmp_path / "lake" / "changes").new()))
 
     process = subprocess.Popen([*CLI, "run", str(file)], stderr=subprocess.PIPE, text=True)
     try:
