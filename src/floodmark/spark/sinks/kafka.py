@@ -12,7 +12,7 @@ from floodmark.spark.versions import minor_version
 ARTIFACT = "spark-sql-kafka-0-10"
 SCALA = "2.13"
 """The version of Scala that all releases of PySpark 4 are built with."""
-RELEASES: dict[tuple[int, ...], str] = {(4, 0): "4.0.4", (4, 1): "4.1.3", (4, 2): "4.2.0", (4, 3): "4.2.0"}
+RELEASES: dict[tuple[int, ...], str] = {(4, 0): "4.0.0", (4, 1): "4.1.1", (4, 2): "4.2.0", (4, 3): "4.2.0"}
 """By Spark's version, the release that is tested with it: Maven Central gets them later than PyPI gets Spark."""
 
 _EXCEPTION = r"org\.apache\.kafka\.common\.errors\.{}: "
