@@ -65,7 +65,7 @@ FAULTS = [
     (restart_immediate, 18),
     (cut_connections, 16),
     (empty_state, 18),
-    (take_the_sink_away, 16),
+    pytest.param(take_the_sink_away, 16, marks=pytest.mark.long),
 ]
 ENDING = (empty_state, take_the_sink_away)
 
@@ -94,7 +94,7 @@ def test_fault_while_streaming(fault: Fault, own_server: EmbeddedPostgres, tmp_p
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("fault", "own_server"),
-    FAULTS[:3],
+    [FAULTS[0], FAULTS[1], pytest.param(cut_connections, 16, marks=pytest.mark.long)],
     indirect=["own_server"],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

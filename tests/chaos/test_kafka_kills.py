@@ -21,6 +21,7 @@ SIGNALS = 2
 ROWS = 50
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_kill_9(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     chance = random.Random(1)

@@ -34,6 +34,7 @@ MANY = 10
 PROPERTIES = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not GIVES_START, reason="the jars are those of the connector for Spark 4.2 and 4.3")
 @pytest.mark.timeout(max(600, 40 * KILLS))
 @pytest.mark.parametrize("place", CASES, indirect=True)

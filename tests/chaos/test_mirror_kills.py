@@ -27,13 +27,12 @@ from tests.support.workload import KEYS, Workload, held_rows
 
 KILLS = int(os.environ.get("FLOODMARK_MIRROR_KILLS", "2"))
 SOFT, COPIED = {"deletes": "soft"}, {"deletion.vectors": "off"}
-Case = tuple[str, dict[str, str]]
 HISTORY = {"history": "on"}
 _PARTITIONS = r"Mixed Case:part; .*\.orders:o_carrier_id; .*\.customer:c_delivery_cnt,c_d_id; .*\.history:h_d_id"
 PARTITIONED = {"partition.by": rf".*\.{_PARTITIONS}"}
 SPARK = {"engine": "spark"}
-CASES: list[Case] = [("pg18", SOFT), ("mysql", COPIED)]
-ORDERS: list[Case] = [("pg18", HISTORY)]
+CASES: list[Any] = [("pg18", SOFT), pytest.param("mysql", COPIED, marks=pytest.mark.long)]
+ORDERS: list[Any] = [pytest.param("pg18", HISTORY, marks=pytest.mark.long)]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
     servers = ("pg18", "mysql", "mariadb")
     modes: tuple[dict[str, str], ...] = ({}, SOFT, COPIED, HISTORY, PARTITIONED, SPARK, SPARK | COPIED, SPARK | SOFT)

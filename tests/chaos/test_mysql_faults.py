@@ -45,7 +45,7 @@ FAULTS: tuple[Callable[[MysqlServer], None], ...] = (rotate, cut_connections, re
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
 def test_faults(flavor: Flavor, tmp_path: Path) -> None:
     """The first ones come in the snapshot, the others while the log is delivered; some end the query."""
     with MysqlServer(flavor) as server:

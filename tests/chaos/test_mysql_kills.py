@@ -16,7 +16,7 @@ from tests.support.turmoil import Turmoil
 from tests.support.verify import verify
 from tests.support.workload import Workload
 
-KILLS = int(os.environ.get("FLOODMARK_CHAOS_MYSQL_KILLS", "3"))
+KILLS = int(os.environ.get("FLOODMARK_CHAOS_MYSQL_KILLS", "2"))
 ROUNDS = max(1, -(-KILLS // 50))
 """Rows are compared at the end of each round, so that a long run shows early what it found."""
 SNAPSHOT_ROWS = 6000

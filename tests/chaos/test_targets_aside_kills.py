@@ -28,6 +28,7 @@ if os.environ.get("FLOODMARK_FULL_MATRIX"):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 @pytest.mark.parametrize(("aside", "back"), CASES)
 def test_kills_around_a_target_that_is_set_aside(pg18: EmbeddedPostgres, tmp_path: Path, aside: str, back: str) -> None:
     source = make_source(pg18, tmp_path / "state")

@@ -37,6 +37,7 @@ def executors(directory: Path) -> set[str]:
     return found | {path.parts[len(directory.parts)] for path in directory.glob("worker*/app-*/*/stderr")}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "65536", "segment.bytes": "65536"})

@@ -78,6 +78,7 @@ def rows(shop: Source) -> list[tuple[object, ...]]:
         return conn.execute("SELECT id, note, amount FROM orders ORDER BY id").fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_the_example_keeps_a_table_equal(shop: Source, tmp_path: Path) -> None:
     at = project("declarative", tmp_path)

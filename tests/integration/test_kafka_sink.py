@@ -83,6 +83,7 @@ def test_the_topics_hold_the_changes_of_each_key_in_their_order(
     assert kept == {key: {"id": key, "note": note} for key, note in rows}
 
 
+@pytest.mark.long
 def test_a_topic_that_is_missing_and_a_record_that_is_too_large(
     pipeline: Pipeline, conn: psycopg.Connection[Any], server: EmbeddedPostgres, tmp_path: Path
 ) -> None:

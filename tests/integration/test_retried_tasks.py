@@ -28,6 +28,7 @@ if os.environ.get("FLOODMARK_FULL_MATRIX"):
     FAILURES += ["worker"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_tasks_that_run_twice(pg18: EmbeddedPostgres, tmp_path: Path, failure: str) -> None:

@@ -172,6 +172,7 @@ def test_initial_only_ends_by_itself(pipeline: Pipeline) -> None:
     assert len(pipeline.keys()) == 100
 
 
+@pytest.mark.long
 def test_console_sink_prints_events(pipeline: Pipeline) -> None:
     code, output = pipeline.finish(sink={"type": "console", "options": {"numRows": 3}}, trigger={"once": True})
     assert code == 0, pipeline.stderr

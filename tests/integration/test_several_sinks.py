@@ -124,6 +124,7 @@ def test_a_sink_that_fails_stops_all_and_catches_up(several: Several, conn: psyc
     ]
 
 
+@pytest.mark.long
 def test_nothing_is_lost_when_all_is_killed_or_a_sink_is_isolated(
     several: Several, conn: psycopg.Connection[Any]
 ) -> None:

@@ -149,6 +149,7 @@ def database(pg18: Any, tmp_path: Path) -> Iterator[Database]:
     drop(made)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_query_whose_tables_spark_writes(tmp_path: Path, database: Database) -> None:
     options = {**database.options, "format": "arrow", "skipped.operations": "none"}

@@ -226,6 +226,8 @@ def main(kind: type[Writers]) -> None:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
+        # VACUUM lists a directory with as many tasks, ten thousand by default.
+        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         .getOrCreate()
     )
