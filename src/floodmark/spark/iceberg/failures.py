@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from floodmark.errors import TargetError, TargetUnfitError
+from floodmark.spark.java import java_exceptions
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 """What Spark's Python interface raises: not all errors of the JVM have a class of PySpark's."""
@@ -35,19 +34,9 @@ _SECRET = re.compile(
 """What follows the name of a secret, and a password in a URI."""
 
 
-def _java_errors(error: Exception) -> Iterator[Any]:
-    """Yield the errors of the JVM behind one, the outermost first."""
-    found = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(20):
-        if found is None:
-            return
-        yield found
-        found = found.getCause()
-
-
 def java_names(error: Exception) -> list[str]:
     """Return the classes of the errors of the JVM behind one."""
-    return [str(one.getClass().getName()) for one in _java_errors(error)]
+    return [str(one.getClass().getName()) for one in java_exceptions(error)]
 
 
 def is_conflict(error: Exception) -> bool:
@@ -63,7 +52,7 @@ def reason_of(error: Exception) -> str:
     found = _CONDITION.search(text)
     if found is None:
         # The innermost error tells what the others only pass on.
-        messages = [str(one.getMessage()) for one in _java_errors(error) if one.getMessage()]
+        messages = [str(one.getMessage()) for one in java_exceptions(error) if one.getMessage()]
         text = messages[-1] if messages else text
     # What follows the first line may be rows of the table.
     line = (text[found.start() :] if found is not None else text).strip().splitlines() or [type(error).__name__]

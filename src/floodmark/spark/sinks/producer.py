@@ -11,8 +11,9 @@ from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.config.model import nearest
 from floodmark.errors import ConfigError
 from floodmark.sinks.kafka.options import PRODUCER
+from floodmark.spark.java import java_exceptions, java_map
 from floodmark.spark.sinks.kafka import kafka_package
-from floodmark.spark.sinks.topics import JAVA_ERRORS, java_exception
+from floodmark.spark.sinks.topics import JAVA_ERRORS
 
 SERIALIZER = "org.apache.kafka.common.serialization.ByteArraySerializer"
 _NEAR = 0.85
@@ -39,13 +40,12 @@ def check_producer(jvm: Any, settings: Mapping[str, str]) -> None:
     for name in settings:
         if name not in known and (near := nearest(f"{PRODUCER}{name}", [f"{PRODUCER}{one}" for one in known], _NEAR)):
             raise ConfigError(f"Kafka's producer has no setting '{name}', as '{PRODUCER}{name}' sets it.", near)
-    given = jvm.java.util.HashMap()
-    for name, value in {**settings, "key.serializer": SERIALIZER, "value.serializer": SERIALIZER}.items():
-        given.put(name, value)
+    given = {**settings, "key.serializer": SERIALIZER, "value.serializer": SERIALIZER}
     try:
-        client(given)
+        client(java_map(jvm, given))
     except JAVA_ERRORS as error:
-        reason = without_secrets(kafka_secrets(settings), str(java_exception(error).getMessage()).rstrip("."))
+        outermost = next(java_exceptions(error))
+        reason = without_secrets(kafka_secrets(settings), str(outermost.getMessage()).rstrip("."))
         raise ConfigError(
             f"Kafka's producer refuses its settings: {reason}.", f"They are the sink's options {PRODUCER}…."
         ) from None

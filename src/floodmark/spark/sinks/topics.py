@@ -12,6 +12,7 @@ from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.errors import ConfigError, TargetError
 from floodmark.logger import get_logger
 from floodmark.sinks.kafka.topics import TopicRules, TopicSettings
+from floodmark.spark.java import java_exceptions, java_map
 
 log = get_logger(__name__)
 
@@ -76,7 +77,7 @@ class KafkaTopics:
         self._known.update(wanted)
 
     def _client(self, jvm: Any) -> Any:
-        return jvm.org.apache.kafka.clients.admin.AdminClient.create(_java_map(jvm, self._settings))
+        return jvm.org.apache.kafka.clients.admin.AdminClient.create(java_map(jvm, self._settings))
 
     def _missing(self, jvm: Any, client: Any, topics: Iterable[str]) -> list[str]:
         """Return the topics that aren't there."""
@@ -97,7 +98,7 @@ class KafkaTopics:
         for topic in topics:
             settings = self._rules.settings(topic)
             one = jvm.org.apache.kafka.clients.admin.NewTopic(topic, settings.partitions, settings.replication)
-            new.add(one.configs(_java_map(jvm, dict(settings.config))))
+            new.add(one.configs(java_map(jvm, dict(settings.config))))
         futures = client.createTopics(new).values()
         return [(topic, futures.get(topic)) for topic in topics]
 
@@ -127,24 +128,9 @@ class KafkaTopics:
         return without_secrets(self._secrets, text)
 
 
-def _java_map(jvm: Any, entries: Mapping[str, str]) -> Any:
-    """Return a map of Java's."""
-    made = jvm.java.util.HashMap()
-    for name, value in entries.items():
-        made.put(name, value)
-    return made
-
-
-def java_exception(error: Exception) -> Any:
-    """Return the exception of Java's behind one of ``JAVA_ERRORS``."""
-    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-
-
 def _cause(error: Exception) -> tuple[str, str]:
     """Return the name of the innermost exception's class, and its message."""
-    found = java_exception(error)
-    if found is None:
+    found = [*java_exceptions(error)]
+    if not found:
         return type(error).__name__, str(error)
-    while (inner := found.getCause()) is not None:
-        found = inner
-    return str(found.getClass().getSimpleName()), str(found.getMessage() or "")
+    return str(found[-1].getClass().getSimpleName()), str(found[-1].getMessage() or "")
