@@ -30,6 +30,7 @@ from floodmark.spark.pipelines.model import (
     section_texts,
     validated,
 )
+from floodmark.spark.pipelines.places import lies_in
 from floodmark.spark.pipelines.text import read_content
 
 ErrorPolicy = Literal["stop", "isolate"]
@@ -237,9 +238,9 @@ def _refuse_common_paths(pipelines: tuple[Pipeline, ...]) -> None:
     """Refuse directories of a sink that are another one's, or inside it; ``check_places`` looks at those of one."""
     for one, other in permutations(pipelines, 2):
         for (what, inner), (where, outer) in product(_directories(one), _directories(other)):
-            if inner == outer or inner.startswith(f"{outer}/"):
+            if how := lies_in(inner, outer):
                 raise ConfigError(
-                    f"{what} {'is' if inner == outer else 'is inside'} {where[:1].lower()}{where[1:]}.",
+                    f"{what} {how} {where[:1].lower()}{where[1:]}.",
                     "Give each a directory of its own, side by side.",
                 )
 
@@ -250,11 +251,7 @@ def _directories(pipeline: Pipeline) -> list[tuple[str, str]]:
     path = [] if pipeline.sink.path is None else [(f"Key 'sinks.{label}.path'", pipeline.sink.path)]
     own = [(f"The checkpoint of the sink '{label}'", pipeline.checkpoint)]
     own.append((f"The state.dir of the sink '{label}'", pipeline.options.state_dir))
-    return [(what, _plain(place)) for what, place in (*path, *own)]
-
-
-def _plain(path: str) -> str:
-    return (path if "://" in path else os.path.realpath(path)).rstrip("/")
+    return [*path, *own]
 
 
 def _refuse_common_places(pipelines: tuple[Pipeline, ...]) -> None:

@@ -24,9 +24,7 @@ def check_places(state_dir: str, checkpoint: str | None, sink: str | None) -> li
     for check, inner, what, outer in pairs:
         if inner is None or outer is None:
             continue
-        place, around = _place(inner), _place(outer)
-        if place == around or place.startswith(f"{around.rstrip('/')}/"):
-            how = "is" if place == around else "is inside"
+        if how := lies_in(inner, outer):
             text = f"The {check.removeprefix('the ')} {shown_uri(inner)} {how} {what} ({shown_uri(outer)})."
             findings.append(Finding(check, "error", text, "Give each a directory of its own, side by side."))
     return findings
@@ -40,6 +38,14 @@ def refuse_shared_places(state_dir: str, checkpoint: str, sink: str | None) -> N
     """
     for found in check_places(state_dir, checkpoint, sink):
         raise ConfigError(found.finding, found.fix)
+
+
+def lies_in(inner: str, outer: str) -> str:
+    """Return how a directory lies in another one, ``is`` or ``is inside``; empty if it doesn't."""
+    place, around = _place(inner), _place(outer)
+    if place == around:
+        return "is"
+    return "is inside" if place.startswith(f"{around.rstrip('/')}/") else ""
 
 
 def _place(uri: str) -> str:
