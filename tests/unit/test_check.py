@@ -12,8 +12,9 @@ from floodmark.cli.checks import environment
 from floodmark.cli.checks.environment import (
     check_channels,
     check_checkpoint,
-    check_environment,
+    check_machine,
     check_packages,
+    check_query,
 )
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_options
@@ -106,7 +107,7 @@ def test_a_pipeline_is_checked_for_all_of_that(tmp_path: Path) -> None:
         "checkpoint": str(tmp_path / "state" / "checkpoint"),
         "spark": {"spark.jars.packages": PACKAGE.format("2.12", "3.5.1")},
     }
-    found = check_environment(parse_pipeline(content, {}))
+    found = [*check_machine(), *check_query(parse_pipeline(content, {}))]
     errors = [item.check for item in found if item.status == "error"]
     assert errors == ["checkpoint", "sink", "Kafka connector", "notifications"]
     assert all(item.fix for item in found if item.status == "error")

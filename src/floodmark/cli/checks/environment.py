@@ -39,11 +39,6 @@ _ICEBERG_PACKAGE = re.compile(r"iceberg-spark-runtime-(\d+\.\d+)_(\d+\.\d+)[:-]"
 _DELTA_PACKAGE = re.compile(r"delta-spark_(\d+\.\d+)_(\d+\.\d+)[:-]")
 
 
-def check_environment(pipeline: Pipeline) -> list[Finding]:
-    """Check everything but the source."""
-    return [*check_machine(), *check_query(pipeline)]
-
-
 def check_machine() -> list[Finding]:
     """Check what every query needs here."""
     return [check_java(), check_pyspark()]
