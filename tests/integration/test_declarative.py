@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
@@ -22,7 +21,7 @@ from tests.support.patience import within
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORAGE = "file:///data/shop/pipeline"
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("grpc") is None, reason="Spark Connect isn't installed")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
