@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,11 @@ def test_several_sinks(spark: SparkSession, small: Source, tmp_path: Path) -> No
     made["sinks"] = {name: {"type": "parquet", "path": str(tmp_path / name / "events")} for name in ("one", "two")}
     made["sinks"]["two"]["transform"] = "SELECT key FROM events WHERE key <> '{\"id\":7}'"
     pipeline = floodmark.Pipeline.from_dict(made)
+    (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "metadata").write_text("{}")
+    with pytest.raises(floodmark.ConfigError, match="is the checkpoint of a pipeline with one sink"):
+        pipeline.start_all(spark)
+    shutil.rmtree(tmp_path / "checkpoint")
     with pytest.raises(floodmark.ConfigError, match=r"several sinks.*: one, two\..*start_all"):
         pipeline.start(spark)
     queries = pipeline.start_all(spark)

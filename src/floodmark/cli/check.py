@@ -15,7 +15,6 @@ from rich.text import Text
 from floodmark.changes.typed_tables import row_types
 from floodmark.cli.checks.environment import check_context, check_machine, check_query, last_offset
 from floodmark.cli.checks.kafka_topics import check_topics
-from floodmark.cli.checks.sinks import check_checkpoints
 from floodmark.cli.output import output_console
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
@@ -23,6 +22,7 @@ from floodmark.connectors.load import load_options
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
+from floodmark.spark.pipelines.checkpoints import check_checkpoints
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.spark.pipelines.query import prove_transform, spark_properties

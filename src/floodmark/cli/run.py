@@ -11,15 +11,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
 from floodmark.cli import failures
-from floodmark.cli.checks.sinks import check_checkpoints
 from floodmark.cli.following import RunningQuery, follow
 from floodmark.cli.stopping import StopRequest
 from floodmark.cli.views import LiveView, LogView, View
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
+from floodmark.spark.pipelines.checkpoints import refuse_places
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline
-from floodmark.spark.pipelines.places import refuse_shared_places
 from floodmark.spark.pipelines.query import POOL, prepared, spark_properties, started
 from floodmark.spark.session import spark_session
 
@@ -31,11 +30,7 @@ def run(file: PipelineFile, verbose: bool = False) -> None:
         ConfigError: one of its directories contains another, or a transform is wrong.
         FloodmarkError: Spark does not start, or a query fails.
     """
-    for pipeline in file.pipelines:
-        refuse_shared_places(pipeline.options.state_dir, pipeline.checkpoint, pipeline.sink.path)
-    for found in check_checkpoints(file):
-        if found.status == "error":
-            raise ConfigError(found.finding, found.fix)
+    refuse_places(file)
     stop = StopRequest()
     stop.install()
     with _view(file) as view:

@@ -16,9 +16,9 @@ from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.spark.failures import explain
+from floodmark.spark.pipelines.checkpoints import refuse_places
 from floodmark.spark.pipelines.file import PipelineFile, load_file, parse_file
 from floodmark.spark.pipelines.model import Pipeline as Query
-from floodmark.spark.pipelines.places import refuse_shared_places
 from floodmark.spark.pipelines.query import LOCAL_SOCKETS, POOL, spark_properties, start_query
 from floodmark.spark.targets.sessions import settings
 from floodmark.spark.versions import minor_version, require_spark
@@ -144,8 +144,7 @@ class Pipeline:
                 "Run the program where Spark's driver is (spark.api.mode=classic), or use floodmark run.",
             )
         require_spark(spark.version)
-        for one in self._content.pipelines:
-            refuse_shared_places(one.options.state_dir, one.checkpoint, one.sink.path)
+        refuse_places(self._content)
         found: dict[str, StreamingQuery] = {}
         with _ALONE, self._taken_properties(spark):
             try:

@@ -1,12 +1,26 @@
-"""Checks what the sinks of a pipeline file with several have in common: the directory of their checkpoints."""
+"""Checks the directories of a pipeline file's queries: those of each, and the one with all their checkpoints."""
 
 from __future__ import annotations
 
 from floodmark.connectors.contract.findings import Finding
-from floodmark.errors import CheckpointError
+from floodmark.errors import CheckpointError, ConfigError
 from floodmark.redact import shown_uri
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipelines.file import PipelineFile, below
+from floodmark.spark.pipelines.places import refuse_shared_places
+
+
+def refuse_places(file: PipelineFile) -> None:
+    """Raise an error if a query can't have the directories that the file gives it.
+
+    Raises:
+        ConfigError: one contains another, or the checkpoint is that of a file with one sink.
+    """
+    for one in file.pipelines:
+        refuse_shared_places(one.options.state_dir, one.checkpoint, one.sink.path)
+    for found in check_checkpoints(file):
+        if found.status == "error":
+            raise ConfigError(found.finding, found.fix)
 
 
 def check_checkpoints(file: PipelineFile) -> list[Finding]:
