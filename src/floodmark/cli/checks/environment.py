@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -208,14 +208,7 @@ def check_targets(location: str) -> list[Finding]:
 
 def check_delta(properties: Mapping[str, str]) -> list[Finding]:
     """Check that there is a release of Delta for this Spark, and that the one that is given is it."""
-    try:
-        running = version("pyspark")
-        right = delta_package(running)
-    except PackageNotFoundError:
-        return []
-    except ConfigError as exc:
-        return [Finding("Delta", "error", exc.what, exc.cure)]
-    return _packages_of("Delta", _DELTA_PACKAGE, properties, running, right)
+    return _packages_of("Delta", _DELTA_PACKAGE, properties, delta_package)
 
 
 def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
@@ -229,26 +222,25 @@ def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
         text = f"The mirror's option catalog.schema is '{schema}', but the file has no Iceberg catalogue '{catalog}'."
         fix = f"Write {CATALOG}{catalog}: {CATALOG_CLASS} in 'spark', and what names the catalogue."
         return [Finding("Iceberg", "error", text, fix)]
-    try:
-        running = version("pyspark")
-        right = iceberg_package(running)
-    except PackageNotFoundError:
-        return []
-    except ConfigError as exc:
-        return [Finding("Iceberg", "error", exc.what, exc.cure)]
-    return _packages_of("Iceberg", _ICEBERG_PACKAGE, properties, running, right)
+    return _packages_of("Iceberg", _ICEBERG_PACKAGE, properties, iceberg_package)
 
 
 def _packages_of(
-    format_name: str, pattern: re.Pattern[str], properties: Mapping[str, str], running: str, right: str
+    format_name: str, pattern: re.Pattern[str], properties: Mapping[str, str], package: Callable[[str], str]
 ) -> list[Finding]:
-    """Check that the runtime of a table format, if it is given, is built for this Spark.
+    """Check that a table format has a release for this Spark, and that the one that is given, if any, is it.
 
     Args:
         pattern: finds its jar, and in it the versions of Spark and of Scala.
-        running: the version of Spark.
-        right: the coordinates of the runtime for it.
+        package: returns the coordinates of the runtime for a version of Spark.
     """
+    try:
+        running = version("pyspark")
+        right = package(running)
+    except PackageNotFoundError:
+        return []
+    except ConfigError as exc:
+        return [Finding(format_name, "error", exc.what, exc.cure)]
     for name, item in _jars(properties):
         found = pattern.search(item)
         if found is not None and (_minor(found[1]) != _minor(running) or found[2] != SCALA):
