@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -312,6 +313,13 @@ def allowed_values(field: FieldInfo) -> list[str]:
     """Return the values of an option that is a choice; empty for others."""
     values = get_args(field.annotation)
     return list(values) if values and all(isinstance(value, str) for value in values) else []
+
+
+def without_none(annotation: object) -> object:
+    """Return the type of an option's values if one is given."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return next(part for part in get_args(annotation) if part is not type(None))
+    return annotation
 
 
 def is_secret(field: FieldInfo) -> bool:

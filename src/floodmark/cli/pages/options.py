@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 import sys
-import types
 from pathlib import Path
-from typing import Union, get_args, get_origin
+from typing import get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from floodmark.config.columns import ColumnOptions, HashRule
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret, limits
+from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, is_secret, limits, without_none
 from floodmark.config.snapshot import SnapshotOptions
 from floodmark.config.stream import StreamOptions
 from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
@@ -96,8 +95,7 @@ def _type(field: FieldInfo) -> str:
 
 
 def _type_name(annotation: object) -> str:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return _type_name(next(part for part in get_args(annotation) if part is not type(None)))
+    annotation = without_none(annotation)
     if get_origin(annotation) is tuple:
         item = get_args(annotation)[0]
         return {str: "list of words", IdentityRule: "text"}.get(item, "list of regular expressions")

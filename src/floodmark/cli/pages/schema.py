@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-import types
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from floodmark.config.model import Options, allowed_values
+from floodmark.config.model import Options, allowed_values, without_none
 from floodmark.connectors.registry import CONNECTORS, ConnectorSpec
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.options import MirrorOptions
@@ -255,7 +254,7 @@ def _pattern(name: str) -> str:
 def _value(field: FieldInfo) -> Schema:
     """Return the schema of an option's values."""
     choices = allowed_values(field)
-    annotation = _without_none(field.annotation)
+    annotation = without_none(field.annotation)
     schema: Schema
     if choices:
         schema = _choice(choices)
@@ -281,14 +280,8 @@ def _limit(field: FieldInfo, name: str) -> Any:
     return next((found for item in field.metadata if (found := getattr(item, name, None)) is not None), None)
 
 
-def _without_none(annotation: object) -> object:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return next(part for part in get_args(annotation) if part is not type(None))
-    return annotation
-
-
 def _values(annotation: object) -> list[str]:
-    return list(get_args(_without_none(annotation)))
+    return list(get_args(without_none(annotation)))
 
 
 def _text() -> Schema:
