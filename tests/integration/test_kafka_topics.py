@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from py4j import java_gateway, protocol
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
@@ -47,11 +48,15 @@ def jvm() -> Iterator[Any]:
     """Return a JVM with Spark's connector in it."""
     if not GIVES_START:
         pytest.skip("the jars are those of the connector for Spark 4.2 and 4.3")
+    # A session of another test asks its own JVM about each exception of this one.
+    converting = java_gateway.get_return_value
+    java_gateway.get_return_value = protocol.get_return_value
     # PySpark has no types for it.
     launch: Callable[[SparkConf], JavaGateway] = launch_gateway
     gateway = launch(SparkConf(loadDefaults=False).set("spark.jars", ",".join(map(str, spark_jars()))))
     yield gateway.jvm
     gateway.shutdown()
+    java_gateway.get_return_value = converting
 
 
 def rules(**given: str) -> TopicRules:
