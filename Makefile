@@ -61,7 +61,7 @@ check: $(STAMP)
 # More processes than most machines have cores to spare: much of the time goes into waiting for servers and for Spark.
 test: $(STAMP)
 	$(MAKE) --jobs 2 check $(OLDER_INSTALLED)
-	FLOODMARK_SHORT=1 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m 'not long'
+	FLOODMARK_SHORT=1 FLOODMARK_GENERATED_CASES=80 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m 'not long'
 	$(MAKE) test-spark
 
 test-spark: $(OLDER_SPARK:%=test-spark-%)
@@ -98,7 +98,7 @@ chaos: $(OLDER_INSTALLED)
 		tests/integration/test_declarative.py tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
 		tests/integration/test_mirror_continuity.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_cluster.py tests/integration/test_kafka_sink.py tests/integration/test_signal_matrix.py \
-		tests/integration/test_iceberg.py tests/integration/test_iceberg_query.py \
+		tests/integration/test_iceberg.py tests/integration/test_iceberg_query.py tests/integration/test_iceberg_quick_start.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \
 		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc_steps.py tests/integration/test_jdbc.py \
 		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \

@@ -94,7 +94,10 @@ def test_fault_while_streaming(fault: Fault, own_server: EmbeddedPostgres, tmp_p
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("fault", "own_server"),
-    [FAULTS[0], FAULTS[1], pytest.param(cut_connections, 16, marks=pytest.mark.long)],
+    [
+        FAULTS[0],
+        *(pytest.param(*fault, marks=pytest.mark.long) for fault in ((restart_immediate, 18), (cut_connections, 16))),
+    ],
     indirect=["own_server"],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

@@ -28,6 +28,7 @@ class Moving(Mysql):
         self._server = server
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("flavor", FLAVORS if os.environ.get("FLOODMARK_FULL_MATRIX") else FLAVORS[:1])
 def test_a_replica_takes_over(flavor: Flavor, tmp_path: Path) -> None:

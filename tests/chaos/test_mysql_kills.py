@@ -26,7 +26,7 @@ IMAGES = ["FULL", "MINIMAL", "NOBLOB"]
 
 @pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
 @pytest.mark.parametrize("seed", range(ROUNDS))
-@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
 def test_kill_9(flavor: Flavor, seed: int, tmp_path: Path) -> None:
     chance = random.Random(f"{flavor} {seed}")
     with MysqlServer(flavor) as server:

@@ -45,11 +45,8 @@ LOADS = 10
 """More than a query has to be loaded between two alterations."""
 
 
-PLACES = ["pg18", *(pytest.param(name, marks=pytest.mark.long) for name in ("mysql", "mariadb"))]
-
-
+@pytest.mark.long
 @pytest.mark.timeout(max(600, 24 * KILLS))
-@pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_kill_9(place: tuple[Database, dict[str, str]], tmp_path: Path) -> None:
     database, options = place
     chance = random.Random(database.schema)

@@ -21,6 +21,7 @@ if os.environ.get("FLOODMARK_FULL_MATRIX"):
     ROUTE = (*OLDER, HERE, *reversed(OLDER), HERE)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_checkpoint_is_carried_through_all_versions(pg18: EmbeddedPostgres, tmp_path: Path) -> None:

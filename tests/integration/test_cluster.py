@@ -57,6 +57,7 @@ def test_two_workers_give_the_same_result(cluster: str, pg18: EmbeddedPostgres, 
     drop(source)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_spark_submit_runs_a_pipeline_file(cluster: str, pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     source = make_source(pg18, tmp_path / "state", **{"snapshot.chunk.bytes": "8192"})

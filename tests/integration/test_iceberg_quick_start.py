@@ -48,6 +48,7 @@ def rows_of(uri: str, table: str) -> list[Any] | None:
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_example(tmp_path: Path) -> None:
