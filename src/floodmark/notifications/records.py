@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -74,6 +74,7 @@ class Notification:
         aggregate_type: to what: ``Initial Snapshot`` (blocking snapshots too) or ``Incremental Snapshot``.
         additional_data: details, by name.
         timestamp: when, milliseconds since the epoch.
+        asked_by: ids of the signals that asked for the table whose scan has ended; not part of the record.
     """
 
     id: str
@@ -81,6 +82,12 @@ class Notification:
     aggregate_type: str
     additional_data: Mapping[str, str]
     timestamp: int
+    asked_by: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it tells that all rows of a table have been read."""
+        return self.additional_data.get("status") in ("SUCCEEDED", "EMPTY")
 
     def to_json(self) -> dict[str, Json]:
         """Return the notification as JSON data, with the record's fields."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from floodmark.errors import SignalError
 from floodmark.logger import get_logger
@@ -131,9 +132,10 @@ class SignalControl:
         asked = asked_tables(action, self._engine.tables())
         for name, parts in asked.items():
             if not parts:
-                state.runs.append(TableRun(name, absent(name), "", None, None, "", 0, outcome="UNKNOWN_SCHEMA"))
+                unknown = TableRun(name, absent(name), "", None, None, "", 0, outcome="UNKNOWN_SCHEMA")
+                state.runs.append(replace(unknown, signals=[action.id]))
             for part in parts:
-                self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "")
+                self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "", action.id)
         if action.owed:
             for run in state.runs:
                 run.owed |= run.name in asked and not run.condition

@@ -28,6 +28,11 @@ SMALLER = 16
 GROWTH = 2
 LONGEST = 2.0
 """How long finding the ranges of a micro-batch may take, as a multiple of its target time."""
+MOST_SIGNALS = 20
+"""How many ids are kept of signals that ask for the same."""
+
+_Asked = tuple[int, str | None, str]
+"""What a signal asks for: a table, the column to cut it by, and the condition on its rows."""
 
 
 class IncrementalEngine:
@@ -65,14 +70,19 @@ class IncrementalEngine:
         self._sizes: dict[int, int] = {}
         self._limits: dict[int, int] = {}
         self._slow_conditions: set[tuple[int, str]] = set()
-        self._queued: tuple[list[TableRun], int, set[tuple[int, str | None, str]]] = ([], 0, set())
+        self._queued: tuple[list[TableRun], int, dict[_Asked, TableRun]] = ([], 0, {})
 
     def tables(self) -> list[CapturedTable]:
         """Return the tables that can be read."""
         return self._tables.captured()
 
     def queue(
-        self, state: IncrementalState, table: CapturedTable, surrogate: str | None = None, condition: str = ""
+        self,
+        state: IncrementalState,
+        table: CapturedTable,
+        surrogate: str | None = None,
+        condition: str = "",
+        signal: str = "",
     ) -> None:
         """Queue a table, unless the same request is waiting already.
 
@@ -81,26 +91,30 @@ class IncrementalEngine:
             table: one of ``tables``.
             surrogate: a column to read by instead of the key.
             condition: the condition on the rows; empty: all rows.
+            signal: the id of the signal that asks for it.
         """
         asked = (table.oid, surrogate, condition)
         waiting = self._waiting(state)
         if asked in waiting:
+            if len(waiting[asked].signals) < MOST_SIGNALS:
+                waiting[asked].signals.append(signal)
             return
-        waiting.add(asked)
         if self._captured is not None:
             self._captured.add(table.oid)
         run = TableRun(table.published, table.oid, table.file, None, surrogate, condition, table.rows, described=False)
+        run.signals.append(signal)
+        waiting[asked] = run
         if len(state.runs) < FEW:
             self._describe(run)
         state.runs.append(run)
         self._excluded_tables.resume(table.oid, table.published)
         self._limits.pop(table.oid, None)
 
-    def _waiting(self, state: IncrementalState) -> set[tuple[int, str | None, str]]:
+    def _waiting(self, state: IncrementalState) -> dict[_Asked, TableRun]:
         """Return the waiting requests; cached, since thousands of tables may be queued one after the other."""
         runs, number, waiting = self._queued
         if runs is not state.runs or number != len(runs):
-            waiting = {(run.oid, run.surrogate, run.condition) for run in state.runs if not run.begun}
+            waiting = {(run.oid, run.surrogate, run.condition): run for run in state.runs if not run.begun}
         # `queue` appends one run next; any other length means that the list has changed elsewhere.
         self._queued = (state.runs, len(state.runs) + 1, waiting)
         return waiting
@@ -227,7 +241,8 @@ class IncrementalEngine:
             tables = list(dict.fromkeys([run.name, *(other.name for other in state.runs[index:])]))
             read = run.chunks > 0 or run.top is not None
             status = run.outcome or ("SUCCEEDED" if read else "EMPTY")
-            self._notify(self._notifications.table_completed(state.name, tables, run.name, run.rows, status))
+            told = self._notifications.table_completed(state.name, tables, run.name, run.rows, status)
+            self._notify(replace(told, asked_by=tuple(run.signals)))
             if run.outcome in ("NO_PRIMARY_KEY", "SKIPPED", "UNKNOWN_SCHEMA"):
                 self.leave_out(run, NO_KEY if run.outcome == "NO_PRIMARY_KEY" else GONE)
         left = [run for run in state.runs if not run.finished]

@@ -73,6 +73,7 @@ class TableRun:
         error: the last error.
         described: whether ``file``, ``key`` and ``nulls`` are known; they must be when it begins.
         owed: whether the table is new, so that only this snapshot delivers its rows.
+        signals: ids of the signals that asked for it, the oldest first.
     """
 
     name: str
@@ -94,6 +95,7 @@ class TableRun:
     error: str = ""
     described: bool = True
     owed: bool = False
+    signals: list[str] = field(default_factory=list)
 
     @property
     def waits(self) -> bool:
@@ -107,11 +109,15 @@ class TableRun:
 
     def copy(self) -> Self:
         """Return a copy that can be changed; what is in its lists stays."""
-        return replace(self, redo=list(self.redo))
+        return replace(self, redo=list(self.redo), signals=list(self.signals))
 
     def to_json(self) -> dict[str, Json]:
         """Return the state as JSON data."""
-        return {**asdict(self), "key": {} if self.key is None else self.key.to_json()}
+        state = {**asdict(self), "key": {} if self.key is None else self.key.to_json()}
+        if not self.signals:
+            # As checkpoints of earlier versions have it.
+            del state["signals"]
+        return state
 
     @classmethod
     def from_json(cls, data: Json) -> Self:
@@ -139,9 +145,10 @@ class TableRun:
             run.integer("failures"),
             run.choice("outcome", OUTCOMES),
             run.text("error"),
-            # Checkpoints of earlier versions lack these two.
+            # Checkpoints of earlier versions lack these three.
             run.flag("described", True),
             run.flag("owed", False),
+            run.optional_texts("signals") or [],
         )
 
 
@@ -300,9 +307,11 @@ class IncrementalState:
 
 def _packed(runs: Sequence[TableRun]) -> str:
     """Return many tables as a text; of those that wait, only what was requested."""
-    asked: dict[tuple[str | None, str, bool], int] = {}
+    asked: dict[tuple[str | None, str, bool, tuple[str, ...]], int] = {}
     waiting = [run for run in runs if run.waits]
-    which = [asked.setdefault((run.surrogate, run.condition, run.owed), len(asked)) for run in waiting]
+    which = [
+        asked.setdefault((run.surrogate, run.condition, run.owed, tuple(run.signals)), len(asked)) for run in waiting
+    ]
     return pack(
         [
             [run.name for run in waiting],
@@ -321,8 +330,20 @@ def runs_of(state: JsonObject) -> list[TableRun]:
         return list(map(TableRun.from_json, state.items("runs")))
     names, numbers, which, asked, estimates, others = unpack(state.text("packed"))
     waiting = iter(
-        TableRun(name, oid, "", None, surrogate, condition, estimate, described=False, owed=owed)
-        for name, oid, (surrogate, condition, owed), estimate in zip(
+        # Checkpoints of earlier versions lack the signals.
+        TableRun(
+            name,
+            oid,
+            "",
+            None,
+            surrogate,
+            condition,
+            estimate,
+            described=False,
+            owed=owed,
+            signals=[*by[0]] if by else [],
+        )
+        for name, oid, (surrogate, condition, owed, *by), estimate in zip(
             names, unpack_numbers(names, numbers), (asked[place] for place in which), estimates, strict=True
         )
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from floodmark.capture.gaps import Gap
@@ -44,6 +45,8 @@ class Offset:
         bookmark: what the connector needs besides the position to go on from ``oldest``; None: nothing.
         gaps: accepted gaps that have been announced and that the log has not passed yet.
         after: the name of the micro-batch before; None: an earlier version of Floodmark has written the offset.
+        read: by the ids of signals, how many of the tables that they asked for this offset knows to have been read to
+            the end, by the micro-batch before or earlier, and that the offset before didn't know.
     """
 
     source: dict[str, str]
@@ -64,6 +67,7 @@ class Offset:
     bookmark: dict[str, Json] | None = None
     gaps: tuple[Gap, ...] = ()
     after: str | None = None
+    read: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def oldest(self) -> str:
@@ -85,7 +89,9 @@ class Offset:
 
     def to_json(self) -> dict[str, Json]:
         """Return the offset as JSON data."""
-        after = {} if self.after is None else {"after": self.after}
+        after: dict[str, Json] = {} if self.after is None else {"after": self.after}
+        if self.read:
+            after["read"] = dict(self.read)
         return {
             "v": VERSION,
             "source": self.source,
@@ -144,7 +150,12 @@ class Offset:
             None if bookmark is None else bookmark.content(),
             tuple(map(Gap.from_json, stored.items("gaps"))) if "gaps" in stored else (),
             stored.text("after") if "after" in stored else None,
+            _counts(stored.member("read")) if "read" in stored else {},
         )
+
+
+def _counts(stored: JsonObject) -> dict[str, int]:
+    return {name: stored.integer(name) for name in stored}
 
 
 def _present(stored: JsonObject, name: str) -> Json:
@@ -160,4 +171,4 @@ def _optional_integer(stored: JsonObject, name: str) -> int | None:
 
 def following(start: Offset, **changes: Any) -> Offset:
     """Return the offset that follows another one; fields of a single micro-batch are reset."""
-    return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, **changes})
+    return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, "read": {}, **changes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,10 @@ class Notices:
     def all(self) -> tuple[Notification, ...]:
         """Return them in their order."""
         return tuple(self._collected)
+
+    def read(self) -> dict[str, int]:
+        """Return how many tables have been read to the end of those that signals asked for, by the signals' ids."""
+        return Counter(signal for one in self._collected if one.succeeded for signal in one.asked_by)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

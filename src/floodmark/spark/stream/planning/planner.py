@@ -168,6 +168,7 @@ class Planner:
             batch=uuid.uuid4().hex,
             after=start.batch,
             notifications=events,
+            read=self._notices.read(),
             excluded=self._excluded_tables.tables,
             heartbeat=heartbeat,
             gaps=gaps,
