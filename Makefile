@@ -89,14 +89,14 @@ unit: $(STAMP)
 # 500 kills over the three databases among much else: some hours.
 chaos: $(OLDER_INSTALLED)
 	FLOODMARK_CHAOS_KILLS=200 FLOODMARK_CHAOS_MYSQL_KILLS=150 FLOODMARK_CHAOS_TYPED_KILLS=20 FLOODMARK_MIRROR_KILLS=25 FLOODMARK_JDBC_KILLS=25 FLOODMARK_JDBC_SEEDS=300 \
-		FLOODMARK_KAFKA_KILLS=25 \
+		FLOODMARK_KAFKA_KILLS=25 FLOODMARK_REBUILD_KILLS=25 \
 		FLOODMARK_CHAOS_DAMAGE=1000 FLOODMARK_COMPRESSED_MB=1600 \
 		FLOODMARK_GENERATED_CASES=3000 FLOODMARK_GHOST_STEPS=0 FLOODMARK_FULL_MATRIX=1 \
 		$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 tests/chaos tests/contract \
 		tests/unit/test_offset_size.py \
 		tests/integration/test_carried_checkpoint.py \
 		tests/integration/test_declarative.py tests/integration/test_delta_spark.py tests/integration/test_full_disk.py \
-		tests/integration/test_mirror_continuity.py tests/integration/test_retried_tasks.py \
+		tests/integration/test_mirror_continuity.py tests/integration/test_rebuild.py tests/integration/test_retried_tasks.py \
 		tests/integration/test_cluster.py tests/integration/test_kafka_sink.py tests/integration/test_signal_matrix.py \
 		tests/integration/test_iceberg.py tests/integration/test_iceberg_query.py tests/integration/test_iceberg_quick_start.py \
 		tests/integration/test_generated_snapshots.py tests/integration/test_ghosts.py \

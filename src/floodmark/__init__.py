@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from floodmark.extensions.converter import Conversion, Converter, SourceColumn
     from floodmark.extensions.snapshotter import SnapshotLock, SnapshotQuery, Snapshotter
+    from floodmark.rebuilding.rebuilder import Rebuilt, rebuild
     from floodmark.spark.merging import changed_tables, merged_rows, table_rows
     from floodmark.spark.ordering import order_by_key
     from floodmark.spark.pipelines.program import Pipeline
@@ -75,6 +76,7 @@ __all__ = [
     "NotReadyError",
     "Pipeline",
     "PrivilegeError",
+    "Rebuilt",
     "SchemaChangeError",
     "SchemaHistoryError",
     "SignalError",
@@ -102,6 +104,7 @@ __all__ = [
     "merged_rows",
     "mirror",
     "order_by_key",
+    "rebuild",
     "register",
     "signal",
     "table_rows",
@@ -111,6 +114,7 @@ __all__ = [
 _IMPORTED_WHEN_USED = {
     "KeyDifference": "floodmark.verification.results",
     "Pipeline": "floodmark.spark.pipelines.program",
+    "Rebuilt": "floodmark.rebuilding.rebuilder",
     "TableResult": "floodmark.verification.results",
     "Verification": "floodmark.verification.results",
     "verify": "floodmark.verification.verifier",
@@ -126,6 +130,7 @@ _IMPORTED_WHEN_USED = {
     "merged_rows": "floodmark.spark.merging",
     "mirror": "floodmark.spark.sinks.mirrors",
     "order_by_key": "floodmark.spark.ordering",
+    "rebuild": "floodmark.rebuilding.rebuilder",
     "table_rows": "floodmark.spark.merging",
 }
 """Names whose modules need PyArrow or PySpark, which each process that only looks the format up would import too."""

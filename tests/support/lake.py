@@ -65,7 +65,7 @@ class Lake:
             tasks: the directory in which tasks write, if it is another one.
         """
         mirrors = MirrorOptions.parse(self.options)
-        targets = Targets(str(self.path), self.source_options, mirrors, "query", own_writers(mirrors))
+        targets = Targets(str(self.path), self.source_options, mirrors, "query", own_writers(str(self.path), mirrors))
         sent: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
         for row in self.sent(tables, tasks).to_pylist():
             sent[row["table"]].append(row)
@@ -88,9 +88,13 @@ class Lake:
         wanted = {"format": "arrow", "skipped.operations": "none", "state.dir": self._state_dir}
         return load_options({**REQUIRED, **wanted})
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a target that the source has."""
+    def rows(self, table: str, version: int | None = None) -> list[dict[str, Any]]:
+        """Return the rows of a target that the source has.
+
+        Args:
+            version: the target's; the newest one if not given.
+        """
         living = " WHERE NOT _deleted" if self.options.get("deletes") == "soft" else ""
-        target = QueryBuilder().register("t", DeltaTable(str(self.path / table)))
+        target = QueryBuilder().register("t", DeltaTable(str(self.path / table), version))
         found = target.execute(f"SELECT id, v, big FROM t{living}")
         return in_order(pa.table(found.read_all()).to_pylist())

@@ -53,7 +53,7 @@ class _Mirrored(InProcess):
         self._sink = sink
         self._location = str(sink.folder)
         self._mirrors = MirrorOptions.parse({})
-        writers = own_writers(self._mirrors)
+        writers = own_writers(self._location, self._mirrors)
         self._targets = Targets(self._location, load_options(options), self._mirrors, "query", writers)
 
     def run(self, end: dict[str, Any]) -> list[dict[str, Any]]:

@@ -126,6 +126,26 @@ def verify_command(
     raise typer.Exit(code)
 
 
+@app.command("rebuild")
+def rebuild_command(
+    pipeline: PipelinePath,
+    table: Annotated[list[str], typer.Option(metavar="TABLE", help="A table, as schema.table; may be repeated.")],
+    cancel: Annotated[bool, typer.Option("--cancel", help="Give up a rebuilding that was interrupted.")] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait while the pipeline doesn't go on.")
+    ] = 600.0,
+    sink: SinkName = None,
+) -> None:
+    """Read a mirror's table again while the pipeline runs, and replace the target at once when that is done.
+
+    If it is interrupted, the same command goes on.
+    """
+    content = load_file(pipeline)
+    from floodmark.cli.rebuild import rebuild
+
+    rebuild(content, table, cancel, wait, sink)
+
+
 @app.command("demo")
 def demo_command(
     seconds: Annotated[int, typer.Option(min=1, help="How long the shop is written to.")] = 15,

@@ -13,11 +13,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from floodmark.cli.mirrors import mirror_of
 from floodmark.cli.output import output_console, printable
-from floodmark.errors import ConfigError
 from floodmark.json_data import Json
 from floodmark.spark.pipelines.file import PipelineFile
-from floodmark.spark.pipelines.model import Pipeline
 from floodmark.spark.pipelines.query import spark_properties
 from floodmark.spark.session import spark_session
 from floodmark.verification.results import KeyDifference, TableResult, Verification
@@ -55,7 +54,7 @@ def verify(file: PipelineFile, wanted: Wanted, as_json: bool, verbose: bool = Fa
     Raises:
         ConfigError: the sink is no mirror, or it isn't clear which one is meant.
     """
-    pipeline = _mirror(file, sink)
+    pipeline = mirror_of(file, sink, "verified")
     if pipeline.sink.path is None:
         raise AssertionError("a mirror has a path")
     log = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -77,22 +76,6 @@ def verify(file: PipelineFile, wanted: Wanted, as_json: bool, verbose: bool = Fa
     else:
         output_console().print(render(found))
     return found.exit_code
-
-
-def _mirror(file: PipelineFile, sink: str | None) -> Pipeline:
-    """Return the query whose targets are to be compared."""
-    asked = file.named(sink)
-    mirrors = [one for one in asked if one.sink.type == "mirror"]
-    if not mirrors:
-        kinds = ", ".join(sorted({one.sink.type for one in asked}))
-        raise ConfigError(
-            f"The sink is '{kinds}'; only the targets of the sink 'mirror' can be verified.",
-            "Give the file of a pipeline whose sink is a mirror.",
-        )
-    if len(mirrors) > 1:
-        names = ", ".join(one.label for one in mirrors)
-        raise ConfigError(f"The pipeline file has several mirrors: {names}.", "Name one of them with --sink.")
-    return mirrors[0]
 
 
 def as_json_data(found: Verification) -> dict[str, Json]:

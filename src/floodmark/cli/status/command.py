@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Group, RenderableType
@@ -16,12 +18,19 @@ from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOf
 from floodmark.cli.status.view import Lake, as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.registry import connector_module
-from floodmark.errors import FloodmarkError
+from floodmark.errors import FloodmarkError, describe
 from floodmark.json_data import Json
+from floodmark.logger import get_logger
+from floodmark.redact import without_uri_secrets
 from floodmark.sinks.targets_aside import TargetAside, targets_aside
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline
+
+if TYPE_CHECKING:
+    from floodmark.sinks.delta.rebuilds import RebuildMark
+
+log = get_logger(__name__)
 
 # The speed of a snapshot is measured over that many micro-batches.
 WINDOW = 10
@@ -73,7 +82,8 @@ class _Shown:
     def of(cls, pipeline: Pipeline, path: str) -> _Shown:
         found = read_progress(pipeline.checkpoint)
         log = read_log(pipeline, found)
-        return cls(pipeline, path, found, log, Lake(pipeline.sink.path or "", read_aside(pipeline)))
+        lake = Lake(pipeline.sink.path or "", read_aside(pipeline), read_rebuilt(pipeline))
+        return cls(pipeline, path, found, log, lake)
 
     def json_data(self) -> dict[str, Json]:
         one = self.pipeline
@@ -136,6 +146,22 @@ def read_aside(pipeline: Pipeline) -> list[TargetAside]:
     """
     query = Checkpoint(pipeline.checkpoint).query() if pipeline.sink.type in ("mirror", "jdbc") else ""
     return targets_aside(pipeline.options, query) if query else []
+
+
+def read_rebuilt(pipeline: Pipeline) -> list[RebuildMark]:
+    """Return the tables of a mirror that are being rebuilt; none if its path can't be read, which is logged."""
+    path = pipeline.sink.path
+    if pipeline.sink.type != "mirror" or path is None or ("://" not in path and not Path(path).is_dir()):
+        return []
+    from obstore.exceptions import BaseError
+
+    from floodmark.sinks.delta.rebuilds import RebuildMarks
+
+    try:
+        return list(RebuildMarks(path).all().values())
+    except (BaseError, OSError, FloodmarkError) as error:
+        log.warning("rebuilt_tables_are_not_known", error=without_uri_secrets(path, describe(error)))
+        return []
 
 
 def read_log(pipeline: Pipeline, found: PipelineProgress) -> LogStatus:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -21,6 +22,9 @@ from floodmark.sinks.folders import folder_name
 from floodmark.sinks.targets_aside import TargetAside
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
+if TYPE_CHECKING:
+    from floodmark.sinks.delta.rebuilds import RebuildMark
+
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 
 
@@ -31,10 +35,12 @@ class Lake:
     Attributes:
         path: where they are; empty for a sink without a path.
         aside: those that are set aside.
+        rebuilt: those that are being rebuilt.
     """
 
     path: str
     aside: Sequence[TargetAside]
+    rebuilt: Sequence[RebuildMark] = ()
 
 
 OTHER = Lake("", ())
@@ -74,6 +80,7 @@ def as_json_data(
             {"name": target.table, "part": "target", "error": target.error, "resume": _take_back(lake.path, target)}
             for target in lake.aside
         ],
+        "rebuilt": [{"name": mark.table, "error": mark.error or None} for mark in lake.rebuilt],
     }
 
 
@@ -113,6 +120,14 @@ def render(name: str, file: str, found: PipelineProgress, log: LogStatus, lake: 
             ),
             Text(f"When that is mended: {_take_back(lake.path, target)}"),
         ]
+    for mark in lake.rebuilt:
+        command = f"floodmark rebuild {shlex.quote(file)} --table {shlex.quote(mark.table)}{_of(sink)}"
+        parts += [
+            Text(f"\n{mark.table} can't be rebuilt: {mark.error}", style="bold red")
+            if mark.error
+            else Text(f"\n{mark.table} is being rebuilt"),
+            Text(f"To {'try again' if mark.error else 'go on if that was interrupted'}: {command}"),
+        ]
     return Group(*parts)
 
 
@@ -135,8 +150,11 @@ def resume_command(file: str, table: ExcludedTable, sink: str = "") -> str:
         sink: the sink's name among several.
     """
     command = f"floodmark signal {shlex.quote(file)} execute-snapshot --table {shlex.quote(re.escape(table.name))}"
-    command = f"{command} --sink {sink}" if sink else command
-    return f"{command} --blocking" if table.error == NO_KEY else command
+    return f"{command}{_of(sink)}{' --blocking' if table.error == NO_KEY else ''}"
+
+
+def _of(sink: str) -> str:
+    return f" --sink {sink}" if sink else ""
 
 
 def _lag(log: LogStatus) -> Text:

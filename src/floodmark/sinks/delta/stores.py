@@ -67,26 +67,45 @@ def table_folder(location: str, table: str) -> TableFolder:
     return _opened(location, folder_name(table))
 
 
-def store_of_all(location: str) -> ObjectStore:
-    """Return the store whose folders are those of all tables.
+def subfolder(location: str, table: str, name: str) -> TableFolder:
+    """Return a folder in a table's folder.
 
     Args:
-        location: a path or a URI.
+        location: a path, or a URI such as ``s3://bucket/tables``.
+        table: the source's name of the table, ``schema.table``.
+        name: the folder's path in the table's.
 
     Raises:
         ConfigError: there is no such place.
     """
-    return _opened(location, "").store
+    return _opened(location, f"{folder_name(table)}/{name}")
 
 
-def _opened(location: str, name: str) -> TableFolder:
-    """Return a folder; without a name the one that all tables are in."""
+def store_of_all(location: str, cleans: bool = False) -> ObjectStore:
+    """Return the store whose folders are those of all tables.
+
+    Args:
+        location: a path or a URI.
+        cleans: whether local folders in it are removed with their last file; elsewhere there are no others.
+
+    Raises:
+        ConfigError: there is no such place.
+    """
+    return _opened(location, "", cleans).store
+
+
+def _opened(location: str, name: str, cleans: bool = False) -> TableFolder:
+    """Return a folder; without a name the one that all tables are in.
+
+    Args:
+        cleans: whether local folders in it are removed with their last file; elsewhere there are no others.
+    """
     parts = urlsplit(location)
     try:
         if parts.scheme in ("", "file"):
             path = Path(unquote(parts.path) if parts.scheme else location, name)
             path.mkdir(parents=True, exist_ok=True)
-            return TableFolder(LocalStore(str(path)), str(path))
+            return TableFolder(LocalStore(str(path), automatic_cleanup=cleans), str(path))
         uri = f"{location.rstrip('/')}/{quote(name)}"
         return TableFolder(from_url(uri), uri)
     except (BaseError, OSError, ValueError) as error:

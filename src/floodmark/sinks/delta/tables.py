@@ -137,6 +137,19 @@ def _upgraded(
     return [{"protocol": {**versions, **added}}]
 
 
+def with_features_of(protocol: Mapping[str, Json], other: Mapping[str, Json], name: str) -> list[Action]:
+    """Return the action that gives a table what readers of another one's files must know, if it lacks any of that.
+
+    Args:
+        protocol: the table's.
+        other: the other one's.
+        name: the table's, for errors.
+    """
+    known = JsonObject(other, f"The protocol of '{name}'", damaged)
+    wanted = known.texts("readerFeatures") if "readerFeatures" in known else ()
+    return _upgraded(protocol, wanted, f"The protocol of '{name}'")
+
+
 def prove_writable(state: State, name: str, vectors: bool = True) -> None:
     """Check that a table is one that can be written.
 

@@ -19,6 +19,7 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import MakeWriter, TableWriter
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
+from floodmark.sinks.delta.verifiable import application_of
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_policies import TablePolicies
@@ -175,7 +176,7 @@ class Targets:
         if writer is None and not self._aside.finds(table):
             folder = table_folder(self._location, table)
             written = self._written.last(table)
-            writer = self._make_writer(table, folder, f"floodmark-{self.query}", self._policies, written)
+            writer = self._make_writer(table, folder, application_of(self.query), self._policies, written)
             self._writers[table] = writer
         return writer
 

@@ -26,7 +26,7 @@ from floodmark.sinks.delta.format.log import DataFile, DeltaLog, State, commit_i
 from floodmark.sinks.delta.format.log_cleanup import clean_log, retention_of
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vacuum import vacuum
-from floodmark.sinks.delta.format.vectors import VectorFile
+from floodmark.sinks.delta.format.vectors import Rows, VectorFile
 from floodmark.sinks.delta.planning.target_rows import TargetRows
 from floodmark.sinks.delta.tables import features_in, properties_in
 from floodmark.sinks.options import MirrorOptions
@@ -145,7 +145,7 @@ class Upkeep:
         retention = retention_of(properties_in(state), features_in(state, self._files.table))
         if retention is not None:
             removed += clean_log(store, retention, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
-        if self._vacuum_hours:
+        if self._vacuum_hours and not self._files.shared:
             state = self._log.state(state)
             removed += vacuum(store, self._log, state, self._vacuum_hours, now)
         if removed:
@@ -159,7 +159,7 @@ class Upkeep:
         with self._lock:
             for _ in range(_ATTEMPTS):
                 state = self._log.state(state)
-                actions = self._replacing(state, group, made)
+                actions = self._replacing(state, group, made, before)
                 if actions is None:
                     break
                 if self._log.commit(state.version + 1, [commit_info("OPTIMIZE", now_ms()), *actions]):
@@ -167,11 +167,16 @@ class Upkeep:
         self._files.discard([made.add])
         return state
 
-    def _replacing(self, state: State, group: Sequence[DataFile], made: Rewritten) -> list[Action] | None:
+    def _replacing(
+        self, state: State, group: Sequence[DataFile], made: Rewritten, before: Sequence[Rows]
+    ) -> list[Action] | None:
         """Return the actions that replace files, of which rows may have been deleted meanwhile.
 
+        Args:
+            before: which rows of each file were deleted when they were rewritten.
+
         Returns:
-            None if any of the files isn't in the table any more.
+            None if any of the files isn't in the table any more, or has rows again that were deleted.
         """
         paths = {file.path: file for file in state.files.values()}
         present = [paths[file.path] for file in group if file.path in paths]
@@ -179,6 +184,8 @@ class Upkeep:
             return None
         at_ms = now_ms()
         deleted = [self._rows.deleted(file).astype(np.int64) for file in present]
+        if not all(np.isin(rows.astype(np.int64), now).all() for rows, now in zip(before, deleted, strict=True)):
+            return None
         lost = np.concatenate([places[rows] for places, rows in zip(made.places, deleted, strict=True)])
         lost = np.sort(lost[lost >= 0]).astype(np.uint64)
         actions: list[Action] = [file.removed(at_ms, changes_data=False) for file in present]

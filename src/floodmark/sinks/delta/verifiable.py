@@ -55,6 +55,15 @@ _THREADS = 4
 _POSITIONS = pa.schema([(POSITION, pa.string())])
 
 
+def application_of(query: str) -> str:
+    """Return the name that a query has in the logs of its tables.
+
+    Args:
+        query: its id.
+    """
+    return f"{_APPLICATION}{query}"
+
+
 class DeltaTarget:
     """A ``VerifiableTarget``.
 

@@ -26,6 +26,8 @@ from floodmark.sinks.delta.planning.histories import Histories, has_ended
 from floodmark.sinks.delta.planning.replacements import Replacements
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
+from floodmark.sinks.delta.rebuilds import MarksOfBatch
+from floodmark.sinks.delta.shadows import ShadowedWriter, ShadowListener
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import evolution, fitted, prove_writable, widened
 from floodmark.sinks.delta.upkeep import AtOnce, Upkeep
@@ -69,6 +71,7 @@ class DeltaWriter:
         listener: what is told about the table.
         pool: where files are rewritten beside the micro-batches.
         written: the last micro-batch that the table must have, if it is known.
+        log_folder: the folder with the table's log, if that isn't the one with its files.
     """
 
     def __init__(
@@ -81,7 +84,9 @@ class DeltaWriter:
         listener: TableListener,
         pool: Executor,
         written: int | None = None,
+        log_folder: TableFolder | None = None,
     ) -> None:
+        log_folder = log_folder or folder
         self._partition = columns_of(name, options.partition_by)
         self._files = DataFiles(folder.store, name, self._partition)
         self._name = name
@@ -90,7 +95,7 @@ class DeltaWriter:
         self._vectors = options.deletion_vectors == "on"
         self._listener = listener
         self._admission = Admission(self._files, application, options, listener, written)
-        self._log = DeltaLog(folder.store)
+        self._log = DeltaLog(log_folder.store)
         self._state = NO_TABLE
         self._rows = TargetRows(self._files, name, kept)
         self._mode = options.mode
@@ -98,7 +103,7 @@ class DeltaWriter:
         kind = has_ended if self._mode == "history" else _alike
         # Copies of files win against a rewriting beside them each time.
         beside = pool if self._vectors else AtOnce()
-        self._upkeep = Upkeep(self._log, self._files, self._rows, folder.uri, options, kind, beside, self._lock)
+        self._upkeep = Upkeep(self._log, self._files, self._rows, log_folder.uri, options, kind, beside, self._lock)
         self._planner: Planner = (
             Histories(self._files, self._rows, self._vectors)
             if self._mode == "history"
@@ -114,6 +119,10 @@ class DeltaWriter:
             return False
         self._upkeep.begin(state, self._order(parts[0].key))
         return True
+
+    def share_files(self, shared: bool) -> None:
+        """Say whether another log may name files that the table's doesn't, so that none may be removed."""
+        self._files.shared = shared
 
     def _write(self, batch: int, parts: Sequence[Part]) -> bool:
         """Commit a micro-batch; return whether it hadn't been applied already."""
@@ -216,19 +225,26 @@ class DeltaWriter:
         return [*actions, *transactions]
 
 
-def own_writers(options: MirrorOptions) -> MakeWriter:
+def own_writers(location: str, options: MirrorOptions) -> MakeWriter:
     """Return what makes the writers of a mirror's tables.
 
     Args:
+        location: the mirror's path, or its URI.
         options: the mirror's.
     """
     # One table's files at a time are rewritten, since that takes memory.
-    kept, pool = KeptRows(), ThreadPoolExecutor(1)
+    kept, pool, marks = KeptRows(), ThreadPoolExecutor(1), MarksOfBatch(location)
 
     def made(
         table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
     ) -> TableWriter:
-        return DeltaWriter(folder, application, table, options, kept, listener, pool, written)
+        target = DeltaWriter(folder, application, table, options, kept, listener, pool, written)
+
+        def shadow(log_folder: TableFolder) -> DeltaWriter:
+            listens = ShadowListener()
+            return DeltaWriter(folder, application, table, options, KeptRows(), listens, pool, log_folder=log_folder)
+
+        return ShadowedWriter(table, target, shadow, marks)
 
     return made
 

@@ -131,7 +131,7 @@ class Mirror:
 
         if options.format == "iceberg":
             return to_iceberg
-        return by_spark if options.engine == "spark" else own_writers(options)
+        return by_spark if options.engine == "spark" else own_writers(self._location, options)
 
 
 def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:

@@ -35,11 +35,15 @@ class DataFiles:
         store: the table's folder.
         table: the table's name, for errors.
         partition: the columns by which it is partitioned.
+
+    Attributes:
+        shared: whether another table's log may name files that this one's doesn't, so that none may be removed.
     """
 
     def __init__(self, store: ObjectStore, table: str, partition: Sequence[str] = ()) -> None:
         self.store = store
         self.table = table
+        self.shared = False
         self._partition = partition
 
     def sorting(self, columns: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
@@ -155,7 +159,7 @@ class DataFiles:
             adds: what was returned when they were written; nothing is done for None.
         """
         for add in adds:
-            if add is not None:
+            if add is not None and not self.shared:
                 with contextlib.suppress(OSError, BaseError):
                     obstore.delete(self.store, unquote(str(add["path"])))
 

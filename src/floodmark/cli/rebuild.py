@@ -1,0 +1,52 @@
+"""``floodmark rebuild``: lets the running query read tables of a mirror again, and replaces each at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from floodmark.cli.mirrors import mirror_of
+from floodmark.cli.output import printable
+from floodmark.errors import ConfigError
+from floodmark.rebuilding.rebuilder import rebuild as build
+from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.pipelines.file import PipelineFile
+
+
+def rebuild(file: PipelineFile, tables: Sequence[str], cancel: bool, wait_s: float, sink: str | None = None) -> None:
+    """Rebuild tables, one after the other, and print how far that is.
+
+    Args:
+        file: the file of a pipeline that has a mirror.
+        tables: the source's names of the tables.
+        cancel: whether to give up what was begun, instead.
+        wait_s: how long to wait while the query doesn't go on.
+        sink: the name of one of several sinks; the only mirror if not given.
+
+    Raises:
+        ConfigError: the sink is no mirror of Delta tables that Floodmark writes itself, or it isn't clear which one is
+            meant.
+        FloodmarkError: a table can't be rebuilt.
+    """
+    pipeline = mirror_of(file, sink, "rebuilt")
+    options = MirrorOptions.parse(pipeline.sink.mirror_options)
+    if options.format != "delta" or options.engine != "floodmark":
+        raise ConfigError(
+            f"The mirror has format={options.format} and engine={options.engine}; only Delta tables that Floodmark "
+            "itself writes can be rebuilt.",
+            "Remove the target, and start the query with the mirror's option missing.tables=read.",
+        )
+    assert pipeline.sink.path is not None, "a mirror has a path"
+    for table in tables:
+        done = build(
+            pipeline.source,
+            pipeline.sink.path,
+            pipeline.checkpoint,
+            table,
+            cancel=cancel,
+            wait_s=wait_s,
+            tell=lambda line: typer.echo(printable(line)),
+        )
+        what = f"is rebuilt, as version {done.version}" if done.replaced else "is left as it is"
+        typer.echo(f"{printable(table)}: {what}")
