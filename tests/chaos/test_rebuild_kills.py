@@ -60,7 +60,7 @@ def test_kills_while_a_table_is_rebuilt(place: Place, mirrors: dict[str, str], t
                 command = command or started(call, table, tmp_path)
                 driver = driver or Driver(small, tmp_path, mirrors=mirrors)
                 assert driver.wait_for_batches(driver.batches() + 1, within(180)), driver.log()[-4000:]
-                time.sleep(chance.random() * 6)
+                time.sleep(chance.random() * within(8))
                 killed = chance.choice(("query", "command", "both"))
                 if killed != "command":
                     driver.kill()
@@ -80,7 +80,7 @@ def test_kills_while_a_table_is_rebuilt(place: Place, mirrors: dict[str, str], t
         assert len(seen) > KILLS
     finally:
         workload.stop()
-    assert rebuilt >= 2
+    assert rebuilt
     last = Driver(options, tmp_path, available_now=True, mirrors=mirrors)
     assert last.wait(within(120)) == 0, last.log()[-4000:]
     assert RebuildMarks(str(tmp_path / "out")).all() == {}
@@ -117,6 +117,7 @@ def following(folder: Path) -> Iterator[list[int]]:
             assert ids
             assert len(set(ids)) == len(ids)
             found.append(len(ids))
+            stop.wait(0.3)
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(read)

@@ -398,7 +398,7 @@ def test_rows_that_come_back_while_files_are_rewritten(lake: Lake, monkeypatch: 
     table = DeltaTable(str(lake.path / TABLE))
     expected_rows, version = lake.rows(TABLE), table.version()
     Planter(lake.path / TABLE).lose([0])
-    restored = []
+    restored: list[Any] = []
 
     def meanwhile(*args: Any) -> Any:
         made = rewritten(*args)

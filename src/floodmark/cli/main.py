@@ -109,7 +109,7 @@ def verify_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare a mirror's tables with the source's, row by row, while the pipeline runs.
+    """Compare a mirror's tables, or those of the sink jdbc, with the source's, row by row, while the pipeline runs.
 
     Exit code 0: all are equal, 1: one is different, 2: one could not be compared.
     """

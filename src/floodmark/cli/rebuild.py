@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import typer
 
-from floodmark.cli.mirrors import mirror_of
 from floodmark.cli.output import printable
+from floodmark.cli.targets import target_of
 from floodmark.errors import ConfigError
 from floodmark.rebuilding.rebuilder import rebuild as build
 from floodmark.sinks.options import MirrorOptions
@@ -29,7 +29,7 @@ def rebuild(file: PipelineFile, tables: Sequence[str], cancel: bool, wait_s: flo
             meant.
         FloodmarkError: a table can't be rebuilt.
     """
-    pipeline = mirror_of(file, sink, "rebuilt")
+    pipeline = target_of(file, sink, "rebuilt", ("mirror",))
     options = MirrorOptions.parse(pipeline.sink.mirror_options)
     if options.format != "delta" or options.engine != "floodmark":
         raise ConfigError(

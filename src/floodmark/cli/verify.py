@@ -1,4 +1,4 @@
-"""``floodmark verify``: compares the tables of a mirror with the source's, and repairs them if asked to."""
+"""``floodmark verify``: compares targets with the source's tables, and repairs them if asked to."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from floodmark.cli.mirrors import mirror_of
 from floodmark.cli.output import output_console, printable
+from floodmark.cli.targets import target_of
 from floodmark.json_data import Json
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.query import spark_properties
@@ -42,26 +42,26 @@ def verify(file: PipelineFile, wanted: Wanted, as_json: bool, verbose: bool = Fa
     """Compare the tables of a pipeline, and print what differs.
 
     Args:
-        file: one that has a mirror.
+        file: one that has a mirror or the sink ``jdbc``.
         wanted: what to do.
         as_json: whether to print JSON, for programs.
         verbose: whether to show Spark's log and stack traces.
-        sink: the name of one of several sinks; the only mirror if not given.
+        sink: the name of one of several sinks; the only one that can be verified if not given.
 
     Returns:
         The exit code: 0 if all tables are equal, 1 if one is different, 2 if one couldn't be compared.
 
     Raises:
-        ConfigError: the sink is no mirror, or it isn't clear which one is meant.
+        ConfigError: the sink can't be verified, or it isn't clear which one is meant.
     """
-    pipeline = mirror_of(file, sink, "verified")
-    if pipeline.sink.path is None:
-        raise AssertionError("a mirror has a path")
+    pipeline = target_of(file, sink, "verified", ("mirror", "jdbc"))
+    target = pipeline.sink.options if pipeline.sink.type == "jdbc" else pipeline.sink.path
+    assert target is not None, "a mirror has a path"
     log = Console(stderr=True, soft_wrap=True, highlight=False)
     with spark_session(spark_properties(pipeline), log.print, verbose):
         found = compare(
             pipeline.source,
-            pipeline.sink.path,
+            target,
             pipeline.checkpoint,
             tables=wanted.tables,
             repair=wanted.repair,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -44,6 +44,10 @@ class TargetView(Protocol):
     def row_estimate(self) -> int:
         """How many rows it has, roughly."""
 
+    @property
+    def shape(self) -> Callable[[pa.Table], pa.Table]:
+        """What makes of the source's rows what the target can hold; it can be pickled, and changes no rows twice."""
+
     def fitted(self, source: pa.Schema) -> pa.Schema:
         """Return the columns that both have, with a type that holds the values of both.
 
@@ -67,6 +71,11 @@ class TargetView(Protocol):
             keys: the columns of the key, with the types that ``columns`` has.
             columns: names and types of the wanted columns.
         """
+
+
+def as_they_are(rows: pa.Table) -> pa.Table:
+    """Return rows: a target that has the types of typed rows holds all their values."""
+    return rows
 
 
 class VerifiableTarget(Protocol):

@@ -93,7 +93,7 @@ class KeyLookup:
         found = [self.compared.columns.empty_table()]
         for condition, _ in key_conditions(keys.select(list(self.compared.key)), self._backslashes):
             with closing(self._source.with_condition(point, self._tables, condition, self.compared.columns)) as tables:
-                found += tables
+                found += map(self.compared.shape, tables)
         return pa.concat_tables(found)
 
 

@@ -209,7 +209,7 @@ class TableComparison:
                 "Remove the target, and start the query with the mirror's option missing.tables=read.",
             )
         both = {*source.names, *view.names()} - set(columns.names)
-        return Compared(columns, tuple(view.key)), sorted(both)
+        return Compared(columns, tuple(view.key), view.shape), sorted(both)
 
     def _scan(self, point: ReadPoint, view: TargetView, compared: Compared) -> _Scanned:
         """Compare all rows, and return the keys that seem to differ."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from floodmark.sinks.verifiable import as_they_are
 from floodmark.verification.candidates import refined
 from floodmark.verification.hashes import Hashes, row_hashes
 from floodmark.verification.sums import Mask, Sums, sums_of
@@ -38,10 +39,16 @@ class Compared:
     Attributes:
         columns: names and types.
         key: the columns of the key, which are among them.
+        shape: makes of the source's rows what the target can hold, and changes nothing of the target's.
     """
 
     columns: pa.Schema
     key: tuple[str, ...]
+    shape: Callable[[pa.Table], pa.Table] = as_they_are
+
+    def rows_of(self, part: Part) -> Iterator[pa.Table]:
+        """Yield the rows of a part of either side."""
+        return map(self.shape, part.rows(self.columns))
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Summing:
 
     def __call__(self, part: Part) -> Sums:
         """Return the part's sums."""
-        return sums_of(part.rows(self.compared.columns), self.compared.key, self.bits)
+        return sums_of(self.compared.rows_of(part), self.compared.key, self.bits)
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,7 @@ class Refining:
 
     def __call__(self, part: Part) -> list[pa.Table]:
         """Return the refined rows."""
-        return [
-            refined(part.rows(self.compared.columns), self.compared.columns, self.compared.key, self.bits, self.wanted)
-        ]
+        return [refined(self.compared.rows_of(part), self.compared.columns, self.compared.key, self.bits, self.wanted)]
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Picking:
 
     def __call__(self, part: Part) -> list[pa.Table]:
         """Return the rows."""
-        return [one for table in part.rows(self.compared.columns) if (one := self.of(table)).num_rows]
+        return [one for table in self.compared.rows_of(part) if (one := self.of(table)).num_rows]
 
     def keys_of(self, table: pa.Table) -> Hashes:
         """Return which of the keys some rows have, ascending."""

@@ -140,9 +140,26 @@ def delta_targets(location: str) -> MakeTarget:
     return lambda table: DeltaTarget(location, table)
 
 
+def relational_targets(options: Mapping[str, str], source: Mapping[str, str]) -> MakeTarget:
+    """Return the tables of a relational database.
+
+    Args:
+        options: those of the sink ``jdbc``.
+        source: the source's.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    from floodmark.sinks.relational.options import JdbcOptions
+    from floodmark.sinks.relational.reading.target import RelationalTarget
+
+    chosen, given = JdbcOptions.parse(options), load_options(source)
+    return lambda table: RelationalTarget(chosen, given, table)
+
+
 def verify(
     options: Mapping[str, str],
-    path: str,
+    target: str | Mapping[str, str],
     checkpoint: str | None = None,
     *,
     tables: Sequence[str] = (),
@@ -153,21 +170,21 @@ def verify(
     wait_s: float = WAIT_S,
     leave_out: Sequence[str] = (),
 ) -> Verification:
-    """Compare the tables of a source with the Delta tables of its mirror, row by row, while the stream goes on.
+    """Compare the tables of a source with their targets, row by row, while the stream goes on.
 
     If a session of Spark is active, its tasks read; otherwise this process does.
 
     Args:
         options: the source's options, as for ``spark.readStream``.
-        path: the mirror's path.
-        checkpoint: the query's, which tells how far the mirror is; None with ``at_rest``.
+        target: the path of a mirror of Delta tables, or the options of the sink ``jdbc``.
+        checkpoint: the query's, which tells how far the targets are; None with ``at_rest``.
         tables: regular expressions of the names to compare, as ``schema.table``; all if empty.
         repair: whether to repair what differs: the running query reads rows again, and rows that the source hasn't are
             deleted.
         values: whether differences have the rows' values, not only the keys.
         limit: how many differences of a table are listed.
         at_rest: whether nothing is written to the source meanwhile, so that the query needs not run.
-        wait_s: how long to wait for the mirror to follow, and how long to look at rows that change all the time.
+        wait_s: how long to wait for the targets to follow, and how long to look at rows that change all the time.
         leave_out: regular expressions of columns that aren't compared, as ``schema.table.column``.
 
     Returns:
@@ -182,7 +199,7 @@ def verify(
 
     if checkpoint is None and not at_rest:
         raise ConfigError(
-            "Without the query's checkpoint it isn't known how far the mirror is.",
+            "Without the query's checkpoint it isn't known how far the targets are.",
             "Give the checkpoint, or at_rest=True if nothing is written to the source.",
         )
     if limit < 0 or wait_s < 0:
@@ -194,7 +211,8 @@ def verify(
     settings = Settings(limit, values, at_rest, wait_s, lambda name: any(one.fullmatch(name) for one in columns))
     progress = None if checkpoint is None else QueryProgress(checkpoint)
     session, send = SparkSession.getActiveSession(), _sender(options) if repair else None
-    verifier = TableVerifier(options, delta_targets(path), progress, session, settings, send)
+    make_target = delta_targets(target) if isinstance(target, str) else relational_targets(target, options)
+    verifier = TableVerifier(options, make_target, progress, session, settings, send)
     try:
         return verifier.run(chosen)
     finally:

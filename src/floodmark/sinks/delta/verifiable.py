@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import cast
@@ -37,6 +37,7 @@ from floodmark.sinks.history import CURRENT, VALIDITY
 from floodmark.sinks.keys import KeyIndex
 from floodmark.sinks.options import Mode
 from floodmark.sinks.soft_deletes import DELETED
+from floodmark.sinks.verifiable import as_they_are
 
 _APPLICATION = "floodmark-"
 """The beginning of the name that a query has in a table's log."""
@@ -172,6 +173,11 @@ class DeltaView:
         """How many rows it has, if all files tell."""
         counts = (file.statistics.get("numRecords") for file in self._state.files.values())
         return sum(count for count in counts if isinstance(count, int))
+
+    @property
+    def shape(self) -> Callable[[pa.Table], pa.Table]:
+        """Nothing is changed: the target has the types of typed rows."""
+        return as_they_are
 
     def names(self) -> Sequence[str]:
         """Return the names of its columns, besides those that a target has for itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,6 +69,16 @@ class Session(Protocol):
         Args:
             table: its name, quoted.
             rows: with the columns of the table.
+        """
+
+    def read(self, statement: str, columns: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a query that the dialect's ``select`` has made.
+
+        Args:
+            columns: names and types of what is selected.
+
+        Raises:
+            TargetUnfitError: a value isn't one of the type.
         """
 
     def begin(self) -> None:
@@ -264,6 +274,51 @@ class Dialect(Protocol):
             reads: the staging table of rows that were read.
             log: the staging table with the changes.
             pairs: the numbers of each column of the key in both.
+        """
+
+    def compared_as(self, found: str, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as which a column is compared with values that it was written with; None: it can't be.
+
+        Args:
+            found: the column's type, as the database writes it.
+            kind: the values' type.
+        """
+
+    def representable(self, values: pa.Array) -> pa.Array:
+        """Return values as the database holds them: null for those that it can't hold."""
+
+    def select(self, name: str, columns: Sequence[tuple[str, pa.DataType]], condition: str = "") -> str:
+        """Return the query for rows of a table, for ``Session.read``.
+
+        Args:
+            columns: names, and types as which they are compared.
+            condition: one of ``spans``.
+        """
+
+    def spans(self, session: Session, name: str) -> Sequence[str]:
+        """Return conditions that divide a table into parts, each with one part's rows; at least one."""
+
+    def select_keys(
+        self,
+        name: str,
+        stage: str,
+        columns: Sequence[tuple[str, pa.DataType]],
+        key: Sequence[tuple[int, str, str]],
+    ) -> str:
+        """Return the query for the rows whose keys are in a staging table, for ``Session.read``.
+
+        Args:
+            stage: the staging table's name, quoted.
+            columns: names, and types as which they are compared.
+            key: number, name and cast of each column of the key.
+        """
+
+    def delete_unchanged(self, name: str, stage: str, key: Sequence[tuple[int, str, str]]) -> str:
+        """Return the statement that deletes the rows of a table that have the key and the position of staged ones.
+
+        Args:
+            stage: the staging table's name, quoted.
+            key: number, name and cast of each column of the key.
         """
 
     def keep_offset(self) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import pyarrow as pa
 
@@ -16,15 +15,13 @@ from floodmark.errors import TargetBusyError, TargetChangedError, TargetUnfitErr
 from floodmark.logger import get_logger
 from floodmark.sinks.relational.bookkeeping import Bookkeeping, Ownership
 from floodmark.sinks.relational.dialect import Dialect, Session, TargetTable
-from floodmark.sinks.relational.names import target_name
+from floodmark.sinks.relational.names import registered_name, target_of
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import OPERATION, POSITION, Part
 from floodmark.sinks.table_policies import TablePolicies
 
 log = get_logger(__name__)
 
-_LONGEST = 150
-"""Characters of a name in Floodmark's own tables."""
 _REMOVE = "Remove the target table, and start the query with the sink's option missing.tables=read."
 
 
@@ -84,14 +81,11 @@ class Preparation:
 
     def target_of(self, table: str) -> str:
         """Return the name of a table's target."""
-        database = str(getattr(self._source, "dbname", "") or "")
-        return target_name(self._options.collection_name_format, table, self._source.topic_prefix, database)
+        return target_of(self._options.collection_name_format, table, self._source)
 
     def registered(self, name: str) -> str:
         """Return a name in the form in which the database compares names, and by which its own tables know it."""
-        name = name.casefold() if self._dialect.folds_names else name
-        # The target of one that is too long is set aside, and the mark needs a name.
-        return name if len(name) <= _LONGEST else f"{name[:100]}~{blake2b(name.encode(), digest_size=16).hexdigest()}"
+        return registered_name(name, self._dialect.folds_names)
 
     def prepare(self, session: Session, table: str, parts: Sequence[Part]) -> Prepared:
         """Prepare a table's target.

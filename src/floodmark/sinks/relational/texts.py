@@ -13,6 +13,17 @@ BLOCK_BYTES = 1 << 24
 """About how many bytes of rows become text at a time."""
 
 
+_DIGITS_128, _MOST_DIGITS = 38, 76
+"""Of Arrow's decimal numbers."""
+
+
+def decimal_type(precision: int, scale: int) -> pa.DataType | None:
+    """Return the type of decimal numbers; None: Arrow has none."""
+    if precision > _MOST_DIGITS or not 0 <= scale <= precision:
+        return None
+    return pa.decimal128(precision, scale) if precision <= _DIGITS_128 else pa.decimal256(precision, scale)
+
+
 def plain(column: pa.Array) -> pa.StringArray:
     """Return numbers, dates, times and texts as Arrow writes them."""
     return column.cast(pa.string())
@@ -50,6 +61,19 @@ def hexadecimal(column: pa.BinaryArray) -> pa.StringArray:
     doubled = pa.py_buffer(((offsets - start).astype(np.int64) * 2).astype(np.int64))
     made = pa.Array.from_buffers(pa.large_string(), len(column), [None, doubled, pa.py_buffer(digits)])
     return pc.if_else(pc.is_valid(column), made.cast(pa.string()), pa.scalar(None, pa.string()))
+
+
+def unhexlified(digits: pa.StringArray) -> pa.BinaryArray:
+    """Return the bytes that hexadecimal digits stand for; null stays null.
+
+    Args:
+        digits: an even number of digits in each text.
+    """
+    offsets = np.frombuffer(digits.buffers()[1], np.int32)[digits.offset : digits.offset + len(digits) + 1]
+    data = bytes.fromhex(bytes(content(digits)).decode("ascii")) if len(digits) else b""
+    halves = pa.py_buffer(((offsets - offsets[0]) // 2).astype(np.int32))
+    made = pa.Array.from_buffers(pa.binary(), len(digits), [None, halves, pa.py_buffer(data)])
+    return pc.if_else(pc.is_valid(digits), made, pa.scalar(None, pa.binary()))
 
 
 def joined_lists(column: pa.ListArray, elements: pa.StringArray, null: str) -> pa.StringArray:

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from floodmark.errors import TargetUnfitError
 from floodmark.sinks.relational.dialect import Session, TargetColumn, TargetTable
+from floodmark.sinks.relational.mysql.literals import representable
+from floodmark.sinks.relational.mysql.rows import selected
 from floodmark.sinks.relational.mysql.session import MysqlSession
-from floodmark.sinks.relational.mysql.types import accepts, column_type, holds, plain_type
+from floodmark.sinks.relational.mysql.types import accepts, column_type, compared_as, holds, plain_type
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import POSITION
 from floodmark.sinks.relational.url import Kind
@@ -188,19 +190,21 @@ class MysqlDialect:
 
     def delete(self, target: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows (``Dialect``)."""
-        same = " AND ".join(f"t.{self.quote(name)} = s.c{number}" for number, name, _ in key)
         older = f"t.{self.quote(POSITION)} < s.p"
-        return f"DELETE t FROM {stage} AS s STRAIGHT_JOIN {target} AS t ON {same} WHERE s.d AND {older}"
+        return f"DELETE t FROM {stage} AS s STRAIGHT_JOIN {target} AS t ON {self._same(key)} WHERE s.d AND {older}"
 
     def upsert(self, target: str, stage: str, columns: Columns, key: Sequence[str]) -> str:
         """Return the statement that inserts or updates rows (``Dialect``)."""
         names = ", ".join(self.quote(name) for _, name, _ in columns)
         values = ", ".join(f"s.c{number}" for number, _, _ in columns)
         position = f"{target}.{self.quote(POSITION)}"
-        changed = [(f"c{number}", f"{target}.{self.quote(name)}") for number, name, _ in columns if name not in key]
-        # Assigned from left to right, so the position, which all others ask for, is the last.
-        changed.append(("p", position))
-        given = ", ".join(f"{name} = IF({position} < s.p, s.{one}, {name})" for one, name in changed)
+        changed = [self.quote(name) for _, name, _ in columns if name not in key]
+        # Assigned from left to right, so the position, which all others ask for, is the last. VALUES has the column's
+        # own type, whereas the staged text and a column of the type json have no collation in common.
+        given = ", ".join(
+            f"{target}.{name} = IF({position} < s.p, VALUES({name}), {target}.{name})"
+            for name in (*changed, self.quote(POSITION))
+        )
         return (
             f"INSERT INTO {target} ({names}, {self.quote(POSITION)}) SELECT {values}, s.p FROM {stage} AS s "
             f"WHERE NOT s.d ON DUPLICATE KEY UPDATE {given}"
@@ -228,6 +232,39 @@ class MysqlDialect:
         """Return the statement that deletes rows with later changes (``Dialect``)."""
         same = " AND ".join(f"r.c{one} = s.c{other}" for one, other in pairs)
         return f"DELETE r FROM {reads} AS r JOIN {log} AS s ON {same} WHERE r.p < s.p"
+
+    def compared_as(self, found: str, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as which a column is compared (``Dialect``)."""
+        return compared_as(found, kind)
+
+    def representable(self, values: pa.Array) -> pa.Array:
+        """Return values as the server holds them (``Dialect``)."""
+        return representable(values)
+
+    def select(self, name: str, columns: Sequence[tuple[str, pa.DataType]], condition: str = "") -> str:
+        """Return the query for rows of a table (``Dialect``)."""
+        where = f" WHERE {condition}" if condition else ""
+        return f"SELECT {self._selected(columns)} FROM {self.full_name(name)} AS t{where}"
+
+    def spans(self, session: Session, name: str) -> Sequence[str]:  # noqa: ARG002
+        """Return no condition: there are no places by which rows can be read."""
+        return [""]
+
+    def select_keys(self, name: str, stage: str, columns: Sequence[tuple[str, pa.DataType]], key: Columns) -> str:
+        """Return the query for the rows of some keys (``Dialect``)."""
+        joined = f"{stage} AS s STRAIGHT_JOIN {self.full_name(name)} AS t ON {self._same(key)}"
+        return f"SELECT {self._selected(columns)} FROM {joined}"
+
+    def delete_unchanged(self, name: str, stage: str, key: Columns) -> str:
+        """Return the statement that deletes rows that nobody has changed (``Dialect``)."""
+        joined = f"{stage} AS s STRAIGHT_JOIN {self.full_name(name)} AS t ON {self._same(key)}"
+        return f"DELETE t FROM {joined} WHERE t.{self.quote(POSITION)} = s.p"
+
+    def _selected(self, columns: Sequence[tuple[str, pa.DataType]]) -> str:
+        return ", ".join(selected(f"t.{self.quote(name)}", kind) for name, kind in columns)
+
+    def _same(self, key: Columns) -> str:
+        return " AND ".join(f"t.{self.quote(name)} = s.c{number}" for number, name, _ in key)
 
     def keep_offset(self) -> str:
         """Return the statement that keeps an offset (``Dialect``)."""

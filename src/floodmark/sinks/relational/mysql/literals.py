@@ -57,6 +57,19 @@ def statements(begin: str, rows: pa.Table, most: int, lost: set[str]) -> Iterato
             first = last
 
 
+def representable(column: pa.Array) -> pa.Array:
+    """Return values as the server holds them: null for those that it can't hold."""
+    kind, lost = column.type, set[str]()
+    if pa.types.is_floating(kind):
+        return _without(column, pc.invert(pc.is_finite(column)), "", lost)
+    if pa.types.is_date32(kind):
+        return _without(column, _outside(column.cast(pa.int32()), _FIRST_DAY, _LAST_DAY), "", lost)
+    if pa.types.is_timestamp(kind):
+        micros = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        return _without(column, _outside(micros, _FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1), "", lost)
+    return column
+
+
 def _literal(column: pa.Array, name: str, lost: set[str]) -> pa.StringArray:
     kind = column.type
     if pa.types.is_boolean(kind):

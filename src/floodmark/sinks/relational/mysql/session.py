@@ -10,15 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 import pymysql
+import pymysql.cursors
 from pymysql.constants import ER
 
 from floodmark.errors import ConfigError, TargetBusyError, TargetError
 from floodmark.redact import shown_reason
 from floodmark.sinks.relational.failures import CURE_BUSY, CURE_RIGHTS, busy, refused, unfit
 from floodmark.sinks.relational.mysql.literals import statements
+from floodmark.sinks.relational.mysql.rows import columns_of
 from floodmark.sinks.relational.options import JdbcOptions
 
 _CONNECT_TIMEOUT_S = 15
+_ROWS_AT_ONCE = 10_000
 _MOST_PACKET = 1 << 24
 """Longer statements gain nothing, and the server keeps memory for them."""
 _SETTINGS = (
@@ -152,6 +155,16 @@ class MysqlSession:
             for statement in statements(begin, rows, self._packet, lost):
                 self._conn.query(statement)
         return sorted(lost)
+
+    def read(self, statement: str, columns: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a query (``Session``)."""
+        try:
+            with self._told("reading rows"), self._conn.cursor(pymysql.cursors.SSCursor) as cursor:
+                cursor.execute(statement)
+                while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                    yield columns_of(rows, columns)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as exc:
+            raise unfit(self.title, "reading rows", shown_reason(str(exc))) from None
 
     def begin(self) -> None:
         """Begin a transaction (``Session``)."""

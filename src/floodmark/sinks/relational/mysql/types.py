@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from floodmark.sinks.relational.texts import decimal_type
+
 KEY_BYTES = 3072
 """Bytes of a key of InnoDB's default row format. MySQL's manual: "InnoDB Limits"."""
 _BYTES_A_CHARACTER = 4
@@ -30,6 +32,8 @@ _DIGITS = {1: 3, 2: 5, 3: 8, 4: 10, 8: 20}
 _WIDTH = re.compile(r"((?:tiny|small|medium|big)?int)(?:\(\d+\))?( unsigned)?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)( unsigned)?")
 _TEXTS = re.compile(r"(char|varchar)\(\d+\)|(tiny|medium|long)?text|json|enum\(.*\)|set\(.*\)|uuid|inet[46]")
+_KEPT_TEXT, _KEPT_BYTES = re.compile(r"varchar\(\d+\)|(tiny|medium|long)?text"), re.compile(r"varbinary\(\d+\)|.*blob")
+"""Types that keep every text, and all bytes, that they take as they are."""
 _BYTES = re.compile(r"(binary|varbinary)\(\d+\)|(tiny|medium|long)?blob")
 
 
@@ -81,6 +85,33 @@ def accepts(found: str, kind: pa.DataType) -> bool:
         return found in ("tinyint(1)", "tinyint")
     wanted = column_type(kind, "")
     return wanted is not None and holds(plain_type(found), wanted)
+
+
+def compared_as(found: str, kind: pa.DataType) -> pa.DataType | None:
+    """Return the type as which a column is compared with values that it was written with; None: it can't be.
+
+    That is only where the column has the values as they were written.
+
+    Args:
+        found: the column's type as ``information_schema`` has it.
+        kind: the values' type.
+    """
+    decimal = _DECIMAL.fullmatch(found)
+    if decimal is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return decimal_type(int(decimal[1]), int(decimal[2]))
+    if pa.types.is_boolean(kind):
+        return pa.int64() if found in ("tinyint(1)", "tinyint") else None
+    if pa.types.is_integer(kind):
+        known = _parts(plain_type(found))
+        return None if known is None else pa.uint64() if known == (_WHOLE["bigint"], True) else pa.int64()
+    if pa.types.is_floating(kind):
+        return {"float": pa.float32(), "double": pa.float64()}.get(found)
+    if pa.types.is_string(kind):
+        return kind if _KEPT_TEXT.fullmatch(found) else None
+    if pa.types.is_binary(kind):
+        return kind if _KEPT_BYTES.fullmatch(found) else None
+    plain = (pa.types.is_date, pa.types.is_timestamp)
+    return kind if any(test(kind) for test in plain) and found == column_type(kind, "") else None
 
 
 def holds(wide: str, narrow: str) -> bool:

@@ -44,6 +44,11 @@ def copy_blocks(rows: pa.Table, lost: set[str]) -> Iterator[memoryview]:
         yield content(pc.binary_join_element_wise(lines, "", "\n"))
 
 
+def representable(column: pa.Array) -> pa.Array:
+    """Return values as PostgreSQL holds them: null for those that it can't hold."""
+    return _without_zeros(column, "", set()) if pa.types.is_string(column.type) else column
+
+
 def _column(column: pa.Array, name: str, lost: set[str]) -> pa.StringArray:
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):

@@ -10,12 +10,17 @@ from floodmark.errors import TargetError, TargetUnfitError
 from floodmark.sinks.relational.dialect import Session, TargetColumn, TargetTable
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import POSITION
+from floodmark.sinks.relational.postgres.copy_text import representable
+from floodmark.sinks.relational.postgres.csv_rows import selected
 from floodmark.sinks.relational.postgres.session import TITLE, PostgresSession
-from floodmark.sinks.relational.postgres.types import accepts, column_type, holds
+from floodmark.sinks.relational.postgres.types import accepts, column_type, compared_as, holds
 from floodmark.sinks.relational.url import Kind
 
 _LONGEST = 63
 """Bytes of a name; PostgreSQL cuts longer ones. Manual: "Identifiers and Key Words"."""
+_BY_PLACE = 140_000
+"""The version from which on rows are found by their places."""
+_PAGES = 8192
 Columns = Sequence[tuple[int, str, str]]
 
 
@@ -199,9 +204,8 @@ class PostgresDialect:
 
     def delete(self, target: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows (``Dialect``)."""
-        same = " AND ".join(f"t.{self.quote(name)} = {_cast(f's.c{number}', kind)}" for number, name, kind in key)
         older = f't.{self.quote(POSITION)} < s.p COLLATE "C"'
-        return f"DELETE FROM {target} AS t USING {stage} AS s WHERE s.d AND {same} AND {older}"
+        return f"DELETE FROM {target} AS t USING {stage} AS s WHERE s.d AND {self._same(key)} AND {older}"
 
     def upsert(self, target: str, stage: str, columns: Columns, key: Sequence[str]) -> str:
         """Return the statement that inserts or updates rows (``Dialect``)."""
@@ -237,6 +241,48 @@ class PostgresDialect:
         """Return the statement that deletes rows with later changes (``Dialect``)."""
         same = " AND ".join(f"r.c{one} = s.c{other}" for one, other in pairs)
         return f"DELETE FROM {reads} AS r USING {log} AS s WHERE {same} AND r.p < s.p"
+
+    def compared_as(self, found: str, kind: pa.DataType) -> pa.DataType | None:
+        """Return the type as which a column is compared (``Dialect``)."""
+        return compared_as(found, kind)
+
+    def representable(self, values: pa.Array) -> pa.Array:
+        """Return values as PostgreSQL holds them (``Dialect``)."""
+        return representable(values)
+
+    def select(self, name: str, columns: Sequence[tuple[str, pa.DataType]], condition: str = "") -> str:
+        """Return the query for rows of a table (``Dialect``)."""
+        where = f" WHERE {condition}" if condition else ""
+        return f"SELECT {self._selected(columns)} FROM {self.full_name(name)} AS t{where}"
+
+    def spans(self, session: Session, name: str) -> Sequence[str]:
+        """Return conditions on the places of rows (``Dialect``)."""
+        size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int, current_setting("
+        statement = f"{size}'server_version_num')::int"
+        ((pages, version),) = session.query(statement, (self.full_name(name),), "reading the size of a table")
+        if version < _BY_PLACE or pages <= _PAGES:
+            return [""]
+        firsts = range(0, pages, _PAGES)
+        # The table may grow meanwhile.
+        ends = [*(f" AND t.ctid < '({first},0)'" for first in firsts[1:]), ""]
+        return [f"t.ctid >= '({first},0)'{end}" for first, end in zip(firsts, ends, strict=True)]
+
+    def select_keys(self, name: str, stage: str, columns: Sequence[tuple[str, pa.DataType]], key: Columns) -> str:
+        """Return the query for the rows of some keys (``Dialect``)."""
+        return (
+            f"SELECT {self._selected(columns)} FROM {stage} AS s JOIN {self.full_name(name)} AS t ON {self._same(key)}"
+        )
+
+    def delete_unchanged(self, name: str, stage: str, key: Columns) -> str:
+        """Return the statement that deletes rows that nobody has changed (``Dialect``)."""
+        same = f'{self._same(key)} AND t.{self.quote(POSITION)} = s.p COLLATE "C"'
+        return f"DELETE FROM {self.full_name(name)} AS t USING {stage} AS s WHERE {same}"
+
+    def _selected(self, columns: Sequence[tuple[str, pa.DataType]]) -> str:
+        return ", ".join(selected(f"t.{self.quote(name)}", kind) for name, kind in columns)
+
+    def _same(self, key: Columns) -> str:
+        return " AND ".join(f"t.{self.quote(name)} = {_cast(f's.c{number}', kind)}" for number, name, kind in key)
 
     def keep_offset(self) -> str:
         """Return the statement that keeps an offset (``Dialect``)."""

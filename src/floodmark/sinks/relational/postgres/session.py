@@ -16,6 +16,7 @@ from floodmark.redact import shown_reason
 from floodmark.sinks.relational.failures import CURE_BUSY, CURE_RIGHTS, busy, refused, unfit
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.postgres.copy_text import column_list, copy_blocks
+from floodmark.sinks.relational.postgres.csv_rows import rows_of
 
 TITLE = "PostgreSQL"
 MIN_VERSION = 13
@@ -117,6 +118,18 @@ class PostgresSession:
             for block in copy_blocks(rows, lost):
                 copy.write(block)
         return sorted(lost)
+
+    def read(self, statement: str, columns: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows of a query (``Session``)."""
+        try:
+            with (
+                _told("reading rows"),
+                self._conn.cursor() as cursor,
+                cursor.copy(f"COPY ({statement}) TO STDOUT (FORMAT csv)") as copy,
+            ):
+                yield from rows_of(copy, columns)
+        except pa.ArrowInvalid as exc:
+            raise unfit(TITLE, "reading rows", shown_reason(str(exc))) from None
 
     def begin(self) -> None:
         """Begin a transaction (``Session``)."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from floodmark.sinks.relational.texts import decimal_type
+
 _TYPES: Mapping[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
@@ -27,6 +29,8 @@ _STRICT = re.compile(
     r"(smallint|integer|bigint|numeric|real|double precision|boolean|date|bytea|money|oid|time|timestamp)\b.*|.*\[\]"
 )
 """Types that would change texts that they accept, such as ``01`` as a number."""
+_KEPT_TEXT = re.compile(r"text|character varying(\(\d+\))?")
+"""Types that keep every text that they take as it is."""
 _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _WIDER = {
@@ -63,6 +67,31 @@ def accepts(found: str, kind: pa.DataType) -> bool:
     if wanted is None:
         return False
     return found == wanted or holds(found, wanted) or (pa.types.is_string(kind) and not _STRICT.fullmatch(found))
+
+
+def compared_as(found: str, kind: pa.DataType) -> pa.DataType | None:
+    """Return the type as which a column is compared with values that it was written with; None: it can't be.
+
+    That is only where the column has the values as they were written.
+
+    Args:
+        found: the column's type as ``format_type`` writes it.
+        kind: the values' type.
+    """
+    numeric = _NUMERIC.fullmatch(found)
+    if numeric is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        if numeric[1] is None:
+            return kind if pa.types.is_decimal(kind) else pa.decimal128(20, 0)
+        precision, scale = int(numeric[1]), int(numeric[2])
+        return decimal_type(precision, scale)
+    if pa.types.is_integer(kind):
+        return pa.int64() if found in _WHOLE_DIGITS else None
+    if pa.types.is_floating(kind):
+        return {"real": pa.float32(), "double precision": pa.float64()}.get(found)
+    if pa.types.is_string(kind):
+        return kind if _KEPT_TEXT.fullmatch(found) else None
+    plain = (pa.types.is_boolean, pa.types.is_binary, pa.types.is_date, pa.types.is_timestamp)
+    return kind if any(test(kind) for test in plain) and found == column_type(kind) else None
 
 
 def holds(wide: str, narrow: str) -> bool:

@@ -1,0 +1,1 @@
+"""Reading the tables of a target, to compare them with the source's."""
