@@ -29,7 +29,8 @@ ROOT = Path(__file__).parents[1]
 START_TIMEOUT_S = 600.0
 INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Without these Spark looks for data sources with the first ``python3`` of the path."""
-SINKS = {"mirror": {"format": "arrow", "skipped.operations": "none"}}
+_ROWS = {"format": "arrow", "skipped.operations": "none"}
+SINKS = {"mirror": _ROWS, "jdbc": _ROWS}
 """What sinks need the source's options to be."""
 WARM_UP = {"max.batch.rows": "60000"}
 Mark = tuple[float, float]

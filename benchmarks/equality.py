@@ -1,4 +1,4 @@
-"""See that a Delta table has exactly the rows of PostgreSQL's."""
+"""See that a target has exactly the rows of PostgreSQL's table."""
 
 from __future__ import annotations
 
@@ -35,22 +35,54 @@ def expect_equal(server: EmbeddedPostgres, table: str, target: Path) -> None:
     Raises:
         RuntimeError: they differ.
     """
-    wanted, found = _source_rows(server, table), _target_rows(target)
+    _compare(table, _source_rows(server, table), _target_rows(target))
+
+
+def expect_same(server: EmbeddedPostgres, table: str, database: str, target: str) -> None:
+    """Compare all values of all rows with a table of another database of the server.
+
+    Args:
+        server: where both are.
+        table: the source's name, in lower case.
+        database: the target's database.
+        target: its name.
+
+    Raises:
+        RuntimeError: they differ.
+    """
+    _compare(table, _source_rows(server, table), _source_rows(server, target, database))
+
+
+def expect_rows(server: EmbeddedPostgres, table: str, found: pa.Table) -> None:
+    """Compare all values of all rows with some that are in the order of ``id``.
+
+    Args:
+        server: where the source's table is.
+        table: its name, in lower case.
+        found: the rows.
+
+    Raises:
+        RuntimeError: they differ.
+    """
+    _compare(table, _source_rows(server, table), found.cast(pa.schema(TYPES)).combine_chunks())
+
+
+def _compare(table: str, wanted: pa.Table, found: pa.Table) -> None:
     if not wanted.equals(found):
         different = [name for name in TYPES if not wanted[name].equals(found[name])]
         raise RuntimeError(
-            f"the Delta table has {found.num_rows:,} rows, {table} {wanted.num_rows:,}; different: {different}"
+            f"the target has {found.num_rows:,} rows, {table} {wanted.num_rows:,}; different: {different}"
         )
 
 
-def _source_rows(server: EmbeddedPostgres, table: str) -> pa.Table:
+def _source_rows(server: EmbeddedPostgres, table: str, database: str = "postgres") -> pa.Table:
     columns = ", ".join(name if name != "updated_at" else MICROSECONDS for name in TYPES)
     with tempfile.NamedTemporaryFile(suffix=".csv") as file:
         run_client(
             str(server.bin / "psql"),
             "--no-psqlrc",
             f"--output={file.name}",
-            f"--dbname={server.conninfo()}",
+            f"--dbname={server.conninfo(database)}",
             f"--command=COPY (SELECT {columns} FROM {table} ORDER BY id) TO STDOUT (FORMAT csv, HEADER)",
         )
         types = csv.ConvertOptions(column_types={**TYPES, "updated_at": pa.int64()}, strings_can_be_null=False)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks import engine, reference
-from benchmarks.chain.chain import CHAIN, running_chain
+from benchmarks.chain.chain import CHAIN, delta_chain
 from benchmarks.common import Connection, Leg, Result, Scale, database, wait_until
 from benchmarks.engine import SINKS, Amount, QueryProcess, source_options
 from benchmarks.equality import expect_equal
@@ -56,31 +56,31 @@ def run(scale: Scale, postgres: int) -> Result:
         loaded = Amount("rows/s", ROWS, ROWS)
         theirs, in_parts = scratch / "theirs", scratch / "theirs_in_parts"
         chain = (
-            running_chain(given, "public.t", theirs, in_parts, LIMIT, scratch / "chain")
+            delta_chain(given, "public.t", theirs, in_parts, LIMIT, scratch / "chain")
             if scale.debezium
             else nullcontext()
         )
         with chain as running:
             if running is not None:
-                result.legs.append(_leg("first load", running.load(ROWS), loaded))
+                result.legs.append(leg_of("first load", running.load(ROWS), loaded))
                 wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
             with QueryProcess([spec, small, spec, small], scratch / "query.log") as query:
                 leg = engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
-                result.legs.append(_leg("first load", leg, loaded))
+                result.legs.append(leg_of("first load", leg, loaded))
                 engine.measure(query, "Floodmark, mirror", lambda: engine.copies(connection), loaded)
                 updates = update(connection, ROWS, scale.mirror_updates)
                 changed = Amount("changes/s", updates, updates)
                 # Before the chain: Spark ends Python workers that had nothing to do for a minute.
                 leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, OURS), changed)
-                result.legs.append(_leg("updates", leg, changed))
+                result.legs.append(leg_of("updates", leg, changed))
                 leg = engine.measure(query, "Floodmark, mirror", lambda: slot_active(connection, PARTS), changed)
-                result.legs.append(_leg(IN_PARTS, leg, changed))
+                result.legs.append(leg_of(IN_PARTS, leg, changed))
             for lake in ("lake", "lake_parts"):
                 expect_equal(server, "t", scratch / lake / "public.t")
             if running is not None:
                 leg = running.follow(updates, lambda: slot_active(connection, THEIRS))
-                result.legs += [_leg("updates", leg, changed)]
-                result.legs += [_leg(IN_PARTS, running.follow_in_parts(updates, leg), changed)]
+                result.legs += [leg_of("updates", leg, changed)]
+                result.legs += [leg_of(IN_PARTS, running.follow_in_parts(updates, leg), changed)]
                 for table in (theirs, in_parts):
                     expect_equal(server, "t", table)
     result.notes.append(f"{updates:,} updates of random rows of {ROWS:,}, {TRANSACTION} in a transaction")
@@ -90,7 +90,8 @@ def run(scale: Scale, postgres: int) -> Result:
     return result
 
 
-def _leg(what: str, leg: Leg, amount: Amount) -> Leg:
+def leg_of(what: str, leg: Leg, amount: Amount) -> Leg:
+    """Return a leg with the name of what it did, and its rate by CPU second, without its start."""
     shown = {name: figure for name, figure in leg.figures.items() if name not in START_UP}
     shown[f"{amount.unit.removesuffix('/s')} per CPU s"] = amount.counted / float(leg.figures["CPU s"] or 0)
     return Leg(f"{leg.name}, {what}", shown, leg.processes, leg.batches)

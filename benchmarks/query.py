@@ -23,7 +23,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
 from floodmark.spark.sinks.kafka_writer import kafka_writer
-from floodmark.spark.sinks.mirrors import mirror
+from floodmark.spark.sinks.mirrors import jdbc, mirror
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -42,12 +42,13 @@ class Spec:
     Args:
         options: the source's options.
         checkpoint: the query's checkpoint location.
-        sink: ``noop``, ``parquet``, ``mirror``, ``kafka``, ``latency`` or ``mixed``.
+        sink: ``noop``, ``parquet``, ``mirror``, ``jdbc``, ``kafka``, ``latency`` or ``mixed``.
         output: the folder of a parquet sink or of mirrors, or the file for the other sinks' lines, or the options of
-            the sink ``kafka`` as JSON.
+            the sinks ``jdbc`` and ``kafka`` as JSON.
         available_now: end when what is there now has been delivered.
         trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
         commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
+        mirror: options of a mirror.
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
     """
@@ -60,6 +61,7 @@ class Spec:
     trigger: str = ""
     commit_s: float = 0.0
     warm_up: dict[str, str] | None = None
+    mirror: dict[str, str] | None = None
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -111,7 +113,9 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
     if spec.sink == "parquet":
         return frame.writeStream.format("parquet").option("path", spec.output)
     if spec.sink == "mirror":
-        return mirror(frame, spec.output, spec.options)
+        return mirror(frame, spec.output, spec.options, spec.mirror)
+    if spec.sink == "jdbc":
+        return jdbc(frame, spec.options, json.loads(spec.output))
     if spec.sink == "kafka":
         return kafka_writer(
             frame, KafkaOptions.parse(json.loads(spec.output)), frame.sparkSession.sparkContext.defaultParallelism

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.debezium.usage import TreeSampler
+from tests.support import iceberg_spark
 from tests.support.delta_spark import delta_environment, delta_jars
 from tests.support.kafka import Broker, running_broker, spark_jars
 
@@ -18,6 +19,7 @@ from benchmarks.chain.connect import Connect
 from benchmarks.chain.merging import MergeSpec
 from benchmarks.common import LEG_TIMEOUT_S, Leg, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks
+from floodmark.spark.sinks.kafka import kafka_package
 
 CHAIN = "Debezium, Kafka, MERGE"
 PARTITIONS = 2
@@ -144,10 +146,10 @@ def _expect(progress: Sequence[Mapping[str, Any]], records: int) -> None:
 
 
 @contextmanager
-def running_chain(
+def delta_chain(
     options: Mapping[str, str], table: str, target: Path, parts: Path, limit: int, scratch: Path
 ) -> Iterator[Chain]:
-    """Start the broker, Kafka Connect and Spark.
+    """Start the broker, Kafka Connect and Spark, which merges into Delta.
 
     Args:
         options: the connector's, with its ``name`` and ``topic.prefix``.
@@ -157,20 +159,61 @@ def running_chain(
         limit: how many records such a micro-batch has.
         scratch: a folder for everything else.
     """
+    conf = {"spark.jars": ",".join(map(str, [*delta_jars(), *spark_jars()]))}
+    checkpoint, copied = scratch / "checkpoint", scratch / "copied"
+
+    def specs(servers: str, topic: str) -> list[MergeSpec]:
+        spec = MergeSpec(conf, servers, topic, f"delta.`{target}`", str(checkpoint))
+        return [spec, spec, spec, replace(spec, table=f"delta.`{parts}`", checkpoint=str(copied), limit=limit)]
+
+    folders = {target: parts, checkpoint: copied}
+    with _running(options, table, specs, delta_environment(), folders, scratch) as chain:
+        yield chain
+
+
+@contextmanager
+def iceberg_chain(
+    options: Mapping[str, str], table: str, target: str, conf: Mapping[str, str], scratch: Path
+) -> Iterator[Chain]:
+    """Start the broker, Kafka Connect and Spark, which merges into Iceberg.
+
+    Args:
+        options: the connector's, with its ``name`` and ``topic.prefix``.
+        table: the source's table with its schema.
+        target: the Iceberg table's name.
+        conf: Spark's properties, with the catalogue.
+        scratch: a folder for everything else.
+    """
+    packages = {**conf, "spark.jars.packages": kafka_package(iceberg_spark.SPARK)}
+
+    def specs(servers: str, topic: str) -> list[MergeSpec]:
+        spec = MergeSpec(packages, servers, topic, target, str(scratch / "checkpoint"), format="iceberg")
+        return [spec, spec, spec]
+
+    environment = iceberg_spark.iceberg_environment()
+    with _running(options, table, specs, environment, {}, scratch) as chain:
+        yield chain
+
+
+@contextmanager
+def _running(
+    options: Mapping[str, str],
+    table: str,
+    specs: Callable[[str, str], list[MergeSpec]],
+    environment: Mapping[str, str],
+    folders: Mapping[Path, Path],
+    scratch: Path,
+) -> Iterator[Chain]:
     topic = f"{options['topic.prefix']}.{table}"
-    jars = ",".join(map(str, [*delta_jars(), *spark_jars()]))
     with running_broker(scratch / "broker") as broker:
         broker.create(topic, PARTITIONS)
-        checkpoint, copied = scratch / "checkpoint", scratch / "copied"
-        spec = MergeSpec(jars, broker.servers, topic, str(target), str(checkpoint))
-        small = replace(spec, table=str(parts), checkpoint=str(copied), limit=limit)
-        log = scratch / "spark.log"
+        queries, log = specs(broker.servers, topic), scratch / "spark.log"
         with (
             TreeSampler(broker.pid) as sampler,
             Connect(broker.servers, scratch / "connect") as connect,
-            QueryProcess([spec, spec, spec, small], log, "benchmarks.chain.merging", delta_environment()) as query,
+            QueryProcess(queries, log, "benchmarks.chain.merging", environment) as query,
         ):
             # Of an empty topic, so that what is measured has no start of Spark in it.
             query.start_next()
             query.wait("finished", START_TIMEOUT_S)
-            yield Chain(broker, connect, query, sampler, options, topic, {target: parts, checkpoint: copied})
+            yield Chain(broker, connect, query, sampler, options, topic, folders)

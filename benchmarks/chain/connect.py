@@ -40,14 +40,18 @@ class Connect:
     Args:
         servers: the broker.
         directory: where settings, offsets and log go.
+        plugins: a folder with further connectors; None: there are none.
     """
 
-    def __init__(self, servers: str, directory: Path) -> None:
+    def __init__(self, servers: str, directory: Path, plugins: Path | None = None) -> None:
         self._directory = directory
         self._port = free_port()
         directory.mkdir(parents=True)
         offsets = directory / "offsets"
         settings = WORKER.format(servers=servers, offsets=offsets, port=self._port)
+        if plugins is not None:
+            # Each folder in it is a connector.
+            settings += f"plugin.path={plugins}\n"
         (directory / "worker.properties").write_text(settings)
         (directory / "log4j2.properties").write_text(LOGGING)
 

@@ -1,4 +1,4 @@
-"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
+"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a table.
 
 Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
 that Delta has a release for. Without a limit, what is in the topic is one micro-batch, so that it takes one MERGE:
@@ -19,7 +19,6 @@ from benchmarks.query import SPARK_CONF, open_protocol, progress_of, say
 from floodmark.spark.delta.runtime import SETTINGS
 
 CONF = {
-    **SETTINGS,
     **SPARK_CONF,
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "4",
@@ -30,17 +29,22 @@ COLUMNS = "id bigint, account int, amount decimal(10,2), note string, updated_at
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 ROW = "id bigint, account int, amount string, note string, updated_at string"
 EVENT = f"op string, before struct<{ROW}>, after struct<{ROW}>"
-CREATE = f"""
-CREATE TABLE IF NOT EXISTS delta.`{{table}}` ({COLUMNS}) USING delta
-TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')
-"""
+PROPERTIES = {
+    "delta": "'delta.enableDeletionVectors' = 'true'",
+    "iceberg": (
+        "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
+        "'write.merge.mode' = 'merge-on-read'"
+    ),
+}
+"""With them a MERGE marks rows instead of writing files again."""
+CREATE = f"CREATE TABLE IF NOT EXISTS {{table}} ({COLUMNS}) USING {{format}} TBLPROPERTIES ({{properties}})"
 VALUES = {
     **{name: f"s.{name}" for name in NAMES},
     "amount": "CAST(s.amount AS decimal(10,2))",
     "updated_at": "CAST(s.updated_at AS timestamp)",
 }
 MERGE = f"""
-MERGE INTO delta.`{{table}}` AS t USING changes AS s ON t.id = s.id
+MERGE INTO {{table}} AS t USING changes AS s ON t.id = s.id
 WHEN MATCHED AND s.op = 'd' THEN DELETE
 WHEN MATCHED THEN UPDATE SET {", ".join(f"{name} = {value}" for name, value in VALUES.items() if name != "id")}
 WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({", ".join(VALUES)}) VALUES ({", ".join(VALUES.values())})
@@ -52,20 +56,22 @@ class MergeSpec:
     """A query to run.
 
     Args:
-        jars: what the session needs, separated by commas.
+        conf: further properties of the session, with what it needs.
         servers: the broker.
         topic: where the events are; events of a key are in one partition.
-        table: the Delta table's folder.
+        table: the table's name in SQL.
         checkpoint: the query's checkpoint location.
         limit: how many records a micro-batch has at most; 0: all that there are.
+        format: the table's.
     """
 
-    jars: str
+    conf: dict[str, str]
     servers: str
     topic: str
     table: str
     checkpoint: str
     limit: int = 0
+    format: str = "delta"
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -76,12 +82,16 @@ def main() -> None:
     """Run the queries of the command line's specs."""
     protocol = open_protocol()
     specs = [MergeSpec(**json.loads(argument)) for argument in sys.argv[1:]]
-    builder = SparkSession.builder.master("local[2]").appName("chain").config(map={**CONF})
-    spark = builder.config("spark.jars", specs[0].jars).getOrCreate()
+    conf: dict[str, bool | float | int | str | None] = {
+        **(SETTINGS if specs[0].format == "delta" else {}),
+        **CONF,
+        **specs[0].conf,
+    }
+    spark = SparkSession.builder.master("local[2]").appName("chain").config(map=conf).getOrCreate()
     session_at = time.time()
     for spec in specs:
         sys.stdin.readline()
-        spark.sql(CREATE.format(table=spec.table))
+        spark.sql(CREATE.format(table=spec.table, format=spec.format, properties=PROPERTIES[spec.format]))
         events = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", spec.servers)

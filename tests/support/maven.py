@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tarfile
 import urllib.request
 from pathlib import Path
 
@@ -35,6 +36,27 @@ def jar(path: str, digest: str, directory: str) -> Path:
         part.write_bytes(content)
         part.replace(kept)
     return kept
+
+
+def unpacked(path: str, digest: str, directory: str) -> Path:
+    """Return a folder with the content of an archive; it is downloaded if it isn't there.
+
+    Args:
+        path: in the repository.
+        digest: its SHA-256.
+        directory: where it is kept, below the cache.
+
+    Raises:
+        RuntimeError: it isn't what was expected.
+    """
+    archive = jar(path, digest, directory)
+    folder = archive.parent / archive.name.removesuffix(".tar.gz")
+    if not folder.exists():
+        part = folder.with_suffix(f".{os.getpid()}")
+        with tarfile.open(archive) as content:
+            content.extractall(part, filter="data")
+        part.replace(folder)
+    return folder
 
 
 def listed(names: Path, directory: str) -> list[Path]:
