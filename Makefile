@@ -103,7 +103,7 @@ chaos: $(OLDER_INSTALLED)
 		tests/integration/test_jdbc_merge.py tests/integration/test_jdbc_steps.py tests/integration/test_jdbc.py \
 		tests/integration/test_mysql_compression.py tests/integration/test_mysql_continuity.py \
 		tests/integration/test_mysql_generated.py tests/integration/test_mysql_lost_log.py \
-		tests/integration/test_mysql_xa.py tests/integration/test_run.py tests/integration/test_several_sinks.py tests/integration/test_spark_engine.py tests/integration/test_verify.py $(wildcard tests/integration/test_postgres_continuity*.py)
+		tests/integration/test_mysql_xa.py tests/integration/test_run.py tests/integration/test_several_sinks.py tests/integration/test_spark_engine.py tests/integration/test_verify.py tests/integration/test_verify_iceberg.py tests/integration/test_verify_jdbc.py $(wildcard tests/integration/test_postgres_continuity*.py)
 
 fuzz: $(STAMP)
 	FLOODMARK_FUZZ_INPUTS=1000000 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --timeout 36000 \

@@ -115,7 +115,7 @@ def test_a_table_is_rebuilt_while_the_stream_goes_on(spark: SparkSession, source
     assert not list(folder.glob("_floodmark/rebuild-*"))
 
 
-@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
 def test_mysql_and_mariadb(spark: SparkSession, flavor: Any, tmp_path: Path) -> None:
     with MysqlServer(flavor) as server:
         server.execute("CREATE DATABASE shop", "CREATE TABLE shop.a (id int PRIMARY KEY, v varchar(50))")
@@ -161,7 +161,12 @@ class Death(BaseException):
     """The process that rebuilds dies."""
 
 
-@pytest.mark.parametrize("step", STEPS)
+OFTEN = ("after the mark", "all rows are read", "the table is replaced")
+
+
+@pytest.mark.parametrize(
+    "step", [step if step in OFTEN else pytest.param(step, marks=pytest.mark.long) for step in STEPS]
+)
 def test_a_process_that_dies_at_each_step(
     spark: SparkSession, source: Source, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +217,7 @@ def test_it_is_cancelled(spark: SparkSession, source: Source, tmp_path: Path, mo
     assert one(found).counted() == {"surplus": 1}
 
 
+@pytest.mark.long
 def test_a_snapshot_that_is_stopped(spark: SparkSession, source: Source, tmp_path: Path) -> None:
     """What was read until then never takes the table's place; the next call lets all be read again."""
     fill(source, 10_000)

@@ -24,7 +24,7 @@ from tests.support.patience import within
 
 pytestmark = pytest.mark.slow
 WAIT_S = within(20.0)
-SERVERS = ["pg16", "pg18", "mysql", "mariadb"]
+SERVERS = ["pg16", "pg18", pytest.param("mysql", marks=pytest.mark.long), "mariadb"]
 CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
@@ -126,8 +126,8 @@ def test_values_of_all_types(spark: SparkSession, source: Source, target: Target
         assert columns == {("f", "i", "v")}, table
 
 
-@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-@pytest.mark.parametrize("target", ["pg18", "mysql"], indirect=True)
+@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
+@pytest.mark.parametrize("target", ["pg18", pytest.param("mysql", marks=pytest.mark.long)], indirect=True)
 def test_from_mysql_and_mariadb(spark: SparkSession, flavor: Any, target: Target, tmp_path: Path) -> None:
     with MysqlServer(flavor) as server:
         server.execute(

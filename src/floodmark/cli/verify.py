@@ -70,6 +70,7 @@ def verify(file: PipelineFile, wanted: Wanted, as_json: bool, verbose: bool = Fa
             at_rest=wanted.at_rest,
             wait_s=wanted.wait_s,
             leave_out=wanted.leave_out,
+            mirror=pipeline.sink.mirror_options if pipeline.sink.type == "mirror" else None,
         )
     if as_json:
         typer.echo(json.dumps(as_json_data(found), indent=2))

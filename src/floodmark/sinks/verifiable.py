@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
 from floodmark.sinks.options import Mode
+
+T = TypeVar("T")
 
 
 class TargetPart(Protocol):
@@ -18,6 +20,21 @@ class TargetPart(Protocol):
 
         Args:
             columns: names and types of the wanted columns.
+        """
+
+
+@runtime_checkable
+class DividedRows(Protocol):
+    """All rows of a target, where whoever reads them divides them."""
+
+    def each(self, work: Callable[[TargetPart], T]) -> Iterator[T]:
+        """Yield what is made of each part.
+
+        Args:
+            work: can be pickled, and so can what it returns.
+
+        Raises:
+            TargetError: the target can't be read.
         """
 
 
@@ -61,8 +78,8 @@ class TargetView(Protocol):
     def names(self) -> Sequence[str]:
         """Return the names of its columns, besides those that a target has for itself."""
 
-    def parts(self) -> Sequence[TargetPart]:
-        """Return its parts."""
+    def parts(self) -> Sequence[TargetPart] | Sequence[DividedRows]:
+        """Return its parts, or all rows."""
 
     def with_keys(self, keys: pa.Table, columns: pa.Schema) -> pa.Table:
         """Return the rows that have one of some keys, as ``TargetPart.rows`` does, and their positions (``_position``).
@@ -81,6 +98,10 @@ def as_they_are(rows: pa.Table) -> pa.Table:
 class VerifiableTarget(Protocol):
     """A target table."""
 
+    @property
+    def replaces_doubled(self) -> bool:
+        """Whether a row that is read again takes the place of all rows with its key; otherwise each becomes like it."""
+
     def exists(self) -> bool:
         """Return whether it is there."""
 
@@ -91,13 +112,15 @@ class VerifiableTarget(Protocol):
             TargetError: it isn't there, or can't be read.
         """
 
-    def delete(self, rows: pa.Table) -> int:
+    def delete(self, rows: pa.Table, for_good: bool = False) -> int:
         """Delete rows that the source hasn't in a change of its own, or mark them, and return how many those were.
 
         Only a row that is as it was found is deleted: one that was written meanwhile stays.
 
         Args:
             rows: the columns of the key, and the positions (``_position``) with which the rows were found.
+            for_good: whether they are deleted even if the target only marks deleted rows; asked for only of a target
+                that hasn't ``replaces_doubled``.
 
         Raises:
             TargetError: rows of this target can't be deleted so.

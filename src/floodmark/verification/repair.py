@@ -66,13 +66,21 @@ class Repair:
         keys, problem = result.proven, ""
         gone = as_keys(keys, set(result.gone))
         kept = as_keys(keys, {key for key in result.kinds if key not in result.gone})
+        if not self._target.replaces_doubled:
+            doubled = {key for key, kind in result.kinds.items() if kind == "doubled" and key not in result.gone}
+            if doubled and not self._follows:
+                problem = "rows that the target has twice are repaired only while the query runs"
+                kept = as_keys(kept, {key for key in result.kinds if key not in doubled})
+            elif doubled:
+                # Until the query has read them again, the target lacks them.
+                self._delete(result, as_keys(keys, doubled), for_good=True)
         if kept.num_rows:
             self._read_again(result.table, kept)
         if gone.num_rows:
             try:
                 self._delete(result, gone)
             except FloodmarkError as error:
-                problem = str(error)
+                problem = "; ".join(filter(None, [problem, str(error)]))
         if not self._follows and kept.num_rows:
             waits = "the query has been asked to read the rows again, which it does when it runs"
             return replace(result, repaired=0, reason="; ".join(filter(None, [result.reason, problem, waits])))
@@ -121,7 +129,7 @@ class Repair:
             )
             log.info("rows_are_read_again", table=table, rows=chosen.num_rows, signal=signal)
 
-    def _delete(self, result: TableResult, keys: pa.Table) -> None:
+    def _delete(self, result: TableResult, keys: pa.Table, for_good: bool = False) -> None:
         """Delete rows that the source hasn't, unless they were written since."""
         names = self._comparison.key_columns(keys)
         wanted = pa.schema([keys.schema.field(name) for name in names])
@@ -130,5 +138,5 @@ class Repair:
         known = np.array(held[POSITION].to_pylist(), dtype=object)
         rows = held.filter(pa.array((known <= found).astype(np.bool_)))
         if rows.num_rows:
-            count = self._target.delete(rows)
+            count = self._target.delete(rows, for_good)
             log.info("surplus_rows_are_deleted", table=result.table, rows=count)

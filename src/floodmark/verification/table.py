@@ -14,7 +14,7 @@ from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.errors import SourceStateError, TargetUnfitError
 from floodmark.logger import get_logger
-from floodmark.sinks.verifiable import TargetView, VerifiableTarget
+from floodmark.sinks.verifiable import DividedRows, TargetView, VerifiableTarget
 from floodmark.verification.candidates import KEY_HASH, differing_keys, no_rows
 from floodmark.verification.conditions import listed
 from floodmark.verification.hashes import column_hashes
@@ -215,7 +215,7 @@ class TableComparison:
         """Compare all rows, and return the keys that seem to differ."""
         rows = max(view.row_estimate, sum(max(table.rows, 0) for table in self._tables))
         bits = bits_for(rows)
-        parts: list[Sequence[Part]] = [self._source.chunks(point, self._tables), view.parts()]
+        parts: list[Sequence[Part | DividedRows]] = [self._source.chunks(point, self._tables), view.parts()]
         summing = Summing(compared, bits)
         left, right = (self._runner.run(summing, side, add_sums, Sums(bits)) for side in parts)
         result = TableResult(

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from floodmark.sinks.verifiable import as_they_are
+from floodmark.sinks.verifiable import DividedRows, as_they_are
 from floodmark.verification.candidates import refined
 from floodmark.verification.hashes import Hashes, row_hashes
 from floodmark.verification.sums import Mask, Sums, sums_of
@@ -118,10 +119,12 @@ class Runner:
 
         Args:
             work: can be pickled.
-            parts: can be pickled, or all of them are ``local``.
+            parts: can be pickled, or all of them are ``local``, or divided where they are read.
             merge: likewise; may change its first argument.
             first: what there is without any part.
         """
+        if any(isinstance(part, DividedRows) for part in parts):
+            return reduce(merge, chain.from_iterable(part.each(work) for part in parts), first)
         bound = any(getattr(part, "local", False) for part in parts)
         here, there = (parts, []) if self._session is None or bound else ([], parts)
         if self._session is not None and there:

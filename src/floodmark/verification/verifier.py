@@ -157,6 +157,38 @@ def relational_targets(options: Mapping[str, str], source: Mapping[str, str]) ->
     return lambda table: RelationalTarget(chosen, given, table)
 
 
+def iceberg_targets(location: str, options: Mapping[str, str]) -> MakeTarget:
+    """Return the Iceberg tables of a mirror, which the active session of Spark reads.
+
+    Args:
+        location: the mirror's path.
+        options: the mirror's.
+
+    Raises:
+        ConfigError: an option is wrong, or no session is active, or it lacks the catalogue.
+    """
+    from pyspark.sql import SparkSession
+
+    from floodmark.sinks.options import MirrorOptions
+    from floodmark.spark.iceberg.runtime import require_iceberg
+    from floodmark.spark.iceberg.verifiable import IcebergTarget
+
+    chosen, session = MirrorOptions.parse(options), SparkSession.getActiveSession()
+    if session is None:
+        raise ConfigError(
+            "Only a session of Spark with the catalogue can read Iceberg tables, and none is active.",
+            "Start one with the properties that the query's has.",
+        )
+    require_iceberg(session, chosen.catalog_schema or "")
+    return lambda table: IcebergTarget(session, location, chosen, table)
+
+
+def _targets(target: str | Mapping[str, str], mirror: Mapping[str, str], source: Mapping[str, str]) -> MakeTarget:
+    if not isinstance(target, str):
+        return relational_targets(target, source)
+    return iceberg_targets(target, mirror) if mirror.get("format") == "iceberg" else delta_targets(target)
+
+
 def verify(
     options: Mapping[str, str],
     target: str | Mapping[str, str],
@@ -169,6 +201,7 @@ def verify(
     at_rest: bool = False,
     wait_s: float = WAIT_S,
     leave_out: Sequence[str] = (),
+    mirror: Mapping[str, str] | None = None,
 ) -> Verification:
     """Compare the tables of a source with their targets, row by row, while the stream goes on.
 
@@ -176,7 +209,7 @@ def verify(
 
     Args:
         options: the source's options, as for ``spark.readStream``.
-        target: the path of a mirror of Delta tables, or the options of the sink ``jdbc``.
+        target: the path of a mirror, or the options of the sink ``jdbc``.
         checkpoint: the query's, which tells how far the targets are; None with ``at_rest``.
         tables: regular expressions of the names to compare, as ``schema.table``; all if empty.
         repair: whether to repair what differs: the running query reads rows again, and rows that the source hasn't are
@@ -186,6 +219,8 @@ def verify(
         at_rest: whether nothing is written to the source meanwhile, so that the query needs not run.
         wait_s: how long to wait for the targets to follow, and how long to look at rows that change all the time.
         leave_out: regular expressions of columns that aren't compared, as ``schema.table.column``.
+        mirror: the mirror's options, which are needed with ``format=iceberg``. Then a session of Spark with the
+            catalogue must be active.
 
     Returns:
         What was found of each table.
@@ -211,8 +246,7 @@ def verify(
     settings = Settings(limit, values, at_rest, wait_s, lambda name: any(one.fullmatch(name) for one in columns))
     progress = None if checkpoint is None else QueryProgress(checkpoint)
     session, send = SparkSession.getActiveSession(), _sender(options) if repair else None
-    make_target = delta_targets(target) if isinstance(target, str) else relational_targets(target, options)
-    verifier = TableVerifier(options, make_target, progress, session, settings, send)
+    verifier = TableVerifier(options, _targets(target, mirror or {}, options), progress, session, settings, send)
     try:
         return verifier.run(chosen)
     finally:

@@ -65,6 +65,13 @@ def application_of(query: str) -> str:
     return f"{_APPLICATION}{query}"
 
 
+def query_of(application: str | None) -> str | None:
+    """Return the id of the query that has a name in the logs of its tables; None: it is another writer's name."""
+    if application is None or not application.startswith(_APPLICATION):
+        return None
+    return application.removeprefix(_APPLICATION)
+
+
 class DeltaTarget:
     """A ``VerifiableTarget``.
 
@@ -72,6 +79,8 @@ class DeltaTarget:
         location: a path, or a URI such as ``s3://bucket/tables``, below which the tables are.
         table: the source's name of the table.
     """
+
+    replaces_doubled = True
 
     def __init__(self, location: str, table: str) -> None:
         self._location = location
@@ -107,7 +116,7 @@ class DeltaTarget:
             self._state = log.state()
         return DeltaView(self._location, self._table, self._state, self._kept)
 
-    def delete(self, rows: pa.Table) -> int:
+    def delete(self, rows: pa.Table, for_good: bool = False) -> int:  # noqa: ARG002
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
         for _ in range(_ATTEMPTS):
             view = self.view()
@@ -165,8 +174,7 @@ class DeltaView:
     @property
     def query(self) -> str | None:
         """The id of the query that writes it; None if that isn't known."""
-        found = owner(self._state)
-        return found.removeprefix(_APPLICATION) if found is not None and found.startswith(_APPLICATION) else None
+        return query_of(owner(self._state))
 
     @property
     def row_estimate(self) -> int:

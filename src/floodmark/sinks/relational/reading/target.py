@@ -31,6 +31,9 @@ class RelationalTarget:
         table: the source's name of the table.
     """
 
+    # Its key is unique.
+    replaces_doubled = True
+
     def __init__(self, options: JdbcOptions, source: CommonOptions, table: str) -> None:
         self._options = options
         self._table = table
@@ -58,7 +61,7 @@ class RelationalTarget:
             owner, batch = self._owner(session)
         return RelationalView(self._options, self._name, found.columns, owner, batch)
 
-    def delete(self, rows: pa.Table) -> int:
+    def delete(self, rows: pa.Table, for_good: bool = False) -> int:  # noqa: ARG002
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
         return self.view().delete(rows)
 

@@ -1,0 +1,252 @@
+"""Iceberg tables as targets that can be compared with the source, through Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from floodmark.errors import TargetChangedError, TargetError
+from floodmark.sinks.delta.format.data_files import POSITION
+from floodmark.sinks.delta.parts import OPERATION
+from floodmark.sinks.delta.verifiable import query_of
+from floodmark.sinks.options import MirrorOptions, Mode
+from floodmark.sinks.soft_deletes import DELETED
+from floodmark.sinks.verifiable import TargetPart, as_they_are
+from floodmark.spark.iceberg.columns import RENAMED, fitted, stored
+from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
+from floodmark.spark.iceberg.marks import IcebergMarks
+from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TableState
+from floodmark.spark.iceberg.table import IcebergTable
+from floodmark.spark.targets.names import quoted
+from floodmark.spark.targets.sessions import Sessions
+from floodmark.spark.versions import spark_schema
+
+T = TypeVar("T")
+_ATTEMPTS = 20
+_POSITIONS = pa.schema([(POSITION, pa.string())])
+_MADE = pa.schema([("made", pa.binary())])
+
+
+class IcebergTarget:
+    """A ``VerifiableTarget``.
+
+    Args:
+        session: Spark's, with the catalogue.
+        location: the mirror's path.
+        options: the mirror's.
+        table: the source's name of the table.
+    """
+
+    replaces_doubled = False
+
+    def __init__(self, session: SparkSession, location: str, options: MirrorOptions, table: str) -> None:
+        schema = options.catalog_schema or ""
+        # Spark looks up a catalogue's properties in the active session, whichever it is asked with.
+        self._sessions = Sessions(session, active=True)
+        self._marks = IcebergMarks(location, schema, self._sessions)
+        self._table = IcebergTable(location, table, schema)
+        self._name = table
+
+    def exists(self) -> bool:
+        """Return whether there is a table, or a mark of one that is set aside."""
+        return not self._marks.is_removed(self._name)
+
+    def view(self) -> IcebergView:
+        """Return the newest snapshot.
+
+        Raises:
+            TargetError: there is no table, or it is set aside, or can't be read.
+        """
+        if self._marks.get(self._name) is not None:
+            raise TargetError(
+                f"The target '{self._name}' is set aside: it gets no rows.",
+                "Mend the cause, which floodmark status shows, and drop it.",
+            )
+        try:
+            with self._sessions.one() as session:
+                state = self._table.state(session, "")
+        except SPARK_ERRORS as error:
+            raise target_error(self._name, error) from error
+        if state is None or state.head is None:
+            raise TargetError(
+                f"There is no Iceberg table for '{self._name}'.",
+                "A mirror makes it with the first micro-batch that has rows of the table.",
+            )
+        return IcebergView(self._sessions, self._table.name, self._name, state, state.head.number)
+
+    def delete(self, rows: pa.Table, for_good: bool = False) -> int:
+        """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
+        for _ in range(_ATTEMPTS):
+            count = self.view().deleted(rows, for_good)
+            if count is not None:
+                return count
+        raise TargetChangedError(
+            f"Other writers changed the Iceberg table '{self._name}' each of the {_ATTEMPTS} times that rows were to "
+            "be deleted.",
+            "Verify again.",
+        )
+
+
+class IcebergView:
+    """A ``TargetView``: a table at a snapshot.
+
+    Args:
+        sessions: sessions of Spark.
+        full: the table's quoted name in the catalogue.
+        name: the source's name of the table.
+        state: the table's.
+        snapshot: the id of the snapshot.
+    """
+
+    row_estimate = 0
+
+    def __init__(self, sessions: Sessions, full: str, name: str, state: TableState, snapshot: int) -> None:
+        self._sessions = sessions
+        self._full = full
+        self._name = name
+        self._state = state
+        self._snapshot = snapshot
+
+    @property
+    def version(self) -> str:
+        """The snapshot's id."""
+        return str(self._snapshot)
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns of the key; empty if it has none."""
+        found = self._state.properties.get(KEY)
+        return found.split(",") if found else []
+
+    @property
+    def mode(self) -> Mode:
+        """What becomes of rows that are changed or deleted."""
+        return cast(Mode, self._state.properties.get(DELETES, "hard"))
+
+    @property
+    def query(self) -> str | None:
+        """The id of the query that writes it; None if that isn't known."""
+        return query_of(self._state.properties.get(OWNER))
+
+    @property
+    def shape(self) -> Callable[[pa.Table], pa.Table]:
+        """Nothing is changed: the target has types for all values of typed rows."""
+        return as_they_are
+
+    def names(self) -> Sequence[str]:
+        """Return the names of its columns, besides those that a target has for itself."""
+        own = (POSITION, OPERATION, RENAMED[DELETED])
+        return [name for name in self._state.columns.names if name not in own]
+
+    def fitted(self, source: pa.Schema) -> pa.Schema:
+        """Return the columns that both have, with a type that holds the values of both."""
+        columns, wider = fitted(self._state.columns, source, self._name)
+        held = set(self._state.columns.names)
+        return pa.schema([(one.name, stored(wider.get(one.name, one.type))) for one in columns if one.name in held])
+
+    def parts(self) -> Sequence[IcebergRows]:
+        """Return all rows, which Spark divides."""
+        return [IcebergRows(self)]
+
+    def each(self, work: Callable[[TargetPart], T]) -> Iterator[T]:
+        """Yield what is made of each of Spark's partitions.
+
+        Args:
+            work: can be pickled, and so can what it returns.
+        """
+        names = [name for name in self._state.columns.names if name != RENAMED[DELETED]]
+
+        def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"made": [pickle.dumps(work(Batches(batches)))]}, _MADE)
+
+        with self._rows(names) as rows:
+            found = rows.mapInArrow(made, spark_schema(_MADE)).toArrow()
+        yield from map(pickle.loads, found["made"].to_pylist())
+
+    def with_keys(self, keys: pa.Table, columns: pa.Schema) -> pa.Table:
+        """Return the rows that have one of some keys, and their positions."""
+        wanted = pa.schema([*columns, *_POSITIONS])
+        with self._rows(wanted.names) as rows:
+            asked = rows.sparkSession.createDataFrame(keys).alias("s")
+            return rows.join(asked, _same("t", self.key), "left_semi").toArrow().cast(wanted)
+
+    def deleted(self, rows: pa.Table, for_good: bool) -> int | None:
+        """Delete rows that are as they were found, or mark them; return how many, None if others were faster.
+
+        Args:
+            rows: the columns of the key, and positions.
+            for_good: whether they aren't only marked.
+        """
+        same = [*self.key, POSITION]
+        with self._rows(same) as known:
+            asked = known.sparkSession.createDataFrame(rows.select(same)).distinct().alias("s")
+            count = known.join(asked, _same("t", same), "left_semi").count()
+            if count:
+                merge = asked.mergeInto(self._full, _same(self._full, same))
+                marks = self.mode == "soft" and not for_good
+                gone = {quoted(RENAMED[DELETED]): F.lit(True)}
+                try:
+                    (merge.whenMatched().update(gone) if marks else merge.whenMatched().delete()).merge()
+                except SPARK_ERRORS as error:
+                    if is_conflict(error):
+                        return None
+                    raise
+            return count
+
+    @contextmanager
+    def _rows(self, names: Sequence[str]) -> Iterator[DataFrame]:
+        """Yield some columns of the rows that the source has, as far as the target is right.
+
+        Raises:
+            TargetError: they can't be read.
+        """
+        chosen = ", ".join(map(quoted, names))
+        living = f" WHERE NOT coalesce({quoted(RENAMED[DELETED])}, false)" if self.mode == "soft" else ""
+        try:
+            with self._sessions.one() as session:
+                yield session.sql(f"SELECT {chosen} FROM {self._full} VERSION AS OF {self._snapshot}{living}").alias(
+                    "t"
+                )
+        except SPARK_ERRORS as error:
+            raise target_error(self._name, error) from error
+
+
+@dataclass(frozen=True)
+class IcebergRows:
+    """All rows of a table at a snapshot (``DividedRows``)."""
+
+    view: IcebergView
+
+    def each(self, work: Callable[[TargetPart], T]) -> Iterator[T]:
+        """Yield what is made of each part."""
+        return self.view.each(work)
+
+
+class Batches:
+    """A ``TargetPart``: the rows of one of Spark's partitions, which are read once.
+
+    Args:
+        batches: the rows.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows."""
+        for batch in self._batches:
+            yield pa.Table.from_batches([batch]).select(columns.names).cast(columns)
+
+
+def _same(table: str, names: Iterable[str]) -> Column:
+    """Return the condition that a table has the same in some columns as what is asked for."""
+    conditions = [F.col(f"{table}.{quoted(name)}") == F.col(f"s.{quoted(name)}") for name in names]
+    return reduce(Column.__and__, conditions)
