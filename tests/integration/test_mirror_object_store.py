@@ -27,9 +27,11 @@ from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.planning.target_rows import KeptRows
+from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
+from floodmark.sinks.delta.replacing import Replaced, Replacement
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.upkeep import AtOnce
-from floodmark.sinks.delta.writer import DeltaWriter
+from floodmark.sinks.delta.writer import DeltaWriter, own_writers
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
 from tests.support.delta_mirror import Listener
@@ -141,6 +143,42 @@ def test_names_of_tables(folder: TableFolder, tmp_path: Path, table: str, local:
         store = from_url("s3://lake")
         names = {str(one["path"]).split("/")[1] for one in obstore.list(store, "named").collect()}
         assert folder_name(table) in names
+
+
+@pytest.mark.parametrize("table", ["db.t", "s.a/b", "s.ü ß'\"", "s.%41~2F"])
+def test_a_table_is_rebuilt(folder: TableFolder, table: str) -> None:
+    location, query = "s3://lake/rebuilt", "floodmark-query"
+    target = table_folder(location, table)
+    writer = own_writers(location, MirrorOptions.parse({}))(table, target, query, Listener(), None)
+    source, marks, mark = Source(KEY), RebuildMarks(location), RebuildMark("one", table, "signal", -1)
+
+    def write(batch: int, first: int) -> None:
+        events = pa.Table.from_pylist(source.told[first:], schema(KEY))
+        writer.write(batch, make_parts(DataFiles(target.store, table), [events]))
+
+    for number in range(20):
+        source.change("insert", number, 0, number, False)
+    write(0, 0)
+    # What the source doesn't tell of.
+    del source.rows[3]
+    assert marks.add(mark)
+    assert not marks.add(mark)
+    begin = len(source.told)
+    for row in list(source.rows.values()):
+        source.tell("r", None, row, [])
+    source.change("update", 5, 0, 500, False)
+    write(1, begin)
+    replacement = Replacement(location, mark, query)
+    assert replacement.attempt(False) is Replaced.DONE
+    marks.remove(table)
+    marks.remove_shadows(table)
+    assert marks.all() == {}
+    begin = len(source.told)
+    source.change("delete", 7, 0, 0, False)
+    write(2, begin)
+    assert rows_of(target) == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
+    left = [str(one["path"]) for one in obstore.list(target.store).collect()]
+    assert not [path for path in left if path.startswith("_floodmark")]
 
 
 @pytest.mark.parametrize("table", ["s.t", "s.a/b", "s.ü ß'\"", "s.%41~2F"])

@@ -331,3 +331,17 @@ def test_the_command(spark: SparkSession, source: Source, tmp_path: Path) -> Non
         assert one(verify(pipeline)).status == "equal"
     code, shown = call("rebuild", str(file), "--table", TABLE, "--cancel")
     assert (code, "The table 'public.a' is not being rebuilt" in shown) == (1, True), shown
+
+
+def test_a_target_that_is_set_aside_meanwhile(spark: SparkSession, source: Source, tmp_path: Path) -> None:
+    """Nobody waits for rows that it doesn't get any more."""
+    fill(source, 500)
+    source.execute("CREATE TABLE other (id int PRIMARY KEY)", "INSERT INTO other VALUES (1)")
+    pipeline, folder = pipeline_of(source, tmp_path), tmp_path / "lake" / TABLE
+    run(spark, pipeline)
+    spoil(folder)
+    source.execute(
+        "ALTER TABLE a ALTER v TYPE bytea USING v::bytea", "INSERT INTO other VALUES (2)", "UPDATE a SET v = 'x'"
+    )
+    with running(spark, pipeline), pytest.raises(TargetError, match=r"The target 'public\.a' is set aside"):
+        rebuild(pipeline)

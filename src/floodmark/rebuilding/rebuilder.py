@@ -236,7 +236,8 @@ class _Rebuilding:
                 time.sleep(_POLL_S)
 
     def _prove_sound(self, mark: RebuildMark) -> None:
-        """Check that the shadow is still complete, so that nobody waits in vain."""
+        """Check that the table and its shadow still get rows, so that nobody waits in vain."""
+        self._target.prove_written()
         found = self._marks.get(self._table)
         if found is None or found.id != mark.id:
             raise SourceStateError(f"The rebuilding of '{self._table}' was cancelled meanwhile.")
@@ -247,6 +248,7 @@ class _Rebuilding:
         replacement, until = Replacement(self._path, mark, self._application), time.monotonic() + self._wait_s
         self._tell(f"{self._table}: all rows are read, the table is replaced")
         while replacement.attempt(empty) is not Replaced.DONE:
+            self._prove_sound(mark)
             if time.monotonic() >= until:
                 raise SourceStateError(
                     f"The query has written a micro-batch to the shadow of '{self._table}', but not to the table, for "

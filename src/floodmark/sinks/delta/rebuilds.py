@@ -39,7 +39,7 @@ class RebuildMark:
         id: tells this rebuilding from others.
         table: the source's name of the table, ``schema.table``.
         signal: the id of the signal that lets the source's table be read.
-        batch: the query's last finished micro-batch before that; -1: none.
+        batch: the newest micro-batch that the query had planned before that; -1: none.
         error: why the shadow isn't complete and gets no more rows; empty while it is.
     """
 

@@ -93,17 +93,25 @@ class DeltaTarget:
         """Return whether there is a table, or a mark of one that is set aside."""
         return not self._marks.is_removed(self._table)
 
-    def view(self) -> DeltaView:
-        """Return the newest version.
+    def prove_written(self) -> None:
+        """Check that the table gets rows.
 
         Raises:
-            TargetError: there is no table, or it is set aside.
+            TargetError: it is set aside.
         """
         if self._marks.get(self._table) is not None:
             raise TargetError(
                 f"The target '{self._table}' is set aside: it gets no rows.",
                 "Mend the cause, which floodmark status shows, and remove its folder.",
             )
+
+    def view(self) -> DeltaView:
+        """Return the newest version.
+
+        Raises:
+            TargetError: there is no table, or it is set aside.
+        """
+        self.prove_written()
         if not self.exists():
             raise TargetError(
                 f"There is no Delta table for '{self._table}'.",
