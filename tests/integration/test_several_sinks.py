@@ -17,6 +17,8 @@ from deltalake import DeltaTable, QueryBuilder
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
 from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, streams, wait_for
+from tests.support.jdbc import target_on
+from tests.support.planting import Planter
 
 pytestmark = pytest.mark.slow
 __all__ = ["conn"]
@@ -153,6 +155,47 @@ def test_nothing_is_lost_when_all_is_killed_or_a_sink_is_isolated(
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0, several.stderr
     assert {entry["sink"] for entry in several.log() if entry["event"] == "stopped"} == {"lake", "events"}
+
+
+@pytest.mark.long
+def test_targets_are_verified_and_rebuilt_by_the_sinks_name(
+    several: Several, conn: psycopg.Connection[Any], pg16: EmbeddedPostgres
+) -> None:
+    """A mirror and the sink jdbc among several: each command means one of them, and signals reach all."""
+    with target_on(pg16) as target:
+        several.content["sinks"] |= {"reports": {"type": "jdbc", "options": target.options}}
+        several.content["source"]["signal.poll.interval.ms"] = "200"
+        file = several.directory / "pipeline.yaml"
+        lake = several.directory / "lake" / "public.orders"
+
+        def call(*arguments: str) -> tuple[int, str]:
+            command = [*CLI, arguments[0], str(file), *arguments[1:]]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return done.returncode, " ".join(f"{done.stdout}{done.stderr}".split())
+
+        with several.started() as process:
+            wait_for(lambda: several.has(100) and len(target.rows("SELECT id FROM public_orders")) == 100, process)
+            code, shown = call("verify")
+            assert code == 2
+            assert "several sinks whose targets can be verified: lake, reports. Name one of them with --sink." in shown
+            Planter(lake).add(10, id=-1)
+            target.execute("DELETE FROM public_orders WHERE id = 7")
+            code, shown = call("verify", "--sink", "lake")
+            assert (code, "surplus id=-1" in shown) == (1, True), shown
+            code, shown = call("verify", "--sink", "reports")
+            assert (code, "missing id=7" in shown) == (1, True), shown
+            assert call("verify", "--sink", "reports", "--repair")[0] == 0
+            code, shown = call("rebuild", "--table", "public.orders")
+            assert (code, "public.orders: is rebuilt" in shown) == (0, True), shown
+            code, shown = call("rebuild", "--table", "public.orders", "--sink", "reports")
+            assert (code, "only the targets of the sink 'mirror' can be rebuilt" in shown) == (1, True), shown
+            assert several.lake() == list(range(1, 101))
+            # What is asked of one sink's query reaches no other.
+            target.execute("DELETE FROM public_orders WHERE id = 8")
+            assert call("signal", "execute-snapshot", "--table", "public\\.orders", "--sink", "reports")[0] == 0
+            wait_for(lambda: len(target.rows("SELECT id FROM public_orders")) == 100, process)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) == 0, several.stderr
 
 
 def test_the_example_of_the_guide(

@@ -95,16 +95,23 @@ def test_planted_differences_are_found_and_repaired_while_the_stream_goes_on(
         planter.spoil(8, v="other")
         planter.double(9)
         planter.add(10, id=ROWS + 1)
+        planter.add(10, id=ROWS + 2, _position=None)
         found = one(verify(pipeline, values=True))
         assert (found.status, found.unconfirmed, found.more) == ("different", 0, False), found.reason
-        assert kinds(found) == {7: "missing", 8: "differs", 9: "doubled", ROWS + 1: "surplus"}
+        assert kinds(found) == {
+            7: "missing",
+            8: "differs",
+            9: "doubled",
+            ROWS + 1: "surplus",
+            ROWS + 2: "surplus",
+        }
         (spoiled,) = [difference for difference in found.differences if difference.kind == "differs"]
         assert list(spoiled.columns) == ["v"]
         assert spoiled.source is not None
         assert spoiled.target is not None
         assert (spoiled.source["v"], spoiled.target["v"]) == ("v8", "other")
         repaired = one(verify(pipeline, repair=True))
-        assert (repaired.status, repaired.repaired, repaired.count) == ("equal", 4, 0), repaired
+        assert (repaired.status, repaired.repaired, repaired.count) == ("equal", 5, 0), repaired
         assert one(verify(pipeline)).status == "equal"
     run(spark, pipeline)
     if ROWS > 100_000:

@@ -77,6 +77,7 @@ def test_differences_are_found_and_repaired(tmp_path: Path, pg18: EmbeddedPostgr
         columns = ", ".join(name for name in spark.rows(f"SELECT * FROM {TABLE} LIMIT 1").column_names if name != "id")
         spark.run(f"INSERT INTO {TABLE} (id, {columns}) SELECT 9, {columns} FROM {TABLE} WHERE id = 9")
         spark.run(f"INSERT INTO {TABLE} (id, {columns}) SELECT 5000, {columns} FROM {TABLE} WHERE id = 10")
+        spark.run(f"INSERT INTO {TABLE} (id, v) VALUES (5001, 'mine')")
         found = verify(code=1)["public.a"]
         kinds = {one["key"]["id"]: (one["kind"], one["columns"]) for one in found["differences"]}
         assert kinds == {
@@ -84,6 +85,7 @@ def test_differences_are_found_and_repaired(tmp_path: Path, pg18: EmbeddedPostgr
             8: ("differs", ["n", "s"]),
             9: ("doubled", []),
             5000: ("surplus", []),
+            5001: ("surplus", []),
         }
         file.write_text(yaml.safe_dump({**content, "trigger": {"processingTime": "1 second"}}), encoding="utf-8")
         running = subprocess.Popen([*CLI, "run", str(file)], env=own, stderr=subprocess.DEVNULL)

@@ -126,6 +126,27 @@ def test_values_of_all_types(spark: SparkSession, source: Source, target: Target
         assert columns == {("f", "i", "v")}, table
 
 
+@pytest.mark.parametrize("target", ["pg18", "mariadb"], indirect=True)
+def test_rows_of_others_without_a_position(spark: SparkSession, source: Source, target: Target, tmp_path: Path) -> None:
+    """They count as older than any change, and are deleted where the source hasn't them."""
+    position = "varchar(64)" if isinstance(target, MysqlTarget) else "text"
+    target.execute(f"CREATE TABLE public_a (id int PRIMARY KEY, v varchar(9), _position {position})")
+    source.execute("CREATE TABLE a (id int PRIMARY KEY, v text)", "INSERT INTO a VALUES (1, 'x')")
+    pipeline = pipeline_of(source, target, tmp_path)
+    run(spark, pipeline)
+    target.execute("INSERT INTO public_a VALUES (2, 'own', NULL), (3, 'own', NULL), (4, 'own', NULL), (5, 'o', NULL)")
+    target.execute("UPDATE public_a SET _position = NULL WHERE id = 1")
+    source.execute("INSERT INTO a VALUES (2, 'y'), (3, 'z')", "DELETE FROM a WHERE id = 3", "UPDATE a SET v = 'x2'")
+    run(spark, pipeline)
+    found = one(verify(pipeline, at_rest=True))
+    assert kinds(found) == {4: "surplus", 5: "surplus"}
+    assert one(verify(pipeline, at_rest=True, repair=True)).repaired == 2
+    source.execute("TRUNCATE a", "INSERT INTO a VALUES (9, 'w')")
+    target.execute("INSERT INTO public_a VALUES (6, 'own', NULL)")
+    run(spark, pipeline)
+    assert list(target.rows("SELECT id FROM public_a")) == [(9,)]
+
+
 @pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
 @pytest.mark.parametrize("target", ["pg18", pytest.param("mysql", marks=pytest.mark.long)], indirect=True)
 def test_from_mysql_and_mariadb(spark: SparkSession, flavor: Any, target: Target, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from floodmark.errors import FloodmarkError
 from floodmark.logger import get_logger
@@ -135,7 +136,8 @@ class Repair:
         wanted = pa.schema([keys.schema.field(name) for name in names])
         held = self._target.view().with_keys(keys.select(names), wanted)
         found = np.array([result.positions.get(key, "") for key in row_hashes(held, names).tolist()], dtype=object)
-        known = np.array(held[POSITION].to_pylist(), dtype=object)
+        # Rows that others have written may have none.
+        known = np.array(pc.fill_null(held[POSITION], "").to_pylist(), dtype=object)
         rows = held.filter(pa.array((known <= found).astype(np.bool_)))
         if rows.num_rows:
             count = self._target.delete(rows, for_good)

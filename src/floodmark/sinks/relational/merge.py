@@ -137,7 +137,9 @@ class Merge:
         name = self._dialect.full_name(target.name)
         doing = f"writing the table '{target.name}'"
         if part.truncated:
-            older = f"{self._dialect.quote(POSITION)} < %s{self._dialect.position_order()}"
+            # Of rows that others have inserted it may be null.
+            position = self._dialect.quote(POSITION)
+            older = f"({position} IS NULL OR {position} < %s{self._dialect.position_order()})"
             statement = f"DELETE FROM {name.replace('%', '%%')} WHERE {older}"
             self._session.execute(statement, (part.truncated,), doing)
         if part.lacking:

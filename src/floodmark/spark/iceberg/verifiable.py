@@ -247,6 +247,6 @@ class Batches:
 
 
 def _same(table: str, names: Iterable[str]) -> Column:
-    """Return the condition that a table has the same in some columns as what is asked for."""
-    conditions = [F.col(f"{table}.{quoted(name)}") == F.col(f"s.{quoted(name)}") for name in names]
+    """Return the condition that a table has the same in some columns as what is asked for, or null in both."""
+    conditions = [F.col(f"{table}.{quoted(name)}").eqNullSafe(F.col(f"s.{quoted(name)}")) for name in names]
     return reduce(Column.__and__, conditions)

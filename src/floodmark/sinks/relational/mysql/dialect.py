@@ -190,7 +190,7 @@ class MysqlDialect:
 
     def delete(self, target: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows (``Dialect``)."""
-        older = f"t.{self.quote(POSITION)} < s.p"
+        older = f"(t.{self.quote(POSITION)} IS NULL OR t.{self.quote(POSITION)} < s.p)"
         return f"DELETE t FROM {stage} AS s STRAIGHT_JOIN {target} AS t ON {self._same(key)} WHERE s.d AND {older}"
 
     def upsert(self, target: str, stage: str, columns: Columns, key: Sequence[str]) -> str:
@@ -202,7 +202,7 @@ class MysqlDialect:
         # Assigned from left to right, so the position, which all others ask for, is the last. VALUES has the column's
         # own type, whereas the staged text and a column of the type json have no collation in common.
         given = ", ".join(
-            f"{target}.{name} = IF({position} < s.p, VALUES({name}), {target}.{name})"
+            f"{target}.{name} = IF(COALESCE({position} < s.p, TRUE), VALUES({name}), {target}.{name})"
             for name in (*changed, self.quote(POSITION))
         )
         return (
@@ -258,7 +258,7 @@ class MysqlDialect:
     def delete_unchanged(self, name: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows that nobody has changed (``Dialect``)."""
         joined = f"{stage} AS s STRAIGHT_JOIN {self.full_name(name)} AS t ON {self._same(key)}"
-        return f"DELETE t FROM {joined} WHERE t.{self.quote(POSITION)} = s.p"
+        return f"DELETE t FROM {joined} WHERE t.{self.quote(POSITION)} <=> s.p"
 
     def _selected(self, columns: Sequence[tuple[str, pa.DataType]]) -> str:
         return ", ".join(selected(f"t.{self.quote(name)}", kind) for name, kind in columns)

@@ -204,7 +204,8 @@ class PostgresDialect:
 
     def delete(self, target: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows (``Dialect``)."""
-        older = f't.{self.quote(POSITION)} < s.p COLLATE "C"'
+        position = f"t.{self.quote(POSITION)}"
+        older = f'({position} IS NULL OR {position} < s.p COLLATE "C")'
         return f"DELETE FROM {target} AS t USING {stage} AS s WHERE s.d AND {self._same(key)} AND {older}"
 
     def upsert(self, target: str, stage: str, columns: Columns, key: Sequence[str]) -> str:
@@ -216,7 +217,7 @@ class PostgresDialect:
         return (
             f"INSERT INTO {target} AS t ({names}, {position}) SELECT {values}, s.p FROM {stage} AS s WHERE NOT s.d "
             f"ON CONFLICT ({', '.join(map(self.quote, key))}) DO UPDATE SET {given} "
-            f'WHERE t.{position} < excluded.{position} COLLATE "C"'
+            f'WHERE t.{position} IS NULL OR t.{position} < excluded.{position} COLLATE "C"'
         )
 
     def append(self, target: str, stage: str, columns: Columns) -> str:
@@ -275,7 +276,7 @@ class PostgresDialect:
 
     def delete_unchanged(self, name: str, stage: str, key: Columns) -> str:
         """Return the statement that deletes rows that nobody has changed (``Dialect``)."""
-        same = f'{self._same(key)} AND t.{self.quote(POSITION)} = s.p COLLATE "C"'
+        same = f'{self._same(key)} AND t.{self.quote(POSITION)} COLLATE "C" IS NOT DISTINCT FROM s.p'
         return f"DELETE FROM {self.full_name(name)} AS t USING {stage} AS s WHERE {same}"
 
     def _selected(self, columns: Sequence[tuple[str, pa.DataType]]) -> str:
