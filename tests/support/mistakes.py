@@ -624,6 +624,11 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
                 "`floodmark.verify(…, limit=-1)`",
                 lambda: floodmark.verify(POSTGRES, "lake", at_rest=True, limit=-1),
             ),
+            command("rebuild", "pipeline.yaml", "--table", "public.orders"),
+            Mistake(
+                "`floodmark.rebuild(…, wait_s=-1)`",
+                lambda: floodmark.rebuild(POSTGRES, "lake", "checkpoint", "public.orders", wait_s=-1),
+            ),
             command("signal", "pipeline.yaml", "execute-snapshots", "--id", "ad-hoc"),
             command("signal", "pipeline.yaml", "execute-snapshot"),
             command("signal", "pipeline.yaml", "execute-snapshot", "--table", "(", "--id", "ad-hoc"),

@@ -23,11 +23,11 @@ def target_of(file: PipelineFile, sink: str | None, done: str, kinds: Sequence[s
     """
     asked = file.named(sink)
     found = [one for one in asked if one.sink.type in kinds]
-    named = " and ".join(f"'{kind}'" for kind in kinds)
+    named = ("the sinks " if len(kinds) > 1 else "the sink ") + " and ".join(f"'{kind}'" for kind in kinds)
     if not found:
         others = ", ".join(sorted({one.sink.type for one in asked}))
         raise ConfigError(
-            f"The sink is '{others}'; only the targets of the sink {named} can be {done}.",
+            f"The sink is '{others}'; only the targets of {named} can be {done}.",
             "Give the file of a pipeline with such a sink.",
         )
     if len(found) > 1:
