@@ -31,6 +31,7 @@ from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
 from floodmark.sinks.delta.replacing import Replaced, Replacement
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.upkeep import AtOnce
+from floodmark.sinks.delta.verifiable import DeltaTarget
 from floodmark.sinks.delta.writer import DeltaWriter, own_writers
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
@@ -176,7 +177,11 @@ def test_a_table_is_rebuilt(folder: TableFolder, table: str) -> None:
     begin = len(source.told)
     source.change("delete", 7, 0, 0, False)
     write(2, begin)
-    assert rows_of(target) == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
+    # Not by delta-rs, which finds no deletion vector in a store's folder whose name it escapes.
+    columns = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    parts = DeltaTarget(location, table).view().parts()
+    rows = pa.concat_tables([rows for part in parts for rows in part.rows(columns)]).sort_by("id")
+    assert rows.to_pylist() == [{name: row[name] for name in ("id", "v")} for _, row in sorted(source.rows.items())]
     left = [str(one["path"]) for one in obstore.list(target.store).collect()]
     assert not [path for path in left if path.startswith("_floodmark")]
 
