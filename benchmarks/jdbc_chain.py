@@ -27,7 +27,7 @@ from floodmark.demo.embedded import EmbeddedPostgres
 
 PARTITIONS = 2
 TABLE = "public.t"
-NAME, SINK = "debezium_jdbc", "debezium_jdbc_sink"
+SLOT, SINK = "debezium_jdbc", "debezium_jdbc_sink"
 OURS, THEIRS = "ours", "theirs"
 """The target databases."""
 # The newest release; the connector of the source is the reference's.
@@ -61,7 +61,7 @@ def run(scale: Scale, postgres: int) -> Result:
             theirs.start()
             result.legs.append(leg_of("first load", theirs.measure(loaded, theirs.has_records, rows), loaded))
             theirs.stop()
-            wait_until(lambda: not slot_active(connection, NAME), 60, "Debezium rests")
+            wait_until(lambda: not slot_active(connection, SLOT), 60, "Debezium rests")
         options = source_options(server, TABLE, OURS, scratch / "state", "initial") | SINKS["jdbc"]
         spec = Spec(options, str(scratch / "checkpoint"), "jdbc", json.dumps(_sink_options(server, OURS)))
         query = stack.enter_context(QueryProcess([spec, spec], scratch / "query.log"))
@@ -74,7 +74,7 @@ def run(scale: Scale, postgres: int) -> Result:
         expect_same(server, "t", OURS, "public_t")
         if theirs is not None:
             theirs.resume()
-            leg = theirs.measure(changed, partial(slot_active, connection, NAME), None)
+            leg = theirs.measure(changed, partial(slot_active, connection, SLOT), None)
             result.legs.append(leg_of("updates", leg, changed))
             expect_same(server, "t", THEIRS, "t")
     result.notes.append(f"{rows:,} rows, and {updates:,} updates of random ones, {TRANSACTION} in a transaction")
@@ -102,9 +102,10 @@ class _Theirs:
         self._server = server
         self._scratch = scratch
         self._options: Mapping[str, str] = {
-            **reference.debezium_options(server, TABLE, NAME),
+            **reference.debezium_options(server, TABLE, SLOT),
             **CONVERTERS,
         }
+        self._name = self._options["name"]
         self._topic = f"{self._options['topic.prefix']}.{TABLE}"
 
     def __enter__(self) -> _Theirs:
@@ -151,11 +152,11 @@ class _Theirs:
 
     def stop(self) -> None:
         """Let the source's connector rest."""
-        self._connect.stop(NAME)
+        self._connect.stop(self._name)
 
     def resume(self) -> None:
         """Let it go on."""
-        self._connect.resume(NAME)
+        self._connect.resume(self._name)
 
     def has_records(self) -> bool:
         """Return whether the connector reads."""
@@ -183,7 +184,7 @@ class _Theirs:
         return Leg(reference.DEBEZIUM, figures, process_peaks(usages[0]))
 
     def _is_done(self, rows: int | None) -> bool:
-        for name in (NAME, SINK):
+        for name in (self._name, SINK):
             self._connect.check(name)
         if rows is None:
             query, values = "SELECT count(*) FROM t WHERE id <= %s AND note = 'the end'", [LAST]
