@@ -48,7 +48,6 @@ class Spec:
         available_now: end when what is there now has been delivered.
         trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
         commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
-        mirror: options of a mirror.
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
     """
@@ -61,7 +60,6 @@ class Spec:
     trigger: str = ""
     commit_s: float = 0.0
     warm_up: dict[str, str] | None = None
-    mirror: dict[str, str] | None = None
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -113,7 +111,7 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
     if spec.sink == "parquet":
         return frame.writeStream.format("parquet").option("path", spec.output)
     if spec.sink == "mirror":
-        return mirror(frame, spec.output, spec.options, spec.mirror)
+        return mirror(frame, spec.output, spec.options)
     if spec.sink == "jdbc":
         return jdbc(frame, spec.options, json.loads(spec.output))
     if spec.sink == "kafka":

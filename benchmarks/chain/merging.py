@@ -1,4 +1,4 @@
-"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a table.
+"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
 
 Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
 that Delta has a release for. Without a limit, what is in the topic is one micro-batch, so that it takes one MERGE:
@@ -29,15 +29,9 @@ COLUMNS = "id bigint, account int, amount decimal(10,2), note string, updated_at
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 ROW = "id bigint, account int, amount string, note string, updated_at string"
 EVENT = f"op string, before struct<{ROW}>, after struct<{ROW}>"
-PROPERTIES = {
-    "delta": "'delta.enableDeletionVectors' = 'true'",
-    "iceberg": (
-        "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
-        "'write.merge.mode' = 'merge-on-read'"
-    ),
-}
-"""With them a MERGE marks rows instead of writing files again."""
-CREATE = f"CREATE TABLE IF NOT EXISTS {{table}} ({COLUMNS}) USING {{format}} TBLPROPERTIES ({{properties}})"
+CREATE = f"""
+CREATE TABLE IF NOT EXISTS {{table}} ({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')
+"""
 VALUES = {
     **{name: f"s.{name}" for name in NAMES},
     "amount": "CAST(s.amount AS decimal(10,2))",
@@ -62,7 +56,6 @@ class MergeSpec:
         table: the table's name in SQL.
         checkpoint: the query's checkpoint location.
         limit: how many records a micro-batch has at most; 0: all that there are.
-        format: the table's.
     """
 
     conf: dict[str, str]
@@ -71,7 +64,6 @@ class MergeSpec:
     table: str
     checkpoint: str
     limit: int = 0
-    format: str = "delta"
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -83,7 +75,7 @@ def main() -> None:
     protocol = open_protocol()
     specs = [MergeSpec(**json.loads(argument)) for argument in sys.argv[1:]]
     conf: dict[str, bool | float | int | str | None] = {
-        **(SETTINGS if specs[0].format == "delta" else {}),
+        **SETTINGS,
         **CONF,
         **specs[0].conf,
     }
@@ -91,7 +83,7 @@ def main() -> None:
     session_at = time.time()
     for spec in specs:
         sys.stdin.readline()
-        spark.sql(CREATE.format(table=spec.table, format=spec.format, properties=PROPERTIES[spec.format]))
+        spark.sql(CREATE.format(table=spec.table))
         events = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", spec.servers)
