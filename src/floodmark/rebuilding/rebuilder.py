@@ -19,8 +19,9 @@ from floodmark.rebuilding.followed import FollowedSnapshot
 from floodmark.signals.files import new_signal, send
 from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
 from floodmark.sinks.delta.replacing import Replaced, Replacement
+from floodmark.sinks.delta.tables import application_of
 from floodmark.sinks.delta.targets import unwritable
-from floodmark.sinks.delta.verifiable import DeltaTarget, application_of
+from floodmark.sinks.delta.verifiable import DeltaTarget
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.verification.progress import QueryProgress, reads
 from floodmark.verification.source import SourceTables
@@ -110,7 +111,7 @@ class _Rebuilding:
         if mark is not None and Replacement(self._path, mark, self._application).is_done():
             return self._finished(mark)
         self._prove_captured()
-        self._prove_fit()
+        self._prove_fit(mark is not None)
         if mark is not None and mark.error:
             self._tell(f"The last try has failed: {mark.error}")
             self._give_up(mark)
@@ -145,10 +146,14 @@ class _Rebuilding:
                 f"The query captures no table '{self._table}'.", f"Did you mean '{close[0]}'?" if close else there
             )
 
-    def _prove_fit(self) -> None:
-        """Check that nothing is lost by reading the table again, and that the query can do so."""
+    def _prove_fit(self, begun: bool) -> None:
+        """Check that nothing is lost by reading the table again, and that the query can do so.
+
+        Args:
+            begun: whether it may be reading the table for this already.
+        """
         incomplete = reads(self._progress.committed(), self._table)
-        if incomplete and self._marks.get(self._table) is None:
+        if incomplete and not begun:
             raise SourceStateError(
                 f"The table '{self._table}' can't be rebuilt now: {incomplete}.",
                 "Wait until that has ended; floodmark status shows it.",
@@ -248,7 +253,8 @@ class _Rebuilding:
         replacement, until = Replacement(self._path, mark, self._application), time.monotonic() + self._wait_s
         self._tell(f"{self._table}: all rows are read, the table is replaced")
         while replacement.attempt(empty) is not Replaced.DONE:
-            self._prove_sound(mark)
+            # The attempt has looked at the mark.
+            self._target.prove_written()
             if time.monotonic() >= until:
                 raise SourceStateError(
                     f"The query has written a micro-batch to the shadow of '{self._table}', but not to the table, for "

@@ -42,6 +42,24 @@ DELETES_PROPERTY = "floodmark.deletes"
 _AS_OPTION: Mapping[str, str] = {"hard": "deletes=hard", "soft": "deletes=soft", "history": "history=on"}
 OWNER_PROPERTY = "floodmark.query"
 """The property that names the query whose table it is."""
+_APPLICATION = "floodmark-"
+"""The beginning of the name that a query has in a table's log."""
+
+
+def application_of(query: str) -> str:
+    """Return the name that a query has in the logs of its tables.
+
+    Args:
+        query: its id.
+    """
+    return f"{_APPLICATION}{query}"
+
+
+def query_of(application: str | None) -> str | None:
+    """Return the id of the query that has a name in the logs of its tables; None: it is another writer's name."""
+    if application is None or not application.startswith(_APPLICATION):
+        return None
+    return application.removeprefix(_APPLICATION)
 
 
 def owner(state: State) -> str | None:

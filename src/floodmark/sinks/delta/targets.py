@@ -19,7 +19,7 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import MakeWriter, TableWriter
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
-from floodmark.sinks.delta.verifiable import application_of
+from floodmark.sinks.delta.tables import application_of
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_policies import TablePolicies

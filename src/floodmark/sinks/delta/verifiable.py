@@ -32,6 +32,7 @@ from floodmark.sinks.delta.tables import (
     owner,
     properties_in,
     prove_writable,
+    query_of,
 )
 from floodmark.sinks.history import CURRENT, VALIDITY
 from floodmark.sinks.keys import KeyIndex
@@ -39,8 +40,6 @@ from floodmark.sinks.options import Mode
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.sinks.verifiable import as_they_are
 
-_APPLICATION = "floodmark-"
-"""The beginning of the name that a query has in a table's log."""
 _OWN: Mapping[Mode, Sequence[str]] = {
     "hard": (POSITION, OPERATION),
     "soft": (POSITION, DELETED),
@@ -54,22 +53,6 @@ _PART_BYTES = 64 << 20
 _ATTEMPTS = 20
 _THREADS = 4
 _POSITIONS = pa.schema([(POSITION, pa.string())])
-
-
-def application_of(query: str) -> str:
-    """Return the name that a query has in the logs of its tables.
-
-    Args:
-        query: its id.
-    """
-    return f"{_APPLICATION}{query}"
-
-
-def query_of(application: str | None) -> str | None:
-    """Return the id of the query that has a name in the logs of its tables; None: it is another writer's name."""
-    if application is None or not application.startswith(_APPLICATION):
-        return None
-    return application.removeprefix(_APPLICATION)
 
 
 class DeltaTarget:

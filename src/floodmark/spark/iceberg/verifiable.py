@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import OPERATION
-from floodmark.sinks.delta.verifiable import query_of
+from floodmark.sinks.delta.tables import query_of
 from floodmark.sinks.options import MirrorOptions, Mode
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.sinks.verifiable import TargetPart, as_they_are
