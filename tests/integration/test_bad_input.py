@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from floodmark.capture.store import SegmentStore
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import (
     CheckpointError,
@@ -21,8 +24,12 @@ from floodmark.errors import (
     StateDirError,
 )
 from tests.conftest import Source
+from tests.support.batch import wait_for
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
+
+RUN = "[0-9a-f]" * 32
+"""The names of the directories that hold segments."""
 
 
 @pytest.fixture
@@ -120,6 +127,28 @@ def test_two_queries_on_one_slot(shop: Source, tmp_path: Path) -> None:
         fails(options, SlotBusyError, shop.options["slot.name"], "in use")
     finally:
         first.stop()
+
+
+def test_a_query_goes_on_when_the_slot_is_free(shop: Source) -> None:
+    first = InProcess(shop.options)
+    first.drain()
+    second = InProcess(shop.options, first.offset)
+    shop.execute("INSERT INTO orders VALUES (2, 'b')")
+    try:
+        wait_until_read(shop)
+        (owned,) = Path(shop.options["state.dir"]).iterdir()
+        (reading,) = owned.glob(RUN)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(second.drain)
+            try:
+                wait_for(lambda: len(list(owned.glob(RUN))) > 1, "the second query has no directory")
+                # As the first query does when it has lost its connection and is back before the second notices.
+                SegmentStore(shop.options["state.dir"], owned.name, reading.name).take_over()
+            finally:
+                first.stop()
+            assert [json.loads(row["value"])["after"]["id"] for row in waiting.result()] == [2]
+    finally:
+        second.stop()
 
 
 def test_checkpoint_of_another_source(shop: Source) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -102,3 +104,29 @@ def test_a_log_that_was_replaced_while_it_was_read_is_told_as_that(store: Segmen
 def test_a_log_that_stays_unreadable_is_an_error(store: SegmentStore) -> None:
     streams = [MadeStream(None, 3), MadeStream(None, 5), MadeStream(None, 5)]
     assert captured(store, iter(streams)) == ("05", UNREADABLE)
+
+
+def test_a_run_that_waits_for_the_log_has_its_directory_when_it_is_its_turn(
+    store: SegmentStore, tmp_path: Path
+) -> None:
+    SegmentStore(str(tmp_path), "owner", "the run before").take_over()
+    upto, error = captured(store, iter([MadeStream(None, 3), MadeStream(None, 3)]))
+    assert (upto, error) == ("03", UNREADABLE)
+    assert [path.name for path in (tmp_path / "owner").iterdir()] == ["run"]
+
+
+def test_a_run_begins_while_another_one_takes_over(tmp_path: Path) -> None:
+    other, ended = SegmentStore(str(tmp_path), "owner", "other"), threading.Event()
+
+    def take_over() -> None:
+        while not ended.is_set():
+            other.take_over()
+
+    with ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(take_over)
+        try:
+            for number in range(300):
+                SegmentStore(str(tmp_path), "owner", str(number)).create()
+        finally:
+            ended.set()
+        taking.result()

@@ -183,5 +183,5 @@ def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_the_run_after_keeps_the_history(writer: Writer) -> None:
     store = SegmentStore(str(writer.directory), "owner", "run-2")
     store.create()
-    store.remove_others()
+    store.take_over()
     assert writer.reopened().load(place(8)) == writer.schemas[8]

@@ -226,7 +226,7 @@ def test_sent_signals_wait_in_the_inbox(state: str) -> None:
     assert floodmark.signal(options, "pause-snapshot", id="mine") == "mine"
     store = SegmentStore(state, source.owner, "run")
     store.create()
-    store.remove_others()
+    store.take_over()
     store.remove_all()
 
     channel = InboxChannel(state, source.owner, 0)

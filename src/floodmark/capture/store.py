@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pyarrow import fs
 
 from floodmark.capture.files import make_private, open_filesystem, state_dir_error
@@ -48,22 +50,33 @@ class SegmentStore:
         Raises:
             StateDirError: the directory cannot be created or written.
         """
+        probe = f"{self._owner_path}/.probe-{self._run}"
         try:
             self._fs.create_dir(self._path, recursive=True)
             make_private(self._fs, self._owner_path)
-            probe = f"{self._path}/.probe"
             with self._fs.open_output_stream(probe) as out:
                 out.write(b"probe")
-            self._fs.delete_file(probe)
+            with suppress(FileNotFoundError):  # a query that reads the log may have removed it: see take_over
+                self._fs.delete_file(probe)
         except OSError as exc:
             raise self._unwritable(exc) from None
 
-    def remove_others(self) -> None:
-        """Remove what earlier runs of the same source left."""
+    def take_over(self) -> None:
+        """Remove what other runs of the same source left, and create this run's directory if one of them removed it.
+
+        For the one run that reads the log; one that waits for it takes over when the other has ended.
+
+        Raises:
+            StateDirError: the directory cannot be created.
+        """
         selector = fs.FileSelector(self._owner_path, allow_not_found=True)
         for info in self._fs.get_file_info(selector):
             if info.base_name not in (self._run, SIGNALS, MIRRORS, REPORTS, DEAD_LETTERS, SCHEMA_HISTORY, SPOOL):
                 self._try_remove(info)
+        try:
+            self._fs.create_dir(self._path, recursive=True)
+        except OSError as exc:
+            raise self._unwritable(exc) from None
 
     def remove_all(self) -> None:
         """Remove the run's directory."""

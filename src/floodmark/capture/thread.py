@@ -162,7 +162,7 @@ class Capture:
                 self._stream.open(self._upto)
                 if self._confirmed is not None:
                     self._stream.confirm(self._confirmed)
-                self._store.remove_others()
+                self._store.take_over()
                 while not self._stopping:
                     if self._step(self._stream):
                         failures = busy = 0
