@@ -63,7 +63,7 @@ Fault = Callable[[Source, Driver], None]
 FAULTS = [
     pytest.param(restart_fast, 16, marks=pytest.mark.long),
     (restart_immediate, 18),
-    (cut_connections, 16),
+    pytest.param(cut_connections, 16, marks=pytest.mark.long),
     (empty_state, 18),
     pytest.param(take_the_sink_away, 16, marks=pytest.mark.long),
 ]
