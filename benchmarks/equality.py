@@ -53,6 +53,20 @@ def expect_same(server: EmbeddedPostgres, table: str, database: str, target: str
     _compare(table, _source_rows(server, table), _source_rows(server, target, database))
 
 
+def expect_rows(server: EmbeddedPostgres, table: str, found: pa.Table) -> None:
+    """Compare all values of all rows with some that are in the order of ``id``.
+
+    Args:
+        server: where the source's table is.
+        table: its name, in lower case.
+        found: the rows.
+
+    Raises:
+        RuntimeError: they differ.
+    """
+    _compare(table, _source_rows(server, table), found.cast(pa.schema(TYPES)).combine_chunks())
+
+
 def _compare(table: str, wanted: pa.Table, found: pa.Table) -> None:
     if not wanted.equals(found):
         different = [name for name in TYPES if not wanted[name].equals(found[name])]

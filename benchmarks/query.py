@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,9 +21,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from floodmark.sinks.kafka.options import KafkaOptions
-from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
+from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, stopping_at_end
 from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
+from floodmark.spark.versions import GIVES_START
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -33,6 +34,8 @@ SPARK_CONF = {
     **LOCAL_SOCKETS,
 }
 WARM_UP_BATCHES = 3
+ENDING = {"trigger.available.now": "true"}
+"""Options of a source that ends its query, where Spark doesn't."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Spec:
         available_now: end when what is there now has been delivered.
         trigger: the interval of a processing-time trigger; empty: micro-batches follow one another.
         commit_s: how long the sink's commit takes, whatever the rows, in seconds (``mixed`` only).
+        mirror: options of a mirror.
         warm_up: options of another query of the same source that runs first, until it has delivered its first
             micro-batches, so that what is measured does not depend on how much of it is warm-up.
     """
@@ -60,6 +64,7 @@ class Spec:
     trigger: str = ""
     commit_s: float = 0.0
     warm_up: dict[str, str] | None = None
+    mirror: dict[str, str] | None = None
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -79,9 +84,11 @@ def main() -> None:
         if spec.warm_up is not None:
             _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
         began_at = time.time()
-        writer = _writer(spark, spec)
+        # Elsewhere Spark ends it; these run one micro-batch then, whatever is left.
+        ends = spec.available_now and not GIVES_START
+        writer = _writer(spark, replace(spec, options={**spec.options, **ENDING}) if ends else spec, ends)
         say(protocol, event="start", session_at=session_at, load_s=time.time() - began_at)
-        query = writer.start()
+        query = stopping_at_end(writer.start()) if ends else writer.start()
         if not spec.available_now:
             sys.stdin.read()
             query.stop()
@@ -90,10 +97,10 @@ def main() -> None:
     spark.stop()
 
 
-def _writer(spark: SparkSession, spec: Spec) -> DataStreamWriter:
+def _writer(spark: SparkSession, spec: Spec, ends: bool) -> DataStreamWriter:
     frame = spark.readStream.format("floodmark").options(**spec.options).load()
     writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
-    if spec.available_now:
+    if spec.available_now and not ends:
         return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=spec.trigger) if spec.trigger else writer
 
@@ -111,7 +118,7 @@ def _sink(frame: DataFrame, spec: Spec) -> DataStreamWriter:
     if spec.sink == "parquet":
         return frame.writeStream.format("parquet").option("path", spec.output)
     if spec.sink == "mirror":
-        return mirror(frame, spec.output, spec.options)
+        return mirror(frame, spec.output, spec.options, spec.mirror)
     if spec.sink == "jdbc":
         return jdbc(frame, spec.options, json.loads(spec.output))
     if spec.sink == "kafka":

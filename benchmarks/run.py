@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import (
     drain,
     growth,
+    iceberg_chain,
     incremental,
     jdbc,
     jdbc_chain,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mirror_freshness": mirror_freshness.run,
     "mirror_tables": mirror_tables.run,
     "mirror_writer": mirror_writer.run,
+    "iceberg_chain": iceberg_chain.run,
     "jdbc": jdbc.run,
     "jdbc_chain": jdbc_chain.run,
     "kafka_sink": kafka_sink.run,

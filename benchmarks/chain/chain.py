@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.debezium.usage import TreeSampler
+from tests.support import iceberg_spark
 from tests.support.delta_spark import delta_environment, delta_jars
 from tests.support.kafka import Broker, running_broker, spark_jars
 
@@ -18,6 +19,7 @@ from benchmarks.chain.connect import Connect
 from benchmarks.chain.merging import MergeSpec
 from benchmarks.common import LEG_TIMEOUT_S, Leg, wait_until
 from benchmarks.engine import START_TIMEOUT_S, QueryProcess, durations, process_peaks
+from floodmark.spark.sinks.kafka import kafka_package
 
 CHAIN = "Debezium, Kafka, MERGE"
 PARTITIONS = 2
@@ -166,6 +168,30 @@ def delta_chain(
 
     folders = {target: parts, checkpoint: copied}
     with _running(options, table, specs, delta_environment(), folders, scratch) as chain:
+        yield chain
+
+
+@contextmanager
+def iceberg_chain(
+    options: Mapping[str, str], table: str, target: str, conf: Mapping[str, str], scratch: Path
+) -> Iterator[Chain]:
+    """Start the broker, Kafka Connect and Spark, which merges into Iceberg.
+
+    Args:
+        options: the connector's, with its ``name`` and ``topic.prefix``.
+        table: the source's table with its schema.
+        target: the Iceberg table's name.
+        conf: Spark's properties, with the catalogue.
+        scratch: a folder for everything else.
+    """
+    packages = {**conf, "spark.jars.packages": kafka_package(iceberg_spark.SPARK)}
+
+    def specs(servers: str, topic: str) -> list[MergeSpec]:
+        spec = MergeSpec(packages, servers, topic, target, str(scratch / "checkpoint"), format="iceberg")
+        return [spec, spec, spec]
+
+    environment = iceberg_spark.iceberg_environment()
+    with _running(options, table, specs, environment, {}, scratch) as chain:
         yield chain
 
 

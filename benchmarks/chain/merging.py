@@ -1,4 +1,4 @@
-"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a Delta table.
+"""The job that a user would write in Spark: merge Debezium's events, as they come from a topic, into a table.
 
 Its arguments are `MergeSpec`s as JSON; it is run, and reports, as `benchmarks.query` does. Its Spark is the newest
 that Delta has a release for. Without a limit, what is in the topic is one micro-batch, so that it takes one MERGE:
@@ -29,9 +29,15 @@ COLUMNS = "id bigint, account int, amount decimal(10,2), note string, updated_at
 NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 ROW = "id bigint, account int, amount string, note string, updated_at string"
 EVENT = f"op string, before struct<{ROW}>, after struct<{ROW}>"
-CREATE = f"""
-CREATE TABLE IF NOT EXISTS {{table}} ({COLUMNS}) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')
-"""
+PROPERTIES = {
+    "delta": "'delta.enableDeletionVectors' = 'true'",
+    "iceberg": (
+        "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
+        "'write.merge.mode' = 'merge-on-read'"
+    ),
+}
+"""With them a MERGE marks rows instead of writing files again."""
+CREATE = f"CREATE TABLE IF NOT EXISTS {{table}} ({COLUMNS}) USING {{format}} TBLPROPERTIES ({{properties}})"
 VALUES = {
     **{name: f"s.{name}" for name in NAMES},
     "amount": "CAST(s.amount AS decimal(10,2))",
@@ -56,6 +62,7 @@ class MergeSpec:
         table: the table's name in SQL.
         checkpoint: the query's checkpoint location.
         limit: how many records a micro-batch has at most; 0: all that there are.
+        format: the table's.
     """
 
     conf: dict[str, str]
@@ -64,6 +71,7 @@ class MergeSpec:
     table: str
     checkpoint: str
     limit: int = 0
+    format: str = "delta"
 
     def dumps(self) -> str:
         """Return the spec as the process's argument."""
@@ -75,7 +83,7 @@ def main() -> None:
     protocol = open_protocol()
     specs = [MergeSpec(**json.loads(argument)) for argument in sys.argv[1:]]
     conf: dict[str, bool | float | int | str | None] = {
-        **SETTINGS,
+        **(SETTINGS if specs[0].format == "delta" else {}),
         **CONF,
         **specs[0].conf,
     }
@@ -83,7 +91,7 @@ def main() -> None:
     session_at = time.time()
     for spec in specs:
         sys.stdin.readline()
-        spark.sql(CREATE.format(table=spec.table))
+        spark.sql(CREATE.format(table=spec.table, format=spec.format, properties=PROPERTIES[spec.format]))
         events = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", spec.servers)

@@ -19,12 +19,16 @@ from tests.support.iceberg_spark import LAKE, catalogue_in, properties, running_
 from tests.support.tpcc import Terminal
 
 SCHEMA = f"{LAKE}.shop"
-MIRROR = {"format": "iceberg", "engine": "spark", "catalog.schema": SCHEMA, "compact.files": "4"}
+OWN = {"format": "iceberg", "catalog.schema": SCHEMA, "compact.files": "4"}
+SPARK = {**OWN, "engine": "spark"}
 FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
 CASES = {
-    "vectors": MIRROR,
-    "copy on write": {**MIRROR, "deletion.vectors": "off"},
-    "position deletes": {**MIRROR, "table.properties": ".*:format-version=2"},
+    "vectors": OWN,
+    "copies": {**OWN, "deletion.vectors": "off"},
+    "soft": {**OWN, "deletes": "soft"},
+    "vectors by Spark": SPARK,
+    "copies by Spark": {**SPARK, "deletion.vectors": "off"},
+    "position deletes by Spark": {**SPARK, "table.properties": ".*:format-version=2"},
 }
 
 

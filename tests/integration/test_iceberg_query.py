@@ -26,7 +26,7 @@ pytestmark = [
     ),
 ]
 SCHEMA = f"{LAKE}.shop"
-MIRROR = {"format": "iceberg", "engine": "spark", "catalog.schema": SCHEMA}
+MIRROR = {"format": "iceberg", "catalog.schema": SCHEMA}
 
 
 @pytest.fixture
@@ -48,13 +48,17 @@ def held(database: Source, table: str) -> list[Any]:
         return [tuple(row) for row in session.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()]
 
 
-def test_a_target_is_set_aside_and_taken_back(tmp_path: Path, pg18: EmbeddedPostgres, database: Source) -> None:
+@pytest.mark.parametrize("engine", ["floodmark", "spark"])
+def test_a_target_is_set_aside_and_taken_back(
+    tmp_path: Path, pg18: EmbeddedPostgres, database: Source, engine: str
+) -> None:
     catalogues = {LAKE: {"type": "jdbc", **catalogue_in(pg18, tmp_path / "lake")}}
     options = {**database.options, "format": "arrow", "skipped.operations": "none"}
     schema = database.database.schema
 
     def run() -> None:
-        driver = Driver(options, tmp_path, available_now=True, mirrors=MIRROR, properties=properties(catalogues))
+        mirrors, spark = {**MIRROR, "engine": engine}, properties(catalogues)
+        driver = Driver(options, tmp_path, available_now=True, mirrors=mirrors, properties=spark)
         assert driver.wait(within(180)) == 0, driver.log()[-4000:]
 
     def rows(spark: DeltaSpark, table: str) -> list[Any]:

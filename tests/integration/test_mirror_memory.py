@@ -36,7 +36,7 @@ def truncate(folder: str) -> None:
     def write(batch: int, first: int) -> None:
         targets = Targets(path, options, mirrors, "query", own_writers(path, mirrors))
         rows = [pa.Table.from_pylist(timed(source.told[first:]), timed_schema(("id",)))]
-        messages = pa.RecordBatch.from_pylist(_messages(path, "db.t", rows, mirrors), schema=MESSAGE)
+        messages = pa.RecordBatch.from_pylist(_messages(path, "db.t", rows, mirrors, {}), schema=MESSAGE)
         targets.write(batch, {"db.t": messages.to_pylist()})
 
     for number in range(ROWS):

@@ -109,11 +109,15 @@ class Mirror:
             events = pa.Table.from_pylist(told[begin:end], timed_schema(self.key))
             if events.num_rows:
                 parsed = MirrorOptions.parse(self._with_engine(self.options))
-                files = DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
-                made = make_parts(files, [events], parsed.mode)
+                made = make_parts(self.task_files(), [events], parsed.mode)
                 parts += [Part.from_message({"error": None, **part.to_message("db.t")}) for part in made]
         random.Random(batch).shuffle(parts)
         return bool(parts) and self.writer.write(batch, parts)
+
+    def task_files(self) -> DataFiles:
+        """Return what a task writes files with."""
+        parsed = MirrorOptions.parse(self._with_engine(self.options))
+        return DataFiles(LocalStore(self.path), "db.t", columns_of("db.t", parsed.partition_by))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as delta-rs reads them."""
@@ -134,11 +138,11 @@ def more(mirror: Mirror, told: list[dict[str, Any]], kind: pa.DataType | None = 
     others = [one for one in KINDS[key] if one.name.casefold() != name.casefold()]
     row = pa.struct([*others, (name, kind or pa.int32())])
     columns = [pa.field(field.name, row) if field.name in ("before", "after") else field for field in schema(key)]
-    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
+    return make_parts(mirror.task_files(), [pa.Table.from_pylist(told, pa.schema(columns))])
 
 
 def typed(mirror: Mirror, told: list[dict[str, Any]], **kinds: pa.DataType) -> list[Part]:
     """Return the parts of rows whose columns have other types."""
     row = pa.struct([one.with_type(kinds.get(one.name, one.type)) for one in KINDS[mirror.key]])
     columns = [one.with_type(row) if one.name in ("before", "after") else one for one in schema(mirror.key)]
-    return make_parts(DataFiles(LocalStore(mirror.path), "db.t"), [pa.Table.from_pylist(told, pa.schema(columns))])
+    return make_parts(mirror.task_files(), [pa.Table.from_pylist(told, pa.schema(columns))])

@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from obstore.store import LocalStore
+from pyiceberg.table import StaticTable
+
+from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.protocols import TableWriter
+from floodmark.sinks.iceberg.data_files import IcebergFiles
+from floodmark.sinks.iceberg.layout import Layout
+from floodmark.spark.iceberg.columns import RENAMED
+from floodmark.spark.targets.names import spark_folder
 from tests.support.delta_mirror import Mirror, in_order
-from tests.support.delta_spark import FOLDER, DeltaSpark
+from tests.support.delta_spark import FOLDER, TABLE, DeltaSpark
+from tests.support.iceberg_readers import metadata_of
 from tests.unit.test_last_changes import KINDS
 
 
@@ -22,6 +31,8 @@ class IcebergMirror(Mirror):
         options: the mirror's.
     """
 
+    engine = "spark"
+
     def __init__(self, folder: Path, key: tuple[str, ...], lake: DeltaSpark, schema: str, /, **options: str) -> None:
         assert folder.name == FOLDER
         self.schema = schema
@@ -31,8 +42,20 @@ class IcebergMirror(Mirror):
 
     def another(self, application: str, **options: str) -> TableWriter:
         """Return what writes the table for another query."""
-        given = {**options, "format": "iceberg", "engine": "spark", "catalog.schema": self.schema}
+        given = {**options, "engine": self.engine, "format": "iceberg", "catalog.schema": self.schema}
         return self.lake.writer(Path(self.path).parent, application, given, self.listener)
+
+    def task_files(self) -> DataFiles:
+        """Return what a task writes files with: one that knows the table's columns, if there is the table."""
+        exists = f"SHOW TABLES IN {self.schema} LIKE '{FOLDER}'"
+        if self.engine == "spark" or not self.lake.rows(exists).num_rows:
+            return super().task_files()
+        found = StaticTable.from_metadata(metadata_of(self.lake, self.table)).metadata
+        identity = f"{found.table_uuid}/{found.current_schema_id}"
+        layout = Layout.from_json(found.schema().model_dump_json(), identity)
+        renamed = RENAMED if self.options.get("deletes") == "soft" else {}
+        root = spark_folder(str(Path(self.path).parent), FOLDER)
+        return IcebergFiles(LocalStore(self.path), root, TABLE, layout, renamed)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as Spark reads them."""

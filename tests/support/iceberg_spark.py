@@ -1,7 +1,7 @@
 """Spark with Iceberg's runtime, beside the tests: it writes the tables of mirrors, reads them and changes them.
 
-Iceberg has no release for the Spark that the tests run on, so the newest older one runs in a process of its own. Its
-catalogue is a PostgreSQL database.
+Iceberg has no release for the Spark that the tests run on, so the newest older one runs in a process of its own, or the
+one that ``FLOODMARK_ICEBERG_SPARK`` says. Its catalogue is a PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -17,26 +17,38 @@ from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.sinks.delta.format.data_files import DataFiles
+from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.protocols import TableWriter
 from floodmark.sinks.delta.stores import table_folder
+from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.options import MirrorOptions
+from floodmark.spark.iceberg.applying import Applying, ByMerge, ByOwnRows
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS
 from floodmark.spark.iceberg.table import IcebergTable
 from floodmark.spark.iceberg.writer import IcebergWriter
+from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
 from tests.support.delta_spark import FOLDER, TABLE, DeltaSpark, Told, Writers, main, running_process
 from tests.support.maven import jar
 from tests.support.older import installed
 
-SPARK = "4.1.4"
+_RUNTIMES = {
+    "4.0.5": (
+        "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.11.0/iceberg-spark-runtime-4.0_2.13-1.11.0.jar",
+        "63c3b812549dc232c1920865ff42436df8604a9bbacd693930985c06bd97e6dc",
+    ),
+    "4.1.4": (
+        "org/apache/iceberg/iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
+        "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    ),
+}
+SPARK = os.environ.get("FLOODMARK_ICEBERG_SPARK", "4.1.4")
 LAKE, REST = "lake", "rest"
 """The names of the catalogues: one in a database, and one behind a server."""
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 """Statements about tags and branches need them; mirrors don't, and their queries run without."""
 _JARS = {
-    "org/apache/iceberg/iceberg-spark-runtime-4.1_2.13/1.12.0/iceberg-spark-runtime-4.1_2.13-1.12.0.jar": (
-        "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
-    ),
+    _RUNTIMES[SPARK][0]: _RUNTIMES[SPARK][1],
     "org/postgresql/postgresql/42.7.14/postgresql-42.7.14.jar": (
         "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
     ),
@@ -100,8 +112,14 @@ class IcebergWriters(Writers):
         self, location: str, application: str, options: MirrorOptions, told: Told, written: int | None
     ) -> TableWriter:
         table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")
-        files = DataFiles(table_folder(location, FOLDER).store, TABLE)
-        return IcebergWriter(self._sessions, table, files, application, options, told, written)
+        store = table_folder(location, FOLDER).store
+        if options.engine == "spark":
+            files = DataFiles(store, TABLE)
+            applying: Applying = ByMerge(table, files, options.mode == "soft")
+        else:
+            files = own = IcebergFiles(store, spark_folder(location, FOLDER), TABLE, renamed=table.renamed)
+            applying = ByOwnRows(table, own, options, KeptRows(), {})
+        return IcebergWriter(self._sessions, table, files, applying, application, options, told, written)
 
 
 @contextmanager

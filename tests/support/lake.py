@@ -79,7 +79,7 @@ class Lake:
         """
         rows, place = [pa.Table.from_pylist(self.told, timed_schema(KEY))], str(tasks or self.path)
         mirrors = MirrorOptions.parse(self.options)
-        messages = [message for table in tables for message in _messages(place, table, rows, mirrors)]
+        messages = [message for table in tables for message in _messages(place, table, rows, mirrors, {})]
         return pa.Table.from_pylist(messages, MESSAGE)
 
     @property

@@ -59,7 +59,7 @@ class _Mirrored(InProcess):
     def run(self, end: dict[str, Any]) -> list[dict[str, Any]]:
         """Write the micro-batch that ends at an offset; there are no rows to return."""
         self.batches += 1
-        work = _parts_of(self._location, self._mirrors, self._targets.aside())
+        work = _parts_of(self._location, self._mirrors, self._targets.aside(), {})
         sent = []
         for partition in self._reader.partitions(self.offset, end):
             sent += list(work(list(self._reader.read(partition))))

@@ -192,7 +192,7 @@ WRONG_JAR = {
 
 def iceberg(options: dict[str, str] | None = None) -> dict[str, Any]:
     """Return the sink of a pipeline file, with Iceberg's format."""
-    return {"type": "mirror", "format": "iceberg", "path": "x", "options": {"engine": "spark", **(options or {})}}
+    return {"type": "mirror", "format": "iceberg", "path": "x", "options": options or {}}
 
 
 def iceberg_checked(spark: str, properties: dict[str, str]) -> list[Finding]:
@@ -533,10 +533,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key("`sink.options: compression`", sink={"type": "noop", "options": "compression"}),
             key("`sink: {type: mirror}`", sink={"type": "mirror"}),
             key("`sink: {type: mirror, format: hudi}`", sink={"type": "mirror", "format": "hudi", "path": "x"}),
-            key("`sink: {type: mirror, format: iceberg}`", sink={"type": "mirror", "format": "iceberg", "path": "x"}),
-            key("`sink: {format: iceberg, options: {engine: spark}}`", sink=iceberg()),
+            key("`sink: {type: mirror, format: iceberg}`", sink=iceberg()),
             key("… with `catalog.schema: shop`", sink=iceberg({"catalog.schema": "shop"})),
             key("… with `catalog.schema: lake.shop, history: on`", sink=iceberg({**LAKE, "history": "on"})),
+            key(
+                "… with `catalog.schema: lake.shop, partition.by: .*:a`", sink=iceberg({**LAKE, "partition.by": ".*:a"})
+            ),
             key("… with `catalog.schema: lake.shop, cluster.by: .*:a`", sink=iceberg({**LAKE, "cluster.by": ".*:a"})),
             key(
                 "… with `table.properties: .*:format-version=1`",

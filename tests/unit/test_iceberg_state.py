@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import CheckpointError, TargetChangedError, TargetError, TargetUnfitError
+from floodmark.sinks.iceberg.layout import stored
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.admission import Admission
-from floodmark.spark.iceberg.columns import declared, fitted, new_columns, stored
+from floodmark.spark.iceberg.columns import declared, fitted, new_columns
 from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, Snapshot, TableState, done_property
 
 OPTIONS = {"format": "iceberg", "engine": "spark", "catalog.schema": "lake.shop"}

@@ -228,7 +228,7 @@ def test_a_mirror_needs_options_of_the_source(name: str, value: str) -> None:
     [
         ({"sink": {"type": "mirror"}}, "Key 'sink.path' is required for the sink 'mirror'."),
         ({"sink": {"type": "mirror", "path": "/l", "format": "hudi"}}, "'sink.format' has the value 'hudi'"),
-        ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "which needs engine=spark"),
+        ({"sink": {"type": "mirror", "path": "/l", "format": "iceberg"}}, "which needs catalog.schema="),
         (
             {"sink": {"type": "mirror", "path": "/l", "options": {"format": "iceberg"}}},
             "'sink.options' must not have 'format': write the key 'sink.format' instead.",

@@ -40,15 +40,15 @@ class MirrorOptions(Options):
     format: Literal["delta", "iceberg"] = option(
         "format",
         "delta",
-        "The format of the targets: `delta`, or `iceberg`, for tables of a catalogue, which Spark writes "
-        "(`engine=spark`). A pipeline file has it as the key `sink.format`.",
+        "The format of the targets: `delta`, or `iceberg`, for tables of a catalogue, which need Iceberg's runtime in "
+        "Spark. A pipeline file has it as the key `sink.format`.",
         OWN,
     )
     engine: Literal["floodmark", "spark"] = option(
         "engine",
         "floodmark",
-        "What writes the targets. `floodmark`: Floodmark itself, with every Spark and without jars. `spark`: Delta's "
-        "runtime in Spark, with `MERGE`, for tables that must be written through it.",
+        "What writes the targets. `floodmark`: Floodmark itself, Delta tables with every Spark and without jars. "
+        "`spark`: Delta's or Iceberg's runtime in Spark, with `MERGE`, for tables that must be written through it.",
         OWN,
     )
     catalog_schema: SchemaName = option(
@@ -57,7 +57,7 @@ class MirrorOptions(Options):
         "With `engine=spark`, the schema of a catalogue in which the targets are registered, and by whose names they "
         "are written: `<catalog>.<schema>`, or `<schema>` in Spark's own catalogue. The table `public.orders` has the "
         "name `public_orders` there. Its files are below the mirror's path all the same. With `format=iceberg` it must "
-        "be given, with its catalogue, which says where files are.",
+        "be given, with its catalogue.",
         OWN,
     )
     new_columns: Literal["read", "leave_null", "fail"] = option(
@@ -165,19 +165,24 @@ class MirrorOptions(Options):
             raise ValueError(
                 "Option 'partition.by' needs engine=floodmark: Spark's writer would make null of empty texts."
             )
-        if self.catalog_schema is not None and self.engine != "spark":
-            raise ValueError("Option 'catalog.schema' needs engine=spark.")
+        if self.catalog_schema is not None and self.engine != "spark" and self.format != "iceberg":
+            raise ValueError("Option 'catalog.schema' needs engine=spark or format=iceberg.")
         return self
 
     @model_validator(mode="after")
     def _check_format(self) -> Self:
         if self.format != "iceberg":
             return self
-        if self.engine != "spark":
-            raise ValueError("Option 'format' is 'iceberg', which needs engine=spark: Spark writes these tables.")
         if self.catalog_schema is None or "." not in self.catalog_schema:
             raise ValueError(
                 "Option 'format' is 'iceberg', which needs catalog.schema=<catalog>.<schema>, such as lake.shop."
+            )
+        if self.history == "on":
+            raise ValueError("Option 'history' needs format=delta: there are no histories in Iceberg tables.")
+        if self.partition_by:
+            raise ValueError(
+                "Option 'partition.by' needs format=delta. With engine=spark, an Iceberg table that you make yourself, "
+                "without rows, keeps its partitions."
             )
         if self.cluster_by:
             raise ValueError("Option 'cluster.by' needs format=delta: Iceberg has no liquid clustering.")

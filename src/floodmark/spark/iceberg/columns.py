@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetUnfitError
+from floodmark.sinks.iceberg.layout import stored
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.spark.versions import spark_schema
 
@@ -31,19 +32,6 @@ _RESERVED = frozenset(
 """Names of columns that readers find in every table."""
 RENAMED = {DELETED: "_is_deleted"}
 """Columns of the mirror's own that Iceberg tables have under other names."""
-_NARROW = (pa.int8(), pa.int16())
-"""Types that Iceberg has no equal of: it stores them as 32 bits."""
-
-
-def stored(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column has in an Iceberg table."""
-    if kind in _NARROW:
-        return pa.int32()
-    if pa.types.is_list(kind):
-        return pa.list_(kind.field(0).with_type(stored(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(stored(one.type)) for one in kind])
-    return kind
 
 
 def declared(field: pa.Field) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -17,8 +18,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from floodmark.errors import ConfigError
+from floodmark.sinks.iceberg.changes import FILES, Changes
+from floodmark.sinks.iceberg.data_files import IcebergFiles
+from floodmark.sinks.iceberg.layout import Layout
 from floodmark.spark.iceberg.columns import RENAMED, declared, prove_names
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, java_names
+from floodmark.spark.iceberg.row_delta import RowDelta
 from floodmark.spark.iceberg.state import Done, Snapshot, TableState, done_property
 from floodmark.spark.targets.merged import MergedTable, with_position
 from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
@@ -34,6 +39,21 @@ _ANCESTORS = 1000
 _TARGET_SIZE, _TARGET_BYTES = "write.target-file-size-bytes", 1 << 29
 """The property with the size of files that are written, and what it is by default."""
 _MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a table's files are made.
+
+    Attributes:
+        layout: its columns.
+        version: of Iceberg's format.
+        partitioned: whether it has partitions.
+    """
+
+    layout: Layout
+    version: int
+    partitioned: bool
 
 
 class IcebergTable(MergedTable):
@@ -53,6 +73,11 @@ class IcebergTable(MergedTable):
         self._branch = ""
         super().__init__(spark_folder(location, table), self._full)
         self._renamed = RENAMED if soft else {}
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Columns of the mirror's own that the table has under other names."""
+        return self._renamed
 
     @property
     def name(self) -> str:
@@ -184,6 +209,71 @@ class IcebergTable(MergedTable):
         update.commit()
         transaction.commitTransaction()
         return True
+
+    def form(self, session: SparkSession) -> Form:
+        """Return how the table's files are made.
+
+        Raises:
+            TargetUnfitError: they can't be written here.
+        """
+        table, parser = self._known(session), self._jvm(session).org.apache.iceberg.SchemaParser
+        schema = table.schema()
+        layout = Layout.from_json(str(parser.toJson(schema)), f"{table.uuid()}/{schema.schemaId()}")
+        version = int(table.operations().current().formatVersion())
+        return Form(layout, version, not table.spec().isUnpartitioned())
+
+    def files(self, session: SparkSession, snapshot: Snapshot) -> pa.Table:
+        """Return the metadata table ``files`` of a snapshot, the columns ``FILES``."""
+        chosen = ", ".join(FILES)
+        return session.sql(f"SELECT {chosen} FROM {self._full}.files VERSION AS OF {snapshot.number}").toArrow()
+
+    def commit(
+        self,
+        session: SparkSession,
+        base: Snapshot,
+        changes: Changes,
+        files: IcebergFiles,
+        application: str,
+        batch: int,
+        mark: int,
+    ) -> Snapshot | None:
+        """Change the table's files, and say in the same commit which micro-batch that is.
+
+        Args:
+            base: what readers must see before it.
+            files: those of the table.
+            application: the query.
+            batch: the number of the micro-batch.
+            mark: tells it from others with that number.
+
+        Returns:
+            What readers see after it; None: somebody else has changed the table.
+        """
+        table = self._known(session)
+        transaction = table.newTransaction()
+        main = dict(transaction.table().refs()).get(_MAIN)
+        if main is None or main.snapshotId() != base.number:
+            return None
+        end = base
+        if not changes.is_empty:
+            # Other than a snapshot of the main branch, one of a branch of its own isn't tried again on what others
+            # have committed meanwhile: the commit fails then.
+            branch = f"{_BRANCHES}{uuid4().hex[:12]}"
+            begin = transaction.manageSnapshots()
+            begin.createBranch(branch, base.number)
+            begin.commit()
+            RowDelta(self._jvm(session), table, files).commit(transaction, changes, branch, base.number)
+            seen = transaction.table()
+            end = _snapshot(seen.snapshot(dict(seen.refs())[branch].snapshotId()))
+            finish = transaction.manageSnapshots()
+            finish.fastForwardBranch(_MAIN, branch)
+            finish.removeBranch(branch)
+            finish.commit()
+        update = transaction.updateProperties()
+        update.set(*done_property(application, Done(batch, mark, end.number, end.sequence)))
+        update.commit()
+        transaction.commitTransaction()
+        return end
 
     def compact(self, session: SparkSession, least_files: int, below_bytes: int | None) -> None:
         """Write small files again as larger ones, and apply what is deleted in them.

@@ -17,10 +17,11 @@ from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import OPERATION
 from floodmark.sinks.delta.tables import query_of
+from floodmark.sinks.iceberg.layout import stored
 from floodmark.sinks.options import MirrorOptions, Mode
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.sinks.verifiable import TargetPart, as_they_are
-from floodmark.spark.iceberg.columns import RENAMED, fitted, stored
+from floodmark.spark.iceberg.columns import RENAMED, fitted
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
 from floodmark.spark.iceberg.marks import IcebergMarks
 from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TableState

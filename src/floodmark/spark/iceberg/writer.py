@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from floodmark.errors import TargetChangedError, describe
+from floodmark.errors import TargetChangedError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.planning.agreement import Agreement, mark
-from floodmark.sinks.delta.protocols import TableListener
+from floodmark.sinks.delta.planning.target_rows import KeptRows
+from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
+from floodmark.sinks.delta.stores import TableFolder
+from floodmark.sinks.iceberg.data_files import IcebergFiles
+from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.admission import Admission
+from floodmark.spark.iceberg.applying import Applying, ByMerge, ByOwnRows, Rows
 from floodmark.spark.iceberg.columns import fitted, new_columns
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
 from floodmark.spark.iceberg.staging import prepare
 from floodmark.spark.iceberg.state import TableState
 from floodmark.spark.iceberg.table import Gone, IcebergTable
 from floodmark.spark.targets.merged import with_position
+from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
-from floodmark.spark.targets.staged import stage
 
 log = get_logger(__name__)
 
@@ -40,6 +45,7 @@ class IcebergWriter:
         sessions: sessions of Spark.
         table: the table as Spark writes it.
         files: writes what is staged.
+        applying: brings rows into the table.
         application: names this query in the table's properties, for exactly-once delivery.
         options: the mirror's.
         listener: what is told about the table.
@@ -51,6 +57,7 @@ class IcebergWriter:
         sessions: Sessions,
         table: IcebergTable,
         files: DataFiles,
+        applying: Applying,
         application: str,
         options: MirrorOptions,
         listener: TableListener,
@@ -59,6 +66,7 @@ class IcebergWriter:
         self._sessions = sessions
         self._table = table
         self._files = files
+        self._applying = applying
         self._name = files.table
         self._application = application
         self._options = options
@@ -73,10 +81,16 @@ class IcebergWriter:
         """Commit a micro-batch, and return whether that changed the table (``TableWriter``)."""
         agreed = Agreement.of(parts)
         with self._sessions.one() as session:
-            written = self._until_written(session, batch, agreed)
+            try:
+                written = self._until_written(session, batch, agreed)
+            except (TargetUnfitError, TargetDamagedError) as error:
+                if not self._applying.has_offered:
+                    raise
+                # The files of a target that is set aside are removed.
+                raise TargetError(error.what, f"Start the query again. {error.cure}") from error
             if written:
                 self._tidy(session)
-        self._files.discard(add for part in parts for add in part.adds)
+        self._applying.leftovers(parts)
         return written
 
     def _until_written(self, session: SparkSession, batch: int, agreed: Agreement) -> bool:
@@ -85,7 +99,8 @@ class IcebergWriter:
         for _ in range(_ATTEMPTS):
             try:
                 written = self._attempt(session, batch, agreed)
-            except Gone as error:
+            except (Gone, FileNotFoundError) as error:
+                # Others may have written files again and removed them, or the table.
                 written, last = None, error
             except SPARK_ERRORS as error:
                 if not is_conflict(error):
@@ -117,8 +132,7 @@ class IcebergWriter:
         if agreed.others and (state.has_rows or state.done(self._application) is not None):
             raise agreed.torn(self._name)
         columns, wider = fitted(state.columns, agreed.columns, self._name)
-        rows = with_position(columns)
-        added = new_columns(state.columns, rows, self._name)
+        added = new_columns(state.columns, with_position(columns), self._name)
         if wider:
             log.warning("columns_get_other_types", table=self._name, columns={one: str(wider[one]) for one in wider})
             self._table.widen(session, wider)
@@ -127,25 +141,18 @@ class IcebergWriter:
             if state.has_rows and agreed.key:
                 self._listener.gets_columns(self._name, added.names)
             self._table.add_columns(session, added)
-        self._table.open_branch(session, head)
-        soft = self._options.mode == "soft"
-        staged, truncated = stage(self._files, self._table, session, parts, agreed.key, columns, soft)
-        try:
-            if agreed.key and state.has_rows:
-                self._table.merge(session, staged.rows, staged.deletes, agreed.key, rows, truncated)
-            elif staged.rows:
-                self._table.append(session, staged.rows, rows)
-        finally:
-            staged.discard(keep=parts)
-        done = self._table.publish(session, head, self._application, batch, number)
-        return True if done else None
+        rows = Rows(parts, agreed.key, columns, state.has_rows, self._application, batch, number)
+        return True if self._applying.apply(session, head, rows) else None
 
     def _create(self, session: SparkSession, agreed: Agreement) -> None:
         key, self._must_have = agreed.key, None
         if agreed.others:
             self._listener.is_missing(self._name, bool(key), torn=True)
         self._listener.is_missing(self._name, bool(key))
-        self._table.create(session, agreed.columns, self._admission.properties(key), replace=False)
+        self._table.create(session, agreed.columns, self._properties(key), replace=False)
+
+    def _properties(self, key: Sequence[str]) -> dict[str, str]:
+        return {**self._applying.properties(), **self._admission.properties(key)}
 
     def _is_own(self, session: SparkSession, state: TableState, agreed: Agreement) -> bool:
         """Return whether the table is this query's; if not, it is made so, and is to be looked at again."""
@@ -156,7 +163,7 @@ class IcebergWriter:
             self._listener.is_missing(self._name, bool(key))
             self._must_have = None
             if replaced:
-                self._table.create(session, agreed.columns, self._admission.properties(key), replace=True)
+                self._table.create(session, agreed.columns, self._properties(key), replace=True)
             else:
                 self._table.set(session, self._admission.own_properties(key))
             return False
@@ -192,3 +199,31 @@ def _below(written: int, every: int) -> int | None:
         if written % every**tier:
             return size
     return None
+
+
+def iceberg_writers(
+    sessions: Sessions, location: str, options: MirrorOptions, layouts: MutableMapping[str, Layout]
+) -> MakeWriter:
+    """Return what makes the writers of a mirror's tables.
+
+    Args:
+        sessions: sessions of Spark.
+        location: the mirror's path, or its URI.
+        options: the mirror's.
+        layouts: gets the columns of tables that Floodmark writes itself, for the tasks.
+    """
+    kept, soft = KeptRows(), options.mode == "soft"
+
+    def made(
+        name: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
+    ) -> TableWriter:
+        table = IcebergTable(location, name, options.catalog_schema or "", soft)
+        if options.engine == "spark":
+            files = DataFiles(folder.store, name)
+            applying: Applying = ByMerge(table, files, soft)
+        else:
+            files = own = IcebergFiles(folder.store, spark_folder(location, name), name, renamed=table.renamed)
+            applying = ByOwnRows(table, own, options, kept, layouts)
+        return IcebergWriter(sessions, table, files, applying, application, options, listener, written)
+
+    return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +20,14 @@ from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWrit
 from floodmark.sinks.delta.stores import TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.targets import Targets, unwritable
 from floodmark.sinks.delta.writer import own_writers
+from floodmark.sinks.iceberg.data_files import IcebergFiles
+from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
+from floodmark.spark.iceberg.columns import RENAMED
 from floodmark.spark.iceberg.marks import IcebergMarks
-from floodmark.spark.iceberg.table import IcebergTable
-from floodmark.spark.iceberg.writer import IcebergWriter
+from floodmark.spark.iceberg.writer import iceberg_writers
 from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
@@ -66,13 +68,14 @@ class Mirror:
             )
         prove_location(location)
         prove_usable(location)
-        if options.engine == "spark":
+        if options.engine == "spark" or options.format == "iceberg":
             spark_folder(location, "")
         self._location = location
         self._source = source
         self._options = options
         self._targets: Targets | None = None
         self._run: tuple[str, str | None] | None = None
+        self._layouts: dict[str, Layout] = {}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch.
@@ -93,7 +96,7 @@ class Mirror:
             # The query's id is known with the first micro-batch only.
             targets = self._targets = self._open(batch.sparkSession, query)
             self._run = (query, run)
-        parts = _parts_of(self._location, self._options, targets.aside())
+        parts = _parts_of(self._location, self._options, targets.aside(), dict(self._layouts))
         sent = batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow()
         targets.write(number, messages_by_table(number, sent))
 
@@ -122,46 +125,51 @@ class Mirror:
             target = SparkTable(self._location, table, schema)
             return SparkWriter(sessions, target, folder, application, table, options, listener, written)
 
-        def to_iceberg(
-            table: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
-        ) -> TableWriter:
-            target = IcebergTable(self._location, table, schema or "", options.mode == "soft")
-            files = DataFiles(folder.store, table)
-            return IcebergWriter(sessions, target, files, application, options, listener, written)
-
         if options.format == "iceberg":
-            return to_iceberg
+            return iceberg_writers(sessions, self._location, options, self._layouts)
         return by_spark if options.engine == "spark" else own_writers(self._location, options)
 
 
-def _parts_of(location: str, options: MirrorOptions, aside: Set[str]) -> Any:
+def _parts_of(location: str, options: MirrorOptions, aside: Set[str], layouts: Mapping[str, Layout]) -> Any:
     """Return what a task does with its rows.
 
     Args:
         options: the mirror's.
         aside: tables whose rows are left out.
+        layouts: the columns of Iceberg tables, as far as they are known.
     """
 
     def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = rows_by_table(batches, aside).items()
-        messages = [message for table, rows in found for message in _messages(location, table, rows, options)]
+        messages = [message for table, rows in found for message in _messages(location, table, rows, options, layouts)]
         yield pa.RecordBatch.from_pylist(messages, schema=MESSAGE)
 
     return parts
 
 
 def _messages(
-    location: str, table: str | None, rows: Sequence[pa.Table], options: MirrorOptions
+    location: str,
+    table: str | None,
+    rows: Sequence[pa.Table],
+    options: MirrorOptions,
+    layouts: Mapping[str, Layout],
 ) -> list[dict[str, Any]]:
     if table is None:
         return [dict.fromkeys(MESSAGE.names)]
     # Where the key changes within a micro-batch, any of them says that there is one.
     key = rows[0]["key"][0].as_py()
     try:
-        files = DataFiles(table_folder(location, table).store, table, columns_of(table, options.partition_by))
-        parts = make_parts(files, rows, options.mode)
+        parts = make_parts(_files_of(location, table, options, layouts), rows, options.mode)
         return [part.to_message(table) for part in parts]
     except FloodmarkError as error:
         return [failed(table, key, error)]
     except (BaseError, OSError) as error:
         return [failed(table, key, unwritable(location, table, error))]
+
+
+def _files_of(location: str, table: str, options: MirrorOptions, layouts: Mapping[str, Layout]) -> DataFiles:
+    store = table_folder(location, table).store
+    if options.format != "iceberg" or options.engine == "spark":
+        return DataFiles(store, table, columns_of(table, options.partition_by))
+    renamed = RENAMED if options.mode == "soft" else {}
+    return IcebergFiles(store, spark_folder(location, table), table, layouts.get(table), renamed)

@@ -22,7 +22,7 @@ from floodmark.json_data import Json
 from floodmark.sinks.delta.format.log import DataFile, as_text
 from floodmark.sinks.delta.format.partitions import Values, constant, folder_of, partitions_of
 from floodmark.sinks.delta.format.statistics import statistics
-from floodmark.sinks.delta.format.vectors import Rows
+from floodmark.sinks.delta.format.vectors import Rows, VectorFile
 
 POSITION = "_position"
 """The column with the position of each row's last change."""
@@ -84,9 +84,9 @@ class DataFiles:
             described: columns that the log's statistics must have, besides the positions and those of the partition.
             partition: the values of the partition columns.
         """
-        content = io.BytesIO()
-        pq.write_table(rows, content, compression="snappy", use_dictionary=_repetitive(rows.schema))
-        path = f"{folder_of(partition)}part-{uuid4()}.parquet"
+        content, (stored, folder, more) = io.BytesIO(), self._stored(rows)
+        pq.write_table(stored, content, compression="snappy", use_dictionary=_repetitive(stored.schema))
+        path = f"{folder}{folder_of(partition)}part-{uuid4()}.parquet"
         obstore.put(self.store, path, content.getvalue())
         return {
             "path": quote(path, safe="/="),
@@ -95,6 +95,7 @@ class DataFiles:
             "modificationTime": int(time.time() * 1000),
             "dataChange": True,
             "stats": as_text(statistics(rows, [name for name in described if name not in partition], POSITION)),
+            **more,
         }
 
     def read(self, file: DataFile, kinds: pa.Schema | None = None) -> pa.Table:
@@ -139,13 +140,14 @@ class DataFiles:
         self, file: DataFile, parquet: pq.ParquetFile, columns: pa.Schema, group: int | None = None
     ) -> pa.Table:
         """Return columns of all rows, or of those of a row group."""
-        partition, metadata = file.partition, parquet.metadata
-        present = [name for name in columns.names if name in parquet.schema_arrow.names and name not in partition]
-        table = parquet.read(columns=present) if group is None else parquet.read_row_group(group, columns=present)
+        partition, metadata, found = file.partition, parquet.metadata, self._names_in(parquet)
+        present = {name: found[name] for name in columns.names if name in found and name not in partition}
+        names = list(present.values())
+        table = parquet.read(columns=names) if group is None else parquet.read_row_group(group, columns=names)
         count = metadata.num_rows if group is None else metadata.row_group(group).num_rows
         # A file without the column is from before it, or has one value of it only.
         values = [
-            table[one.name].cast(one.type)
+            table[present[one.name]].cast(one.type)
             if one.name in present
             else constant(partition.get(one.name), one.type, count)
             for one in columns
@@ -163,8 +165,29 @@ class DataFiles:
                 with contextlib.suppress(OSError, BaseError):
                     obstore.delete(self.store, unquote(str(add["path"])))
 
+    def bytes_of(self, path: str, offset: int, size: int) -> bytes:
+        """Return a part of a file (``ReadBytes``)."""
+        store, within = self._place(path)
+        return bytes(obstore.get_range(store, within, start=offset, length=size))
+
+    def vector_file(self) -> VectorFile:
+        """Return a file that gets the deletion vectors of one commit."""
+        return VectorFile()
+
     def _opened(self, file: DataFile) -> pq.ParquetFile:
-        return pq.ParquetFile(_File(self.store, unquote(file.path)))
+        return pq.ParquetFile(_File(*self._place(unquote(file.path))))
+
+    def _place(self, path: str) -> tuple[ObjectStore, str]:
+        """Return the store that has a file of the table, and the file's path there."""
+        return self.store, path
+
+    def _stored(self, rows: pa.Table) -> tuple[pa.Table, str, Mapping[str, Json]]:
+        """Return rows as a data file has them, where in the table's folder it is, and more members of its action."""
+        return rows, "", {}
+
+    def _names_in(self, parquet: pq.ParquetFile) -> Mapping[str, str]:
+        """Return the names that columns have in a file, by those that they have in the table."""
+        return {name: name for name in parquet.schema_arrow.names}
 
 
 class _File(io.RawIOBase):

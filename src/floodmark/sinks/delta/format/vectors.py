@@ -30,8 +30,10 @@ _MAGIC = struct.pack("<I", 1681511377)
 _EARLIER_MAGIC = struct.pack(">I", 1681511376)
 """A count of 32-bit bitmaps and these, each after its size; Delta's first releases, and the protocol's example."""
 _FILE_VERSION = b"\x01"
-_IN_TABLE, _ANYWHERE, _INLINE = "u", "p", "i"
+_IN_TABLE, ANYWHERE, _INLINE = "u", "p", "i"
 """Kinds of storage: a file that is named by a UUID, one that is named by its URI, and the descriptor itself."""
+FRAME_BYTES = 8
+"""Bytes around a vector in a file: its size before it, and a checksum behind it."""
 _UUID_LENGTH = 20
 """Characters of a UUID in Z85."""
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -66,8 +68,8 @@ class Descriptor:
         """
         given = JsonObject(data, "A deletion vector of the Delta log", damaged)
         storage = given.text("storageType")
-        if storage not in (_IN_TABLE, _ANYWHERE, _INLINE):
-            raise given.wrong("storageType", f"'{_IN_TABLE}', '{_ANYWHERE}' or '{_INLINE}'")
+        if storage not in (_IN_TABLE, ANYWHERE, _INLINE):
+            raise given.wrong("storageType", f"'{_IN_TABLE}', '{ANYWHERE}' or '{_INLINE}'")
         offset = None if storage == _INLINE else given.integer("offset")
         size, rows = given.integer("sizeInBytes"), given.integer("cardinality")
         return cls(storage, given.text("pathOrInlineDv"), offset, size, rows)
@@ -95,7 +97,7 @@ class Descriptor:
         Raises:
             TargetDamagedError: it doesn't name a file.
         """
-        if self.storage == _ANYWHERE:
+        if self.storage == ANYWHERE:
             return self.place
         prefix, text = self.place[:-_UUID_LENGTH], self.place[-_UUID_LENGTH:]
         try:
@@ -106,11 +108,16 @@ class Descriptor:
 
 
 class VectorFile:
-    """The file that gets the deletion vectors of one commit."""
+    """The file that gets the deletion vectors of one commit.
 
-    def __init__(self) -> None:
+    Args:
+        header: what it begins with.
+    """
+
+    def __init__(self, header: bytes = _FILE_VERSION) -> None:
         self._number = uuid4()
-        self._content = bytearray(_FILE_VERSION)
+        self._header = header
+        self._content = bytearray(header)
 
     @property
     def path(self) -> str:
@@ -120,13 +127,14 @@ class VectorFile:
     @property
     def content(self) -> bytes:
         """What is to be written; empty if it has no vector."""
-        return bytes(self._content) if len(self._content) > len(_FILE_VERSION) else b""
+        return bytes(self._content) if len(self._content) > len(self._header) else b""
 
-    def add(self, rows: Rows, earlier: bytes = b"") -> Descriptor:
+    def add(self, rows: Rows, earlier: bytes = b"", file: str = "") -> Descriptor:  # noqa: ARG002
         """Add the vector of a data file.
 
         Args:
             rows: those that get deleted now.
+            file: the data file's path, as the table has it.
             earlier: the vector of those that are deleted already. It is cheaper to add to than their numbers.
         """
         bitmap, offset = BitMap64(rows), len(self._content)
@@ -168,9 +176,9 @@ def read_vector(descriptor: Descriptor, read: ReadBytes) -> Vector:
         vector = _from_z85(descriptor.place)[: descriptor.size]
     else:
         path = descriptor.path
-        entry = read(path, descriptor.offset or 0, descriptor.size + 8)
+        entry = read(path, descriptor.offset or 0, descriptor.size + FRAME_BYTES)
         vector = entry[4:-4]
-        framed = len(entry) == descriptor.size + 8 and struct.unpack(">I", entry[:4])[0] == descriptor.size
+        framed = len(entry) == descriptor.size + FRAME_BYTES and struct.unpack(">I", entry[:4])[0] == descriptor.size
         if not framed or zlib.crc32(vector) != struct.unpack(">I", entry[-4:])[0]:
             raise damaged(f"The deletion vector at byte {descriptor.offset} of '{path}' has been changed")
     rows = decoded(vector)

@@ -14,7 +14,7 @@ from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import DataFile
 from floodmark.sinks.delta.format.log_files import Action
-from floodmark.sinks.delta.format.vectors import Rows, VectorFile
+from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.delta.parts import by_file
 from floodmark.sinks.delta.planning.target_rows import TargetRows
 
@@ -36,7 +36,7 @@ class RowDeletions:
     def __init__(self, files: DataFiles, rows: TargetRows, vectors: bool, order: Sequence[str], at_ms: int) -> None:
         self._files = files
         self._rows = rows
-        self._vectors = VectorFile() if vectors else None
+        self._vectors = files.vector_file() if vectors else None
         self._order = order
         self._at_ms = at_ms
 
@@ -59,7 +59,7 @@ class RowDeletions:
             return [file.removed(self._at_ms)]
         if self._vectors is None:
             return [file.removed(self._at_ms), *self._rewritten(file, np.concatenate([vector.rows, deleted]))]
-        return file.added(self._vectors.add(deleted, vector.content), self._at_ms, count)
+        return file.added(self._vectors.add(deleted, vector.content, file.path), self._at_ms, count)
 
     def added(self, adds: Sequence[Mapping[str, Json]], lost: Rows) -> list[Action]:
         """Return the actions that add new data files without rows that are lost, if any are left.
@@ -81,7 +81,9 @@ class RowDeletions:
         if not len(lost):
             return [{"add": add}]
         file = DataFile.from_json(dict(add))
-        return self._rewritten(file, lost) if self._vectors is None else [file.without(self._vectors.add(lost))]
+        if self._vectors is None:
+            return self._rewritten(file, lost)
+        return [file.without(self._vectors.add(lost, file=file.path))]
 
     def _rewritten(self, file: DataFile, rows: Rows) -> list[Action]:
         """Write a file again without some of its rows, and return the action that adds it."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import obstore
 import pyarrow as pa
 
 from floodmark.sinks.delta.format.data_files import POSITION, DataFiles, living
@@ -63,7 +62,7 @@ class TargetRows:
         vector = file.vector
         if vector is None:
             return NO_VECTOR
-        return self._kept.vectors.get((self._name, *file.identity), lambda: read_vector(vector, self._bytes))
+        return self._kept.vectors.get((self._name, *file.identity), lambda: read_vector(vector, self._files.bytes_of))
 
     def positions(self, file: DataFile, rows: Numbers | None = None) -> pa.ChunkedArray:
         """Return the positions of rows' last changes; None: of all rows."""
@@ -98,9 +97,6 @@ class TargetRows:
             columns: their names and types.
         """
         return self._files.read_columns(file, columns)
-
-    def _bytes(self, path: str, offset: int, size: int) -> bytes:
-        return bytes(obstore.get_range(self._files.store, path, start=offset, length=size))
 
 
 class FileRows:
