@@ -205,8 +205,8 @@ class ReadAheadEngine(SnapshotEngine):
             if not reading.covers(_part(index, table, span))
         )
         # Limited, since each job holds its table's structure, and each piece has a file.
-        free = 2 * self._max_chunks * SMALL_TABLES - reading.ready // self._least_bytes
-        free = max(free, self._threads) - reading.ordered
+        ready, ordered = reading.ahead()
+        free = max(2 * self._max_chunks * SMALL_TABLES - ready // self._least_bytes, self._threads) - ordered
         wanted = list(pending if everything else islice(pending, max(free, 0)))
         if not wanted:
             return

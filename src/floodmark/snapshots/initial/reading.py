@@ -203,11 +203,10 @@ class Reading:
     def _found(self, table: int, unit: int) -> Piece | None:
         return self._pieces.get((table, unit // RANGE_UNITS), {}).get(unit)
 
-    @property
-    def ordered(self) -> int:
-        """How many jobs wait for a thread."""
+    def ahead(self) -> tuple[int, int]:
+        """Return how many bytes are ready and how many jobs wait for a thread, both at the same moment."""
         with self._changed:
-            return len(self._queue)
+            return self.ready, len(self._queue)
 
     def wait(self, enough: Callable[[], bool], timeout: float | None) -> None:
         """Wait until there is enough, reading has paused or ended, or the timeout expires."""
