@@ -442,6 +442,23 @@ def test_tables_that_only_spark_writes(tmp_path: Path, lake: DeltaSpark, shop: s
 
 
 @only_floodmark
+def test_a_data_file_is_missing(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    for number in range(2):
+        source.change("insert", number, 0, number, False)
+    assert mirror.write(0, source.told)
+    (file,) = (tmp_path / "t" / "data").glob("*.parquet")
+    away = file.rename(tmp_path / "away")
+    mirror.start()
+    source.change("update", 1, 0, 5, False)
+    with pytest.raises(RuntimeError, match=file.name):
+        mirror.write(1, source.told[-1:])
+    away.rename(file)
+    assert mirror.write(1, source.told[-1:])
+    assert mirror.rows() == in_order(source.rows.values())
+
+
+@only_floodmark
 @pytest.mark.parametrize("options", [V2, {}])
 def test_engines_change(tmp_path: Path, lake: DeltaSpark, shop: str, options: dict[str, str]) -> None:
     chance, source, expected, batch = random.Random(5), Source(KEY), Target(), 0

@@ -156,9 +156,10 @@ class ByOwnRows:
     def apply(self, session: SparkSession, base: Snapshot, rows: Rows) -> bool:
         """Commit files and deletion vectors (``Applying``)."""
         form = self._table.form(session)
-        if form.partitioned:
+        if form.special:
             raise TargetUnfitError(
-                f"The Iceberg table '{self._files.table}' has partitions, which Floodmark's own engine doesn't write.",
+                f"The Iceberg table '{self._files.table}' has {form.special}, which Floodmark's own engine doesn't "
+                "write.",
                 "Set the mirror's option engine=spark, or remove the table.",
             )
         self._files.layout = form.layout

@@ -38,6 +38,8 @@ _ANCESTORS = 1000
 """How far back snapshots are looked at, each of which costs a call to the JVM."""
 _TARGET_SIZE, _TARGET_BYTES = "write.target-file-size-bytes", 1 << 29
 """The property with the size of files that are written, and what it is by default."""
+_ENCRYPTED = "encryption.key-id"
+"""The property of tables whose files are encrypted."""
 _MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
 
 
@@ -48,12 +50,12 @@ class Form:
     Attributes:
         layout: its columns.
         version: of Iceberg's format.
-        partitioned: whether it has partitions.
+        special: what it has that Floodmark's own engine doesn't write; empty if there is nothing.
     """
 
     layout: Layout
     version: int
-    partitioned: bool
+    special: str
 
 
 class IcebergTable(MergedTable):
@@ -220,7 +222,8 @@ class IcebergTable(MergedTable):
         schema = table.schema()
         layout = Layout.from_json(str(parser.toJson(schema)), f"{table.uuid()}/{schema.schemaId()}")
         version = int(table.operations().current().formatVersion())
-        return Form(layout, version, not table.spec().isUnpartitioned())
+        special = "" if table.spec().isUnpartitioned() else "partitions"
+        return Form(layout, version, "encrypted files" if _ENCRYPTED in table.properties() else special)
 
     def files(self, session: SparkSession, snapshot: Snapshot) -> pa.Table:
         """Return the metadata table ``files`` of a snapshot, the columns ``FILES``."""

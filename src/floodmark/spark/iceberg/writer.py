@@ -96,12 +96,17 @@ class IcebergWriter:
     def _until_written(self, session: SparkSession, batch: int, agreed: Agreement) -> bool:
         """Write a micro-batch, and try it again while others change the table."""
         last: Exception | None = None
+        missing = 0
         for _ in range(_ATTEMPTS):
             try:
                 written = self._attempt(session, batch, agreed)
-            except (Gone, FileNotFoundError) as error:
-                # Others may have written files again and removed them, or the table.
+            except Gone as error:
                 written, last = None, error
+            except FileNotFoundError as error:
+                # Others may have written files again and removed them; once more, and they are just gone.
+                written, last, missing = None, error, missing + 1
+                if missing > 1:
+                    raise
             except SPARK_ERRORS as error:
                 if not is_conflict(error):
                     raise target_error(self._name, error) from error
