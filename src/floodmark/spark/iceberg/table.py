@@ -14,7 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from floodmark.errors import ConfigError
@@ -27,7 +28,7 @@ from floodmark.spark.iceberg.row_delta import RowDelta
 from floodmark.spark.iceberg.state import Done, Snapshot, TableState, done_property
 from floodmark.spark.targets.merged import MergedTable, with_position
 from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
-from floodmark.spark.versions import arrow_schema
+from floodmark.spark.versions import arrow_schema, minor_version
 
 _MAIN = "main"
 _BRANCHES = "floodmark_"
@@ -306,6 +307,14 @@ class IcebergTable(MergedTable):
     def exists(self, session: SparkSession) -> bool:
         """Return whether the catalogue has a table of its name."""
         return self._loaded(session) is not None
+
+    def _whole(self, session: SparkSession, rows: DataFrame) -> DataFrame:
+        if minor_version(session.version) > (4, 0):
+            return rows
+        # Spark 4.0 wants all columns that the table has.
+        given = {name.casefold() for name in rows.columns}
+        others = [one for one in session.table(self._name).schema if one.name.casefold() not in given]
+        return rows.withColumns({one.name: F.lit(None).cast(one.dataType) for one in others})
 
     def _declared(self, columns: pa.Schema) -> str:
         """Return columns as SQL declares them."""

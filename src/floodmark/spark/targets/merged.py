@@ -37,7 +37,8 @@ class MergedTable:
             files: their names in the table's folder.
             columns: those of the table that they may have.
         """
-        self._read(session, files, columns).withColumnsRenamed(self._renamed).writeTo(self._name).append()
+        rows = self._read(session, files, columns).withColumnsRenamed(self._renamed)
+        self._whole(session, rows).writeTo(self._name).append()
 
     def merge(
         self,
@@ -75,6 +76,10 @@ class MergedTable:
         if truncated:
             merge = merge.whenNotMatchedBySource(position.isNull() | (position < F.lit(truncated))).delete()
         merge.merge()
+
+    def _whole(self, session: SparkSession, rows: DataFrame) -> DataFrame:  # noqa: ARG002
+        """Return rows with all columns that an append needs."""
+        return rows
 
     def keys(self, session: SparkSession, key: pa.Schema) -> pa.Table:
         """Return the keys of all rows.
