@@ -19,12 +19,17 @@ def test_what_spark_gets() -> None:
         "kafka.bootstrap.servers": "k:9092",
         "kafka.compression.type": "zstd",
         "kafka.acks": "1",
+        "kafka.batch.size": "262144",
         "kafka.sasl.jaas.config": "hidden1",
         "includeHeaders": "true",
     }
     assert options.settings["compression.type"] == "zstd"
     assert "hidden1" not in repr(options)
-    assert KafkaOptions.parse({"includeheaders": "false"}).writer == {"includeHeaders": "false"}
+    assert KafkaOptions.parse({"includeheaders": "false", "kafka.batch.size": "9"}).writer == {
+        "kafka.batch.size": "9",
+        "kafka.compression.type": "lz4",
+        "includeHeaders": "false",
+    }
 
 
 def test_the_first_group_that_has_a_topic_counts() -> None:

@@ -19,6 +19,8 @@ _REFUSED = {
 }
 """Settings of the producer that can't be given, and what to do instead."""
 _ACKS = "acks"
+_DEFAULTS = {"batch.size": "262144", "compression.type": "lz4"}
+"""Settings of the producer where none are given: a task writes many events, and those of a table are much alike."""
 
 
 def _advise(model: type[Options], key: str) -> tuple[str, str]:
@@ -64,7 +66,7 @@ class KafkaOptions(Options):
     @property
     def writer(self) -> dict[str, str]:
         """The options of Spark's sink."""
-        producer = {f"{PRODUCER}{name}": value for name, value in self.settings.items()}
+        producer = {f"{PRODUCER}{name}": value for name, value in (_DEFAULTS | self.settings).items()}
         return {**producer, "includeHeaders": str(self.headers).lower()}
 
     @property
