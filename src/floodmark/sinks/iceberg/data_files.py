@@ -30,6 +30,8 @@ _LAYOUT = "layout"
 """The member of an ``add`` action that says by which layout a file was written."""
 _URI = re.compile(r"(?:([a-z][a-z0-9+.-]*):(?://([^/]*))?)?/(.*)", re.DOTALL)
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
+_MOST_SIZES = 10_000
+"""How many sizes of files are kept."""
 
 
 class IcebergFiles(DataFiles):
@@ -97,6 +99,8 @@ class IcebergFiles(DataFiles):
             location: what Iceberg calls it.
         """
         if location not in self._sizes:
+            if len(self._sizes) >= _MOST_SIZES:
+                self._sizes.clear()
             store, path = self._place(self.path(location))
             self._sizes[location] = int(obstore.head(store, path)["size"])
         return self._sizes[location]
@@ -134,8 +138,8 @@ class IcebergFiles(DataFiles):
             return rows, "", {}
         fields = {name: field for name, field in self._fields.items() if name in rows.column_names}
         columns = [rows[name].cast(field.type) for name, field in fields.items()]
-        stored = pa.table(columns, schema=pa.schema(list(fields.values())))
-        return stored, FOLDER, {_LAYOUT: self._layout.identity}
+        laid_out = pa.table(columns, schema=pa.schema(list(fields.values())))
+        return laid_out, FOLDER, {_LAYOUT: self._layout.identity}
 
     def _fits(self, rows: pa.Table) -> bool:
         """Return whether rows can be in the layout; otherwise the table is altered before they are."""
