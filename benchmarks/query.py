@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from tests.support.available_now import ENDING, start_to_end
 
 from floodmark.sinks.kafka.options import KafkaOptions
-from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS, stopping_at_end
+from floodmark.spark.pipelines.query import LOCAL_CHECKPOINTS, LOCAL_SOCKETS
 from floodmark.spark.sinks.kafka_writer import kafka_writer
 from floodmark.spark.sinks.mirrors import jdbc, mirror
-from floodmark.spark.versions import GIVES_START
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -34,8 +34,6 @@ SPARK_CONF = {
     **LOCAL_SOCKETS,
 }
 WARM_UP_BATCHES = 3
-ENDING = {"trigger.available.now": "true"}
-"""Options of a source that ends its query, where Spark doesn't."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,9 @@ def main() -> None:
         if spec.warm_up is not None:
             _warm_up(spark, spec.warm_up, f"{spec.checkpoint}_of_warm_up")
         began_at = time.time()
-        # Elsewhere Spark ends it; these run one micro-batch then, whatever is left.
-        ends = spec.available_now and not GIVES_START
-        writer = _writer(spark, replace(spec, options={**spec.options, **ENDING}) if ends else spec, ends)
+        writer = _writer(spark, spec)
         say(protocol, event="start", session_at=session_at, load_s=time.time() - began_at)
-        query = stopping_at_end(writer.start()) if ends else writer.start()
+        query = start_to_end(writer) if spec.available_now else writer.start()
         if not spec.available_now:
             sys.stdin.read()
             query.stop()
@@ -97,11 +93,10 @@ def main() -> None:
     spark.stop()
 
 
-def _writer(spark: SparkSession, spec: Spec, ends: bool) -> DataStreamWriter:
-    frame = spark.readStream.format("floodmark").options(**spec.options).load()
+def _writer(spark: SparkSession, spec: Spec) -> DataStreamWriter:
+    ending = ENDING if spec.available_now else {}
+    frame = spark.readStream.format("floodmark").options(**spec.options, **ending).load()
     writer = _sink(frame, spec).option("checkpointLocation", spec.checkpoint)
-    if spec.available_now and not ends:
-        return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=spec.trigger) if spec.trigger else writer
 
 

@@ -16,13 +16,11 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.protocols import TableWriter
 from floodmark.sinks.delta.stores import table_folder
-from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.iceberg.applying import Applying, ByMerge, ByOwnRows
+from floodmark.spark.iceberg.applying import applying_for
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS
 from floodmark.spark.iceberg.table import IcebergTable
 from floodmark.spark.iceberg.writer import IcebergWriter
@@ -113,13 +111,8 @@ class IcebergWriters(Writers):
     ) -> TableWriter:
         table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")
         store = table_folder(location, FOLDER).store
-        if options.engine == "spark":
-            files = DataFiles(store, TABLE)
-            applying: Applying = ByMerge(table, files, options.mode == "soft")
-        else:
-            files = own = IcebergFiles(store, spark_folder(location, FOLDER), TABLE, renamed=table.renamed)
-            applying = ByOwnRows(table, own, options, KeptRows(), {})
-        return IcebergWriter(self._sessions, table, files, applying, application, options, told, written)
+        applying = applying_for(table, store, spark_folder(location, FOLDER), TABLE, options, KeptRows(), {})
+        return IcebergWriter(self._sessions, table, applying, application, options, told, written)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+from obstore.store import ObjectStore
 from pyspark.sql import SparkSession
 
 from floodmark.errors import TargetUnfitError
@@ -57,6 +58,10 @@ class Rows:
 class Applying(Protocol):
     """Brings rows into a table."""
 
+    @property
+    def files(self) -> DataFiles:
+        """What writes the files of the table, or what is staged for it."""
+
     def properties(self) -> Mapping[str, str]:
         """Return properties that a table gets when it is made."""
 
@@ -82,7 +87,7 @@ class ByMerge:
 
     def __init__(self, table: IcebergTable, files: DataFiles, soft: bool) -> None:
         self._table = table
-        self._files = files
+        self.files = files
         self._soft = soft
 
     def properties(self) -> Mapping[str, str]:
@@ -93,7 +98,7 @@ class ByMerge:
         """Write a branch, and let readers see it (``Applying``)."""
         table, columns = self._table, with_position(rows.columns)
         table.open_branch(session, base)
-        staged, truncated = stage(self._files, table, session, rows.parts, rows.key, rows.columns, self._soft)
+        staged, truncated = stage(self.files, table, session, rows.parts, rows.key, rows.columns, self._soft)
         try:
             if rows.key and rows.replaces:
                 table.merge(session, staged.rows, staged.deletes, rows.key, columns, truncated)
@@ -110,7 +115,7 @@ class ByMerge:
 
     def leftovers(self, parts: Sequence[Part]) -> None:
         """Remove all of them."""
-        self._files.discard(add for part in parts for add in part.adds)
+        self.files.discard(add for part in parts for add in part.adds)
 
 
 class ByOwnRows:
@@ -133,7 +138,7 @@ class ByOwnRows:
         layouts: MutableMapping[str, Layout],
     ) -> None:
         self._table = table
-        self._files = files
+        self.files = files
         self._vectors = options.deletion_vectors == "on"
         self._soft = options.mode == "soft"
         self._rows = TargetRows(files, files.table, kept)
@@ -150,7 +155,7 @@ class ByOwnRows:
 
     def properties(self) -> Mapping[str, str]:
         """Return where Spark writes files, too, and that readers can skip files by positions."""
-        place = self._files.location(FOLDER.rstrip("/"))
+        place = self.files.location(FOLDER.rstrip("/"))
         return {"write.data.path": place, "write.metadata.metrics.column._position": "full"}
 
     def apply(self, session: SparkSession, base: Snapshot, rows: Rows) -> bool:
@@ -158,32 +163,32 @@ class ByOwnRows:
         form = self._table.form(session)
         if form.special:
             raise TargetUnfitError(
-                f"The Iceberg table '{self._files.table}' has {form.special}, which Floodmark's own engine doesn't "
+                f"The Iceberg table '{self.files.table}' has {form.special}, which Floodmark's own engine doesn't "
                 "write.",
                 "Set the mirror's option engine=spark, or remove the table.",
             )
-        self._files.layout = form.layout
+        self.files.layout = form.layout
         if self._snapshot != base.number:
-            self._known = files_of(self._table.files(session, base), self._files, form.layout)
+            self._known = files_of(self._table.files(session, base), self.files, form.layout)
             self._snapshot = base.number
-        parts = [fitting(self._files, self._files.laid_out(part), rows.columns) for part in rows.parts]
+        parts = [fitting(self.files, self.files.laid_out(part), rows.columns) for part in rows.parts]
         if rows.key:
-            planner = Replacements(self._files, self._rows, self._has_vectors(form), self._soft)
+            planner = Replacements(self.files, self._rows, self._has_vectors(form), self._soft)
             actions = planner.actions(parts, list(self._known.values()), rows.key, rows.columns, now_ms())
         else:
             actions = [{"add": add} for part in parts for add in part.adds]
         changes = Changes.of(actions, self._known)
         self._offered |= {str(add["path"]) for part in parts for add in part.adds}
-        end = self._table.commit(session, base, changes, self._files, rows.application, rows.batch, rows.mark)
+        end = self._table.commit(session, base, changes, self.files, rows.application, rows.batch, rows.mark)
         if end is None:
             return False
         self._known, self._snapshot = changes.applied(self._known), end.number
-        self._layouts[self._files.table] = form.layout
+        self._layouts[self.files.table] = form.layout
         return True
 
     def leftovers(self, parts: Sequence[Part]) -> None:
         """Remove those that were in no commit; whether one failed isn't always known."""
-        self._files.discard(add for part in parts for add in part.adds if str(add["path"]) not in self._offered)
+        self.files.discard(add for part in parts for add in part.adds if str(add["path"]) not in self._offered)
         self._offered.clear()
 
     def _has_vectors(self, form: Form) -> bool:
@@ -194,8 +199,33 @@ class ByOwnRows:
             self._told = True
             log.warning(
                 "a_table_has_no_deletion_vectors",
-                table=self._files.table,
+                table=self.files.table,
                 format_version=form.version,
                 effect="files that hold replaced rows are written again",
             )
         return False
+
+
+def applying_for(
+    table: IcebergTable,
+    store: ObjectStore,
+    root: str,
+    name: str,
+    options: MirrorOptions,
+    kept: KeptRows,
+    layouts: MutableMapping[str, Layout],
+) -> Applying:
+    """Return how rows come into a table with the engine that the options name.
+
+    Args:
+        table: the table.
+        store: the folder in which files are written or staged.
+        root: the folder's URI as Spark names it.
+        name: the source's name of the table.
+        options: the mirror's.
+        kept: what all tables of a mirror keep in memory.
+        layouts: gets the columns of tables that Floodmark writes itself, for the tasks.
+    """
+    if options.engine == "spark":
+        return ByMerge(table, DataFiles(store, name), options.mode == "soft")
+    return ByOwnRows(table, IcebergFiles(store, root, name, renamed=table.renamed), options, kept, layouts)

@@ -207,10 +207,7 @@ class IcebergTable(MergedTable):
             change = transaction.manageSnapshots()
             change.fastForwardBranch(_MAIN, self._branch)
             change.commit()
-        update = transaction.updateProperties()
-        update.set(*done_property(application, Done(batch, mark, end.number, end.sequence)))
-        update.commit()
-        transaction.commitTransaction()
+        _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence))
         return True
 
     def form(self, session: SparkSession) -> Form:
@@ -273,10 +270,7 @@ class IcebergTable(MergedTable):
             finish.fastForwardBranch(_MAIN, branch)
             finish.removeBranch(branch)
             finish.commit()
-        update = transaction.updateProperties()
-        update.set(*done_property(application, Done(batch, mark, end.number, end.sequence)))
-        update.commit()
-        transaction.commitTransaction()
+        _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence))
         return end
 
     def compact(self, session: SparkSession, least_files: int, below_bytes: int | None) -> None:
@@ -359,6 +353,14 @@ class IcebergTable(MergedTable):
 
 class Gone(Exception):  # noqa: N818
     """A table was dropped while it is written."""
+
+
+def _commit_done(transaction: Any, application: str, done: Done) -> None:
+    """Commit a transaction, with the property that says what a query has written last."""
+    update = transaction.updateProperties()
+    update.set(*done_property(application, done))
+    update.commit()
+    transaction.commitTransaction()
 
 
 def _snapshot(java: Any) -> Snapshot:

@@ -9,17 +9,15 @@ from pyspark.sql import SparkSession
 
 from floodmark.errors import TargetChangedError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
-from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.planning.agreement import Agreement, mark
 from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
 from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.admission import Admission
-from floodmark.spark.iceberg.applying import Applying, ByMerge, ByOwnRows, Rows
+from floodmark.spark.iceberg.applying import Applying, Rows, applying_for
 from floodmark.spark.iceberg.columns import fitted, new_columns
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
 from floodmark.spark.iceberg.staging import prepare
@@ -44,7 +42,6 @@ class IcebergWriter:
     Args:
         sessions: sessions of Spark.
         table: the table as Spark writes it.
-        files: writes what is staged.
         applying: brings rows into the table.
         application: names this query in the table's properties, for exactly-once delivery.
         options: the mirror's.
@@ -56,7 +53,6 @@ class IcebergWriter:
         self,
         sessions: Sessions,
         table: IcebergTable,
-        files: DataFiles,
         applying: Applying,
         application: str,
         options: MirrorOptions,
@@ -65,9 +61,8 @@ class IcebergWriter:
     ) -> None:
         self._sessions = sessions
         self._table = table
-        self._files = files
         self._applying = applying
-        self._name = files.table
+        self._name = applying.files.table
         self._application = application
         self._options = options
         self._listener = listener
@@ -174,7 +169,7 @@ class IcebergWriter:
             return False
         if not self._seen:
             self._admission.prove_written(state, self._must_have)
-            prepare(self._files.store, self._name)
+            prepare(self._applying.files.store, self._name)
             self._listener.exists(self._name)
             self._seen = True
         self._admission.prove_made_for(state, key)
@@ -217,18 +212,13 @@ def iceberg_writers(
         options: the mirror's.
         layouts: gets the columns of tables that Floodmark writes itself, for the tasks.
     """
-    kept, soft = KeptRows(), options.mode == "soft"
+    kept = KeptRows()
 
     def made(
         name: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
     ) -> TableWriter:
-        table = IcebergTable(location, name, options.catalog_schema or "", soft)
-        if options.engine == "spark":
-            files = DataFiles(folder.store, name)
-            applying: Applying = ByMerge(table, files, soft)
-        else:
-            files = own = IcebergFiles(folder.store, spark_folder(location, name), name, renamed=table.renamed)
-            applying = ByOwnRows(table, own, options, kept, layouts)
-        return IcebergWriter(sessions, table, files, applying, application, options, listener, written)
+        table = IcebergTable(location, name, options.catalog_schema or "", options.mode == "soft")
+        applying = applying_for(table, folder.store, spark_folder(location, name), name, options, kept, layouts)
+        return IcebergWriter(sessions, table, applying, application, options, listener, written)
 
     return made

@@ -39,7 +39,7 @@ def spark_folder(location: str, table: str) -> str:
         raise ConfigError(
             f"The mirror's path '{shown_uri(location)}' has the character '{found[0]}', with which Spark reads other "
             "folders, too.",
-            "Use a path without the characters * ? { } or leave out engine=spark.",
+            "Use a path without the characters * ? { }, or format=delta with engine=floodmark.",
         )
     parts = urlsplit(location)
     if parts.scheme in ("", "file"):
