@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -236,6 +237,34 @@ def test_a_query_that_writes_at_the_same_time(lake: Lake, monkeypatch: pytest.Mo
     lake.write(2, (TABLE,))
     assert (replaced, len(planned)) == ([Replaced.DONE], 3)
     assert lake.rows(TABLE) == expected(lake)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_rebuilding_that_ends_while_a_micro_batch_is_written(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, follows: bool
+) -> None:
+    """The query removes what it has written to the shadow after the others removed that, and no other shadow."""
+    marks(lake).add(MARK)
+    read_again(lake, 1)
+    lake.change(("update", 0), ("insert", 8))
+    write_shadow = ShadowedWriter._write_shadow
+    logs = lake.path / TABLE / "_floodmark"
+
+    def ends(writer: Any, *args: Any) -> None:
+        assert replacement(lake).attempt(False) is Replaced.DONE
+        marks(lake).remove(TABLE)
+        marks(lake).remove_shadows(TABLE)
+        if follows:
+            marks(lake).add(replace(MARK, id="two"))
+            (logs / "rebuild-two").mkdir(parents=True)
+            (logs / "rebuild-two" / "file").touch()
+        write_shadow(writer, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShadowedWriter, "_write_shadow", ends)
+        lake.write(2, (TABLE,))
+    assert lake.rows(TABLE) == expected(lake)
+    assert [path.name for path in logs.glob("*")] == ["rebuild-two"] * follows
 
 
 def test_a_shadow_that_cannot_be_written(lake: Lake) -> None:

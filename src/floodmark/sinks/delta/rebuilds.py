@@ -150,11 +150,32 @@ class RebuildMarks:
 
     def remove_shadows(self, table: str) -> None:
         """Remove the logs of a table's shadows."""
-        prefix = f"{folder_name(table)}/{_SHADOWS.rpartition('/')[0]}"
-        names = [str(one["path"]) for one in obstore.list(self._store, prefix).collect()]
-        paths = [name for name in names if name.startswith(f"{folder_name(table)}/{_SHADOWS}")]
-        if paths:
-            obstore.delete(self._store, paths)
+        self._remove_shadows(table, "")
+
+    def remove_if_ended(self, mark: RebuildMark) -> None:
+        """Remove the log of a shadow whose table isn't rebuilt any more, or for another time."""
+        try:
+            found = self.get(mark.table)
+        except TargetDamagedError:
+            # It is removed by whoever removes the damaged mark and rebuilds the table again.
+            return
+        if found is None or found.id != mark.id:
+            self._remove_shadows(mark.table, f"{mark.id}/")
+
+    def _remove_shadows(self, table: str, which: str) -> None:
+        while paths := self._in_shadows(table, which):
+            try:
+                obstore.delete(self._store, paths)
+            except FileNotFoundError:
+                # The query and whoever ends the rebuilding may do this at the same time.
+                continue
+
+    def _in_shadows(self, table: str, which: str) -> list[str]:
+        folder = folder_name(table)
+        names = [
+            str(one["path"]) for one in obstore.list(self._store, f"{folder}/{_SHADOWS.rpartition('/')[0]}").collect()
+        ]
+        return [name for name in names if name.startswith(f"{folder}/{_SHADOWS}{which}")]
 
     def _read(self, path: str) -> RebuildMark | None:
         try:

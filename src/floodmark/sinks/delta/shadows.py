@@ -71,6 +71,8 @@ class ShadowedWriter:
             # Before the table is written: from there on the shadow lacks what the table has.
             if self._marks.marks.fail(mark, f"Micro-batch {batch} couldn't be written: {describe(error)}"):
                 log.error("a_rebuilding_has_failed", table=self._table, batch=batch, error=describe(error))
+        # Whoever ends a rebuilding may have removed the shadow before this micro-batch was written to it.
+        self._marks.marks.remove_if_ended(mark)
 
     def _shadow_of(self, mark: RebuildMark) -> SharingWriter:
         if self._shadow is None or self._shadow[0] != mark.id:
