@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,29 +50,29 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let tests take longer where the machine has other work to do, and leave some out if that is asked for."""
     if SHORT:
-        left_out = for_the_other_version({item.nodeid for item in items})
+        left_out = for_another_server({item.nodeid for item in items})
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
     for item in items:
         stretch(item)
 
 
-def for_the_other_version(names: Set[str]) -> set[str]:
-    """Return one case of each two that differ in the version of PostgreSQL only; of each version there are as many.
+def for_another_server(names: Set[str]) -> set[str]:
+    """Return all but one of the cases that differ only in PostgreSQL's version, or in being for MySQL or MariaDB.
 
-    What each version's events are beside Debezium's is in all of them.
+    Each server keeps about as many cases. What its events are beside Debezium's is in all of them.
 
     Args:
         names: those of all cases.
     """
-    found = set()
-    for name in names:
-        if name.startswith("tests/conformance/"):
-            continue
-        other = re.sub(r"\bpg16\b|(?<=[-\[])16(?=[-\]])", lambda found: found[0].replace("16", "18"), name)
-        if other != name and other in names:
-            found.add((name, other)[crc32(name.encode()) % 2])
-    return found
+    alike = defaultdict[str, list[str]](list)
+    for name in sorted(names):
+        if not name.startswith("tests/conformance/"):
+            test, bracket, case = name.partition("[")
+            case = re.sub(r"\bpg16\b|(?<=[-\[])16(?=[-\]])", lambda found: found[0].replace("16", "18"), bracket + case)
+            alike[test + re.sub(r"(?<![a-z])mariadb(?![a-z])", "mysql", case)].append(name)
+    kept = {cases[crc32(test.encode()) % len(cases)] for test, cases in alike.items()}
+    return {name for cases in alike.values() for name in cases} - kept
 
 
 @dataclass

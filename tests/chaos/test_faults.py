@@ -64,7 +64,7 @@ FAULTS = [
     pytest.param(restart_fast, 16, marks=pytest.mark.long),
     (restart_immediate, 18),
     pytest.param(cut_connections, 16, marks=pytest.mark.long),
-    (empty_state, 18),
+    pytest.param(empty_state, 18, marks=pytest.mark.long),
     pytest.param(take_the_sink_away, 16, marks=pytest.mark.long),
 ]
 ENDING = (empty_state, take_the_sink_away)

@@ -126,6 +126,7 @@ def test_values_of_all_types(tmp_path: Path, delta_spark: DeltaSpark) -> None:
         assert rows == [one["after"] for one in told], reader
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_clustered_table(tmp_path: Path, delta_spark: DeltaSpark) -> None:
@@ -162,6 +163,7 @@ def test_columns_that_no_table_can_be_clustered_by(
     assert not DeltaTable.is_deltatable(mirror.path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("options", [("on", "off", "on"), ("off", "on")])

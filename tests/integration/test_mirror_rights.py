@@ -124,6 +124,7 @@ def test_targets_are_checked(lake: Lake) -> None:
     assert sorted(lake.path.rglob("*")) == files
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_query_without_rights(pg18: EmbeddedPostgres, tmp_path: Path) -> None:
     quick_start.prepare()

@@ -166,6 +166,7 @@ def test_the_second_signal_stops_at_once(pipeline: Pipeline) -> None:
         assert time.monotonic() - started < 5
 
 
+@pytest.mark.long
 def test_initial_only_ends_by_itself(pipeline: Pipeline) -> None:
     source = {**pipeline.content["source"], "snapshot.mode": "initial_only"}
     assert pipeline.finish(source=source)[0] == 0, pipeline.stderr
@@ -191,6 +192,7 @@ def test_parquet_sink(pipeline: Pipeline) -> None:
     assert {row["topic"] for row in rows} == {"t.public.orders"}
 
 
+@pytest.mark.long
 def test_mirror_sink(pipeline: Pipeline, conn: psycopg.Connection[Any]) -> None:
     from deltalake import DeltaTable, QueryBuilder
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.errors import TargetError
 from floodmark.sinks.soft_deletes import DELETED
-from tests.support.delta_mirror import WHAT, Mirror, by_spark, in_order
+from tests.support.delta_mirror import WHAT, Mirror, in_order
 from tests.support.delta_spark import DeltaSpark
 from tests.support.merging import Target, key_of
 from tests.unit.test_last_changes import KINDS, Row, Source
@@ -60,7 +60,7 @@ BY_FLOODMARK = [
 
 @pytest.mark.parametrize(
     ("engine", "key", "seed", "tasks", "compact", "bare"),
-    [*BY_FLOODMARK, by_spark(("id",), 1, 3, "0", True)],
+    [*BY_FLOODMARK, pytest.param("spark", ("id",), 1, 3, "0", True, marks=[pytest.mark.slow, pytest.mark.long])],
     indirect=["engine"],
 )
 def test_deleted_rows_stay(

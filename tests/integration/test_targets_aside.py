@@ -109,6 +109,7 @@ def test_the_query_ends_instead_if_it_has_no_other_table(spark: SparkSession, la
     assert not lake.mark.exists()
 
 
+@pytest.mark.long
 def test_it_stays_aside_without_the_state_directory(spark: SparkSession, lake: Lake) -> None:
     lake.run(spark)
     lake.run(spark, *CONFLICT, "INSERT INTO b VALUES (2)")
@@ -116,6 +117,7 @@ def test_it_stays_aside_without_the_state_directory(spark: SparkSession, lake: L
     lake.keeps_aside(spark, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gone", ["mark", "log"])
 def test_it_stays_aside_when_only_a_part_of_it_is_removed(spark: SparkSession, lake: Lake, gone: str) -> None:
     lake.run(spark)
@@ -130,6 +132,7 @@ def test_it_stays_aside_when_only_a_part_of_it_is_removed(spark: SparkSession, l
         assert len(lake.status()["set_aside"]) == 1
 
 
+@pytest.mark.long
 def test_a_table_that_never_had_a_target(spark: SparkSession, lake: Lake) -> None:
     lake.run(spark, "ALTER TABLE a ADD _position text", "ALTER TABLE a DROP v")
     assert not lake.table.joinpath("_delta_log").exists()
@@ -156,6 +159,7 @@ def test_a_damaged_table_is_set_aside(spark: SparkSession, lake: Lake) -> None:
     assert "holds a line that is no JSON" in told["error"]
 
 
+@pytest.mark.long
 def test_another_query_empties_it(spark: SparkSession, lake: Lake) -> None:
     lake.run(spark)
     lake.run(spark, *CONFLICT, "INSERT INTO b VALUES (2)")

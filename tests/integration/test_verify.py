@@ -199,6 +199,7 @@ TYPES = {
 """Types of keys with two values."""
 
 
+@pytest.mark.long
 def test_keys_of_all_types(spark: SparkSession, source: Source, tmp_path: Path) -> None:
     """Each is found whatever its type is, together with values that Spark's types can't hold."""
     for name, (kind, first, second) in TYPES.items():

@@ -174,7 +174,7 @@ def test_from_mysql_and_mariadb(spark: SparkSession, flavor: Any, target: Target
         assert one(verify(pipeline, at_rest=True)).counted() == {"differs": 1}
 
 
-@pytest.mark.parametrize("target", ["pg18", "mysql"], indirect=True)
+@pytest.mark.parametrize("target", ["pg18", _LONG["mysql"]], indirect=True)
 def test_what_is_not_compared(spark: SparkSession, source: Source, target: Target, tmp_path: Path) -> None:
     source.execute(
         "CREATE TABLE a (id int PRIMARY KEY, v text)",

@@ -14,6 +14,7 @@ from tests.toy.conftest import options_of
 from tests.toy.notebook.database.notebook import Notebook
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_parquet_equals_the_tables(notebook: Notebook, tmp_path: Path) -> None:
     notebook.create("u", {"name": "text", "v": "integer?"}, key=("name",))
