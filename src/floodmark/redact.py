@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 HIDDEN = "…"
@@ -13,6 +14,11 @@ _QUOTED = re.compile(r"[\"'`\u201c\u00ab].*[\"'`\u201d\u00bb]", re.DOTALL)
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
 _LOGIN = re.compile(r"[^\s/?#:@]*:[^\s/?#@]*@")
 _PARAMETERS = re.compile(r"\?.*", re.DOTALL)
+_NAMED = re.compile(
+    r"(?i)((?:password|passwd|token|secret|credential)[^=:\s]*\s*[=:]\s*)[^\s&;,]+|(://[^/\s:@]*:)[^@\s]+@"
+)
+"""What follows the name of a secret, and a password in a URI."""
+_SECRET_NAME = re.compile(r"(?i)password|passwd|token|secret|credential|key")
 
 
 def shown_statement(statement: str) -> str:
@@ -34,6 +40,21 @@ def shown_uri(uri: str) -> str:
 def without_login(text: str) -> str:
     """Return a text without a name and a password before an ``@``."""
     return _LOGIN.sub(f"{HIDDEN}@", text)
+
+
+def without_named_secrets(text: str) -> str:
+    """Return a text without what follows the names of secrets, and without passwords in URIs."""
+    return _NAMED.sub(lambda one: f"{one[1] or one[2]}{HIDDEN}{'@' if one[2] else ''}", text)
+
+
+def without_secret_values(text: str, properties: Mapping[str, str]) -> str:
+    """Return a text without the values of properties that are named like secrets, and without logins in others."""
+    for name, value in properties.items():
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST:
+            text = text.replace(value, HIDDEN)
+        else:
+            text = without_uri_secrets(value, text)
+    return without_named_secrets(text)
 
 
 def without_uri_secrets(uri: str, text: str) -> str:

@@ -18,7 +18,7 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.delta.parts import Part, make_parts
 from tests.support.delta_mirror import EMPTY, WHAT, in_order, more, typed
-from tests.support.delta_spark import DeltaSpark
+from tests.support.delta_spark import TABLE, DeltaSpark
 from tests.support.iceberg_mirror import IcebergMirror
 from tests.support.iceberg_readers import metadata_of, read_by_duckdb, read_by_pyiceberg
 from tests.support.iceberg_rest import running_rest_catalogue
@@ -90,7 +90,7 @@ def test_a_table_follows(
     tmp_path: Path, lake: DeltaSpark, catalogue: str, key: tuple[str, ...], options: dict[str, str], seed: int
 ) -> None:
     chance, shop = random.Random(seed), new_schema(lake, catalogue)
-    source, mirror = Source(key), IcebergMirror(tmp_path / "t", key, lake, shop, **options)
+    source, mirror = Source(key), IcebergMirror(tmp_path / TABLE, key, lake, shop, **options)
     expected: Target = {}
     for batch in range(6):
         first = len(source.told)
@@ -117,7 +117,7 @@ def test_a_table_follows(
 
 
 def test_a_table_without_a_key_gets_each_row_once(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     keyless = [{**row, "key": []} for row in source.told]
@@ -130,7 +130,7 @@ def test_a_table_without_a_key_gets_each_row_once(tmp_path: Path, lake: DeltaSpa
 
 
 def test_soft_deletes(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop, deletes="soft")
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop, deletes="soft")
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(0, source.told)
@@ -160,7 +160,7 @@ def test_commits_whose_outcome_is_not_known(
         # It needs one commit, not two, and none after one whose answer was lost.
         losses = [loss for loss in losses if loss is not None]
         losses = losses[: losses.index("answer") + 1] if "answer" in losses else losses
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, new_schema(lake, REST))
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, new_schema(lake, REST))
     for batch in range(3):
         source.change("insert", batch, 0, batch, False)
         proxy.losses[:] = losses if batch else []
@@ -171,7 +171,7 @@ def test_commits_whose_outcome_is_not_known(
 
 
 def test_two_drivers_of_one_query(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     told = []
     for number in range(6):
         source.change("insert", number, 0, number, False)
@@ -192,15 +192,15 @@ def test_two_drivers_of_one_query(tmp_path: Path, lake: DeltaSpark, shop: str) -
 
 def test_a_label_outlives_compaction_and_expiry(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
     """What tells a repeated micro-batch must be there when its snapshot is not."""
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     keyless = []
     for batch in range(3):
         source.change("insert", batch, 0, batch, False)
         keyless = [{**row, "key": []} for row in source.told]
         assert mirror.writer.write(batch, typed(mirror, keyless[-1:]))
-    lake.run(f"CALL {LAKE}.system.rewrite_data_files(table => '{shop}.t', options => map('rewrite-all', 'true'))")
+    lake.run(f"CALL {LAKE}.system.rewrite_data_files(table => '{shop}.db_t', options => map('rewrite-all', 'true'))")
     lake.run(
-        f"CALL {LAKE}.system.expire_snapshots(table => '{shop}.t', older_than => TIMESTAMP '2100-01-01', "
+        f"CALL {LAKE}.system.expire_snapshots(table => '{shop}.db_t', older_than => TIMESTAMP '2100-01-01', "
         "retain_last => 1)"
     )
     mirror.start()
@@ -212,7 +212,7 @@ def test_a_label_outlives_compaction_and_expiry(tmp_path: Path, lake: DeltaSpark
 
 
 def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told[:1])
@@ -227,7 +227,7 @@ def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, lake: DeltaSp
 
 
 def test_two_queries_with_one_table(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told[:1])
@@ -248,13 +248,13 @@ def test_two_queries_with_one_table(tmp_path: Path, lake: DeltaSpark, shop: str)
 
 @pytest.mark.parametrize("then", ["nothing", "append", "expire"])
 def test_a_table_that_is_rolled_back(tmp_path: Path, lake: DeltaSpark, shop: str, then: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told[:1])
     before = mirror.snapshots()[-1]["snapshot_id"]
     assert mirror.write(2, source.told[1:2])
-    lake.run(f"CALL {LAKE}.system.rollback_to_snapshot('{shop}.t', {before})")
+    lake.run(f"CALL {LAKE}.system.rollback_to_snapshot('{shop}.db_t', {before})")
     if then != "nothing":
         lake.run(f"INSERT INTO {mirror.table} SELECT * FROM {mirror.table} WHERE id < 0")
         lake.run(f"DELETE FROM {mirror.table} WHERE id = 0 AND v > 5")
@@ -269,7 +269,7 @@ def test_a_table_that_is_rolled_back(tmp_path: Path, lake: DeltaSpark, shop: str
 
 
 def test_others_write_in_between(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(4):
         source.change("insert", number, 0, number, False)
     assert mirror.write(0, source.told)
@@ -290,7 +290,7 @@ def test_others_write_in_between(tmp_path: Path, lake: DeltaSpark, shop: str) ->
 
 
 def test_a_table_that_is_dropped(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     source.change("insert", 1, 0, 1, False)
     assert mirror.write(0, source.told)
     assert mirror.listener.told == [("missing", "db.t", "True"), ("exists", "db.t")]
@@ -308,7 +308,7 @@ def test_a_table_that_is_dropped(tmp_path: Path, lake: DeltaSpark, shop: str) ->
 
 
 def test_a_column_is_added(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(3):
         source.change("insert", number, 0, number, False)
     assert mirror.write(1, source.told)
@@ -329,7 +329,7 @@ def test_a_column_is_added(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
 
 
 def test_types_get_wider(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     expected: Target = {}
     kinds = [pa.int16(), pa.int32(), pa.int64(), pa.int16()]
     for batch, kind in enumerate(kinds):
@@ -340,13 +340,13 @@ def test_types_get_wider(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
         assert mirror.writer.write(batch, typed(mirror, source.told[first:], v=kind))
         assert mirror.rows() == in_order(expected.values())
     source.change("insert", 9, 0, 9, False)
-    with pytest.raises(TargetUnfitError, match=r"'v' of the Iceberg table 'db\.t' is bigint, but the source's is dec"):
+    with pytest.raises(TargetUnfitError, match=r"'v' of the Iceberg table 'db\.t' is long, but the source's is dec"):
         mirror.writer.write(9, typed(mirror, source.told[-1:], v=pa.decimal128(25, 2)))
 
 
 @pytest.mark.parametrize("name", ["_pos", "_Deleted"])
 def test_names_that_no_column_can_have(tmp_path: Path, lake: DeltaSpark, shop: str, name: str) -> None:
-    mirror = IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    mirror = IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     columns = pa.schema([("id", pa.int64()), (name, pa.int64())])
     part = Part(list(KEY), columns, pa.table({"id": [1], "_position": ["1"]}))
     with pytest.raises(TargetUnfitError, match=f"The column '{name}' of the table .* can't be in an Iceberg table"):
@@ -354,7 +354,7 @@ def test_names_that_no_column_can_have(tmp_path: Path, lake: DeltaSpark, shop: s
 
 
 def test_odd_names(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for batch, name in enumerate(["a.b", "`", "é;--'", '"{x}', "a\nb"]):
         source.change("insert", batch, 0, batch, False)
         row = {**source.told[-1], "after": {**source.told[-1]["after"], name: batch}}
@@ -365,7 +365,7 @@ def test_odd_names(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
 
 
 def test_another_key(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     source.change("insert", 1, 0, 1, False)
     source.change("insert", 2, 0, 2, False)
     assert mirror.write(1, source.told[:1])
@@ -374,7 +374,7 @@ def test_another_key(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
 
 
 def test_another_tables_name(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     source.change("insert", 1, 0, 1, False)
     lake.run(f"CREATE TABLE {mirror.table} (id bigint) USING iceberg TBLPROPERTIES ('floodmark.table' = 'db_t')")
     with pytest.raises(TargetError, match=r"The Iceberg table for 'db\.t' has the name of the one for 'db_t'"):
@@ -382,7 +382,7 @@ def test_another_tables_name(tmp_path: Path, lake: DeltaSpark, shop: str) -> Non
 
 
 def test_values_of_all_types(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     values: dict[str, tuple[pa.DataType, Any]] = {
         "yes": (pa.bool_(), True),
         "tiny": (pa.int8(), -128),
@@ -431,7 +431,7 @@ def test_tables_that_only_spark_writes(tmp_path: Path, lake: DeltaSpark, shop: s
     source = Source(KEY)
     source.change("insert", 1, 0, 1, False)
     columns = "id bigint, v int, big string, _position string"
-    mirror = IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    mirror = IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     lake.run(f"CREATE TABLE {mirror.table} ({columns}) USING iceberg PARTITIONED BY (bucket(4, id))")
     with pytest.raises(TargetUnfitError, match=r"The Iceberg table 'db\.t' has partitions"):
         mirror.write(0, source.told)
@@ -443,11 +443,11 @@ def test_tables_that_only_spark_writes(tmp_path: Path, lake: DeltaSpark, shop: s
 
 @only_floodmark
 def test_a_data_file_is_missing(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(2):
         source.change("insert", number, 0, number, False)
     assert mirror.write(0, source.told)
-    (file,) = (tmp_path / "t" / "data").glob("*.parquet")
+    (file,) = (tmp_path / TABLE / "data").glob("*.parquet")
     away = file.rename(tmp_path / "away")
     mirror.start()
     source.change("update", 1, 0, 5, False)
@@ -462,7 +462,7 @@ def test_a_data_file_is_missing(tmp_path: Path, lake: DeltaSpark, shop: str) -> 
 @pytest.mark.parametrize("options", [V2, {}])
 def test_engines_change(tmp_path: Path, lake: DeltaSpark, shop: str, options: dict[str, str]) -> None:
     chance, source, expected, batch = random.Random(5), Source(KEY), Target(), 0
-    mirror = IcebergMirror(tmp_path / "t", KEY, lake, shop, **options)
+    mirror = IcebergMirror(tmp_path / TABLE, KEY, lake, shop, **options)
     for engine in ("floodmark", "spark", "floodmark", "spark", "floodmark"):
         mirror.engine = engine
         mirror.start()
@@ -478,7 +478,9 @@ def test_engines_change(tmp_path: Path, lake: DeltaSpark, shop: str, options: di
                 with pytest.raises(TargetUnfitError, match="has delete files that aren't deletion vectors"):
                     mirror.write(batch, told)
                 for what in ("rewrite_data_files", "rewrite_position_delete_files"):
-                    lake.run(f"CALL {LAKE}.system.{what}(table => '{shop}.t', options => map('rewrite-all', 'true'))")
+                    lake.run(
+                        f"CALL {LAKE}.system.{what}(table => '{shop}.db_t', options => map('rewrite-all', 'true'))"
+                    )
             assert mirror.write(batch, told)
             batch += 1
             assert mirror.rows() == in_order(expected.values())
@@ -486,7 +488,7 @@ def test_engines_change(tmp_path: Path, lake: DeltaSpark, shop: str, options: di
 
 @only_floodmark
 def test_columns_are_renamed_by_others(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop)
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop)
     for number in range(3):
         source.change("insert", number, 0, number, False)
     assert mirror.write(0, source.told)
@@ -504,7 +506,7 @@ def test_columns_are_renamed_by_others(tmp_path: Path, lake: DeltaSpark, shop: s
 
 @only_floodmark
 def test_where_files_are(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
-    source, mirror = Source(KEY), IcebergMirror(tmp_path / "t", KEY, lake, shop, **{"compact.files": "2"})
+    source, mirror = Source(KEY), IcebergMirror(tmp_path / TABLE, KEY, lake, shop, **{"compact.files": "2"})
     for number in range(6):
         source.change("insert", number, 0, number, False)
         if number:
@@ -513,17 +515,17 @@ def test_where_files_are(tmp_path: Path, lake: DeltaSpark, shop: str) -> None:
         assert mirror.write(batch, source.told[3 * batch : 3 * batch + 3])
     lake.run(f"INSERT INTO {mirror.table} SELECT id + 100, v, big, _position FROM {mirror.table}")
     files = lake.rows(f"SELECT file_path FROM {mirror.table}.all_files").to_pylist()
-    folder = f"{tmp_path / 't' / 'data'}/"
+    folder = f"{tmp_path / TABLE / 'data'}/"
     assert files
     assert all(row["file_path"].removeprefix("file://").removeprefix("file:").startswith(folder) for row in files)
-    assert not list((tmp_path / "t").glob("*.parquet"))
+    assert not list((tmp_path / TABLE).glob("*.parquet"))
     lake.run(
-        f"CALL {LAKE}.system.expire_snapshots(table => '{shop}.t', older_than => TIMESTAMP '2100-01-01', "
+        f"CALL {LAKE}.system.expire_snapshots(table => '{shop}.db_t', older_than => TIMESTAMP '2100-01-01', "
         "retain_last => 1)"
     )
     place = f"file://{folder}"
     lake.run(
-        f"CALL {LAKE}.system.remove_orphan_files(table => '{shop}.t', location => '{place}', "
+        f"CALL {LAKE}.system.remove_orphan_files(table => '{shop}.db_t', location => '{place}', "
         "older_than => TIMESTAMP '2020-01-01')"
     )
     left = {row["file_path"] for row in lake.rows(f"SELECT file_path FROM {mirror.table}.files").to_pylist()}

@@ -32,7 +32,8 @@ class Driver:
         master: the Spark master.
         every: the interval of the trigger.
         mirrors: options of a mirror, which writes Delta tables below the output directory; None: Parquet files. With
-            ``engine=spark`` it runs on the Spark that Delta, or Iceberg, has a release for.
+            ``engine=spark`` it runs on the Spark that Delta, or Iceberg, has a release for, unless they name the
+            catalogue.
         jdbc: options of the sink jdbc; None: it isn't the sink.
         kafka: those of the sink kafka.
         prefix: what begins the command.
@@ -69,7 +70,7 @@ class Driver:
             "kafka": kafka,
             "properties": dict(properties or {}),
         }
-        if mirrors is not None and mirrors.get("format") == "iceberg":
+        if mirrors is not None and mirrors.get("format") == "iceberg" and "catalog.type" not in mirrors:
             spark = installed(iceberg_spark.SPARK)
         elif mirrors is not None and mirrors.get("engine") == "spark":
             spec["properties"], spark = {**delta_spark.properties(), **(properties or {})}, delta_spark.home()

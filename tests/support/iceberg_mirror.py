@@ -10,12 +10,13 @@ from pyiceberg.table import StaticTable
 
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.protocols import TableWriter
+from floodmark.sinks.folders import table_name
+from floodmark.sinks.iceberg.columns import RENAMED
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
-from floodmark.spark.iceberg.columns import RENAMED
 from floodmark.spark.targets.names import spark_folder
 from tests.support.delta_mirror import Mirror, in_order
-from tests.support.delta_spark import FOLDER, TABLE, DeltaSpark
+from tests.support.delta_spark import TABLE, DeltaSpark
 from tests.support.iceberg_readers import metadata_of
 from tests.unit.test_last_changes import KINDS
 
@@ -24,7 +25,7 @@ class IcebergMirror(Mirror):
     """An Iceberg table and what writes it.
 
     Args:
-        folder: where changes are staged; its name is ``FOLDER``.
+        folder: where changes are staged; its name is ``TABLE``.
         key: which of ``KINDS`` its columns are.
         lake: the Spark that writes it.
         schema: the catalogue and its schema.
@@ -34,9 +35,9 @@ class IcebergMirror(Mirror):
     engine = "spark"
 
     def __init__(self, folder: Path, key: tuple[str, ...], lake: DeltaSpark, schema: str, /, **options: str) -> None:
-        assert folder.name == FOLDER
+        assert folder.name == TABLE
         self.schema = schema
-        self.table = f"{self.schema}.{FOLDER}"
+        self.table = f"{self.schema}.{table_name(TABLE)}"
         self.lake = lake
         super().__init__(folder, key, lake, **options)
 
@@ -47,14 +48,14 @@ class IcebergMirror(Mirror):
 
     def task_files(self) -> DataFiles:
         """Return what a task writes files with: one that knows the table's columns, if there is the table."""
-        exists = f"SHOW TABLES IN {self.schema} LIKE '{FOLDER}'"
+        exists = f"SHOW TABLES IN {self.schema} LIKE '{table_name(TABLE)}'"
         if self.engine == "spark" or not self.lake.rows(exists).num_rows:
             return super().task_files()
         found = StaticTable.from_metadata(metadata_of(self.lake, self.table)).metadata
         identity = f"{found.table_uuid}/{found.current_schema_id}"
         layout = Layout.from_json(found.schema().model_dump_json(), identity)
         renamed = RENAMED if self.options.get("deletes") == "soft" else {}
-        root = spark_folder(str(Path(self.path).parent), FOLDER)
+        root = spark_folder(str(Path(self.path).parent), TABLE)
         return IcebergFiles(LocalStore(self.path), root, TABLE, layout, renamed)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -16,17 +16,13 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import EmbeddedPostgres
-from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.protocols import TableWriter
 from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.iceberg.applying import applying_for
 from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS
-from floodmark.spark.iceberg.table import IcebergTable
-from floodmark.spark.iceberg.writer import IcebergWriter
-from floodmark.spark.targets.names import spark_folder
+from floodmark.spark.iceberg.tables import IcebergTables
 from floodmark.spark.targets.sessions import Sessions
-from tests.support.delta_spark import FOLDER, TABLE, DeltaSpark, Told, Writers, main, running_process
+from tests.support.delta_spark import TABLE, DeltaSpark, Told, Writers, main, running_process
 from tests.support.maven import jar
 from tests.support.older import installed
 
@@ -109,10 +105,8 @@ class IcebergWriters(Writers):
     def _writer(
         self, location: str, application: str, options: MirrorOptions, told: Told, written: int | None
     ) -> TableWriter:
-        table = IcebergTable(location, FOLDER, options.catalog_schema or "", options.mode == "soft")
-        store = table_folder(location, FOLDER).store
-        applying = applying_for(table, store, spark_folder(location, FOLDER), TABLE, options, KeptRows(), {})
-        return IcebergWriter(self._sessions, table, applying, application, options, told, written)
+        make_writer = IcebergTables(self._sessions, location, options).writers({})
+        return make_writer(TABLE, table_folder(location, TABLE), application, told, written)
 
 
 @contextmanager

@@ -25,8 +25,9 @@ from floodmark.connectors.load import load_batch_options, load_options
 from floodmark.connectors.postgres.server.refusals import cause_of
 from floodmark.errors import FloodmarkError
 from floodmark.signals.table import signal_table_finding
+from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.runtime import delta_package
-from floodmark.spark.iceberg.runtime import iceberg_package
+from floodmark.spark.iceberg.runtime import iceberg_package, require_catalogue
 from floodmark.spark.pipelines.file import load_file
 from floodmark.spark.pipelines.places import check_places
 from floodmark.spark.preflight import preflight
@@ -193,6 +194,11 @@ WRONG_JAR = {
 def iceberg(options: dict[str, str] | None = None) -> dict[str, Any]:
     """Return the sink of a pipeline file, with Iceberg's format."""
     return {"type": "mirror", "format": "iceberg", "path": "x", "options": options or {}}
+
+
+def iceberg_options(options: dict[str, str]) -> MirrorOptions:
+    """Return options of a mirror with Iceberg's format."""
+    return MirrorOptions.parse({"format": "iceberg", **options})
 
 
 def iceberg_checked(spark: str, properties: dict[str, str]) -> list[Finding]:
@@ -547,6 +553,25 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             key(
                 "… with `table.properties: .*:delta.checkpointInterval=20`",
                 sink=iceberg({**LAKE, "table.properties": ".*:delta.checkpointInterval=20"}),
+            ),
+            key(
+                "… with `catalog.schema: lake.shop, catalog.type: rest, engine: spark`",
+                sink=iceberg({**LAKE, "catalog.type": "rest", "engine": "spark"}),
+            ),
+            key(
+                "… with `catalog.schema: lake.shop, catalog.type: rest, deletion.vectors: on`",
+                sink=iceberg({**LAKE, "catalog.type": "rest", "deletion.vectors": "on"}),
+            ),
+            key("`sink.options: {catalog.uri: http://lake}`", sink=mirror({"catalog.uri": "http://lake"})),
+            Mistake(
+                "… with `catalog.schema: lake.shop, catalog.type: res`",
+                lambda: require_catalogue(iceberg_options({**LAKE, "catalog.type": "res"})),
+            ),
+            Mistake(
+                "… with `catalog.schema: lake.shop, catalog.type: rest, catalog.uri: http://127.0.0.1:1`",
+                lambda: require_catalogue(
+                    iceberg_options({**LAKE, "catalog.type": "rest", "catalog.uri": "http://127.0.0.1:1"})
+                ),
             ),
             key("`sink.options: {format: iceberg}`", sink=mirror({"format": "iceberg"})),
             Mistake("Spark 4.3 with `sink: {type: mirror, format: iceberg}`", lambda: iceberg_package("4.3.0")),

@@ -219,12 +219,14 @@ def listed(**values: Any) -> dict[str, Any]:
     return {**dict.fromkeys(FILES), "content": 0, "file_format": "PARQUET", "record_count": 3, **values}
 
 
-def table_of(*found: dict[str, Any]) -> pa.Table:
+def table_of(*found: dict[str, Any]) -> list[Any]:
     bound = pa.map_(pa.int32(), pa.binary())
     kinds: dict[str, pa.DataType] = {"lower_bounds": bound, "upper_bounds": bound, "content": pa.int32()}
     numbers = ("record_count", "file_size_in_bytes", "content_offset", "content_size_in_bytes")
     kinds |= dict.fromkeys(numbers, pa.int64())
-    return pa.Table.from_pylist(list(found), pa.schema([(name, kinds.get(name, pa.string())) for name in FILES]))
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in FILES])
+    rows: list[Any] = pa.Table.from_pylist(list(found), schema).to_pylist()
+    return rows
 
 
 def test_the_files_of_a_table(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_release_for_each_spark(version: str, package: str) -> None:
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0"])
 def test_a_spark_without_a_release(version: str) -> None:
-    with pytest.raises(ConfigError, match=rf"has no release for Spark {version}\. Use Spark 4\.0 or 4\.1, or format"):
+    with pytest.raises(ConfigError, match=rf"has no release for Spark {version}\. Use Spark 4\.0 or 4\.1; or name the"):
         iceberg_package(version)
 
 

@@ -13,9 +13,9 @@ from obstore.store import LocalStore
 from pyspark.errors import AnalysisException
 
 from floodmark.errors import TargetError, TargetUnfitError
+from floodmark.sinks.iceberg.staging import prepare
+from floodmark.sinks.iceberg.writer import _below
 from floodmark.spark.iceberg.failures import is_conflict, java_names, reason_of, target_error
-from floodmark.spark.iceberg.staging import prepare
-from floodmark.spark.iceberg.writer import _below
 
 OLD = "part-00000000-0000-0000-0000-000000000001.parquet"
 YOUNG = "part-00000000-0000-0000-0000-000000000002.parquet"

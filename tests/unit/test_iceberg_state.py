@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import CheckpointError, TargetChangedError, TargetError, TargetUnfitError
-from floodmark.sinks.iceberg.layout import stored
+from floodmark.sinks.iceberg.admission import Admission
+from floodmark.sinks.iceberg.columns import fitted, new_columns
+from floodmark.sinks.iceberg.layout import name_of, stored
+from floodmark.sinks.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, Snapshot, TableState, done_property
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.iceberg.admission import Admission
-from floodmark.spark.iceberg.columns import declared, fitted, new_columns
-from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, Snapshot, TableState, done_property
 
 OPTIONS = {"format": "iceberg", "engine": "spark", "catalog.schema": "lake.shop"}
 DONE = Done(3, 77, 30, 3)
@@ -179,18 +179,20 @@ def test_types(held: pa.DataType, source: pa.DataType, expected: Any) -> None:
     assert expected == "wider" or columns.field("c").type == expected
 
 
-def test_declared_types() -> None:
+def test_names_of_types() -> None:
     kinds = {
         "int": pa.int16(),
-        "bigint": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestamp_ntz": pa.timestamp("us"),
-        "array<int>": pa.list_(pa.int16()),
-        "decimal(38,10)": DECIMAL(38, 10),
+        "long": pa.int64(),
+        "timestamptz": pa.timestamp("us", "UTC"),
+        "timestamp": pa.timestamp("us"),
+        "list<int>": pa.list_(pa.int16()),
+        "map<string, double>": pa.map_(pa.string(), pa.float64()),
+        "struct<a: int, b: date>": pa.struct([("a", pa.int8()), ("b", pa.date32())]),
+        "decimal(38, 10)": DECIMAL(38, 10),
         "binary": pa.binary(),
     }
     for name, kind in kinds.items():
-        assert declared(pa.field("c", kind)) == name
+        assert name_of(kind) == name
     assert stored(pa.struct([("a", pa.int8())])) == pa.struct([("a", pa.int32())])
 
 

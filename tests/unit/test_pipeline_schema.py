@@ -42,6 +42,9 @@ UNSEEN = (
     "`slot.name` twice",
     "Spark 4.3",
     "a file for Iceberg",
+    # What needs another key, and what a server says.
+    "`sink.options: {catalog.uri: http://lake}`",
+    "catalog.type: res",
     # The environment, and what values mean.
     "${NOT_SET}",
     "${PASSWORD:-x}",

@@ -179,7 +179,7 @@ class Options(BaseModel):
         for key, value in options.items():
             name = names.get(key.lower())
             family, member = cls._family(key, options)
-            if family:
+            if family and name is None:
                 families.setdefault(family, {})[member] = value
             elif name in given:
                 raise ConfigError(f"Option '{name}' is given twice: option names ignore case.", "Remove one of them.")

@@ -1,4 +1,4 @@
-"""The names of targets' folders."""
+"""The names of targets: of their folders, and in catalogues."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ What stands for them is not ``%``, as readers decode that more than once.
 def folder_name(table: str) -> str:
     """Return the name of a table's folder: its own, with the bytes of unsafe characters as ``~`` and two digits."""
     return _UNSAFE.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()), table)
+
+
+def table_name(table: str) -> str:
+    """Return the name of a table in a catalogue: Spark's own takes letters, digits and underscores only."""
+    return re.sub(r"\W", "_", folder_name(table), flags=re.ASCII)

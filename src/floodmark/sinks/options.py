@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
-from floodmark.config.model import OWN, Options, option
+from floodmark.config.model import OWN, Options, SecretFamily, option
 from floodmark.sinks.column_rules import ColumnRules
 from floodmark.sinks.table_properties import PropertyRules
 
@@ -58,6 +58,14 @@ class MirrorOptions(Options):
         "are written: `<catalog>.<schema>`, or `<schema>` in Spark's own catalogue. The table `public.orders` has the "
         "name `public_orders` there. Its files are below the mirror's path all the same. With `format=iceberg` it must "
         "be given, with its catalogue.",
+        OWN,
+    )
+    catalog: SecretFamily = option(
+        "catalog.<property>",
+        {},
+        "With `format=iceberg`, a property of the catalogue by pyiceberg's name, such as `catalog.type` and "
+        "`catalog.uri`. With any of them Floodmark itself commits to the catalogue, through pyiceberg, and Spark needs "
+        "neither Iceberg's runtime nor the catalogue.",
         OWN,
     )
     new_columns: Literal["read", "leave_null", "fail"] = option(
@@ -170,6 +178,26 @@ class MirrorOptions(Options):
         return self
 
     @model_validator(mode="after")
+    def _check_catalogue(self) -> Self:
+        if not self.catalog:
+            return self
+        named = f"catalog.{next(iter(self.catalog))}"
+        if self.format != "iceberg":
+            raise ValueError(f"Option '{named}' needs format=iceberg.")
+        if self.engine == "spark":
+            raise ValueError(
+                f"Options '{named}' and 'engine' exclude each other where the latter is 'spark': Spark has the "
+                "properties of its catalogues itself, spark.sql.catalog.<catalog>.…."
+            )
+        versions = {rule.value for rule in self.table_properties if rule.name == "format-version"}
+        if versions - {"2"} or ("deletion_vectors" in self.model_fields_set and self.deletion_vectors == "on"):
+            raise ValueError(
+                f"Option '{named}' lets pyiceberg commit, which writes format version 2 without deletion vectors: "
+                "leave deletion.vectors and format-version out."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_format(self) -> Self:
         if self.format != "iceberg":
             return self
@@ -195,6 +223,16 @@ class MirrorOptions(Options):
                 "replaced in others."
             )
         return self
+
+    @property
+    def catalogue(self) -> dict[str, str]:
+        """The properties of the catalogue by pyiceberg's names, with secrets in plain text."""
+        return {name: value.get_secret_value() for name, value in self.catalog.items()}
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether replaced rows are marked in deletion vectors, as far as that is Floodmark's choice."""
+        return self.deletion_vectors == "on" and not self.catalog
 
     @property
     def mode(self) -> Mode:

@@ -158,7 +158,7 @@ def relational_targets(options: Mapping[str, str], source: Mapping[str, str]) ->
 
 
 def iceberg_targets(location: str, options: Mapping[str, str]) -> MakeTarget:
-    """Return the Iceberg tables of a mirror, which the active session of Spark reads.
+    """Return the Iceberg tables of a mirror, which the active session of Spark reads, or Floodmark itself.
 
     Args:
         location: the mirror's path.
@@ -170,10 +170,14 @@ def iceberg_targets(location: str, options: Mapping[str, str]) -> MakeTarget:
     from pyspark.sql import SparkSession
 
     from floodmark.sinks.options import MirrorOptions
-    from floodmark.spark.iceberg.runtime import require_iceberg
+    from floodmark.spark.iceberg.runtime import require_catalogue, require_iceberg
+    from floodmark.spark.iceberg.tables import catalogue_targets
     from floodmark.spark.iceberg.verifiable import IcebergTarget
 
     chosen, session = MirrorOptions.parse(options), SparkSession.getActiveSession()
+    if chosen.catalogue:
+        require_catalogue(chosen)
+        return catalogue_targets(location, chosen)
     if session is None:
         raise ConfigError(
             "Only a session of Spark with the catalogue can read Iceberg tables, and none is active.",
@@ -220,7 +224,7 @@ def verify(
         wait_s: how long to wait for the targets to follow, and how long to look at rows that change all the time.
         leave_out: regular expressions of columns that aren't compared, as ``schema.table.column``.
         mirror: the mirror's options, which are needed with ``format=iceberg``. Then a session of Spark with the
-            catalogue must be active.
+            catalogue must be active, unless the options name the catalogue.
 
     Returns:
         What was found of each table.

@@ -24,7 +24,7 @@ from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.delta.runtime import delta_package
-from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS, iceberg_package
+from floodmark.spark.iceberg.runtime import CATALOG, CATALOG_CLASS, iceberg_package, require_catalogue
 from floodmark.spark.pipelines.model import Pipeline, is_local
 from floodmark.spark.pipelines.places import check_places
 from floodmark.spark.sinks.kafka import SCALA, goes_with, kafka_package
@@ -151,6 +151,8 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
         runtime = check_delta(pipeline.spark) if sink.needs_delta else []
         if sink.needs_iceberg:
             runtime = check_iceberg(pipeline.spark, MirrorOptions.parse(sink.mirror_options).catalog_schema or "")
+        elif sink.type == "mirror" and sink.format == "iceberg":
+            runtime = [check_catalogue(MirrorOptions.parse(sink.mirror_options))]
         return [*runtime, *written, *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
@@ -223,6 +225,19 @@ def check_iceberg(properties: Mapping[str, str], schema: str) -> list[Finding]:
         fix = f"Write {CATALOG}{catalog}: {CATALOG_CLASS} in 'spark', and what names the catalogue."
         return [Finding("Iceberg", "error", text, fix)]
     return _packages_of("Iceberg", _ICEBERG_PACKAGE, properties, iceberg_package)
+
+
+def check_catalogue(options: MirrorOptions) -> Finding:
+    """Check that the catalogue of Iceberg tables that a mirror's options name can be used.
+
+    Args:
+        options: the mirror's.
+    """
+    try:
+        require_catalogue(options)
+    except ConfigError as exc:
+        return Finding("Iceberg", "error", exc.what, exc.cure)
+    return Finding("Iceberg", "ok", f"the catalogue has {options.catalog_schema}")
 
 
 def _packages_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -87,11 +88,11 @@ class Changes:
         return not (self.added or self.removed or self.after)
 
 
-def files_of(rows: pa.Table, files: IcebergFiles, layout: Layout) -> dict[str, DataFile]:
+def files_of(rows: Iterable[Mapping[str, Any]], files: IcebergFiles, layout: Layout) -> dict[str, DataFile]:
     """Return the data files that a table has.
 
     Args:
-        rows: the table's metadata table ``files``: the columns ``FILES``.
+        rows: those of the metadata table ``files``, with the columns ``FILES``.
         files: reads them.
         layout: the table's columns.
 
@@ -101,7 +102,7 @@ def files_of(rows: pa.Table, files: IcebergFiles, layout: Layout) -> dict[str, D
     """
     data, vectors = {}, {}
     kinds = {int(number): one for one in layout.columns if (number := number_of(one)) is not None}
-    for row in rows.to_pylist():
+    for row in rows:
         format_ = str(row["file_format"]).upper()
         if row["content"] == _DATA and format_ == "PARQUET":
             data[row["file_path"]] = row

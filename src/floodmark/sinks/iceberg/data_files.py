@@ -92,6 +92,10 @@ class IcebergFiles(DataFiles):
         """Return a file that gets the deletion vectors of one commit."""
         return PuffinFile(FOLDER, self.location)
 
+    def parquet_metadata(self, file: DataFile) -> pq.FileMetaData:
+        """Return what the end of a data file says of it."""
+        return self._opened(file).metadata
+
     def size_of(self, location: str) -> int:
         """Return how many bytes a file has.
 

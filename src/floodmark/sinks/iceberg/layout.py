@@ -98,6 +98,22 @@ def stored(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def name_of(kind: pa.DataType) -> str:
+    """Return what Iceberg calls the type that a column has in a table."""
+    kind = stored(kind)
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if pa.types.is_list(kind):
+        return f"list<{name_of(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{name_of(kind.key_type)}, {name_of(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{one.name}: {name_of(one.type)}' for one in kind)}>"
+    return next((name for name, simple in _SIMPLE.items() if simple == kind), str(kind))
+
+
 def number_of(field: pa.Field) -> bytes | None:
     """Return the number that a column has; None: it has none."""
     found: bytes | None = (field.metadata or {}).get(FIELD_ID)

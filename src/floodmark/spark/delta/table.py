@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from floodmark.errors import TargetError, TargetUnfitError
+from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.delta.tables import KEY_PROPERTY, needs_local_times
-from floodmark.spark.targets.merged import MergedTable, with_position
+from floodmark.spark.targets.merged import MergedTable
 from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
 from floodmark.spark.versions import spark_schema
 

@@ -12,7 +12,7 @@ from floodmark.errors import TargetError, describe
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.admission import Admission, note, outrun
 from floodmark.sinks.delta.compaction import due
-from floodmark.sinks.delta.format.data_files import DataFiles
+from floodmark.sinks.delta.format.data_files import DataFiles, with_position
 from floodmark.sinks.delta.format.log import NO_TABLE, DeltaLog
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import TableListener
@@ -21,7 +21,6 @@ from floodmark.sinks.delta.tables import evolution, fitted, identity, prove_vect
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.failures import SPARK_ERRORS, is_conflict, target_error
 from floodmark.spark.delta.table import SparkTable
-from floodmark.spark.targets.merged import with_position
 from floodmark.spark.targets.sessions import Sessions, settings
 from floodmark.spark.targets.staged import stage
 

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from floodmark.errors import TargetError, TargetUnfitError
+from floodmark.redact import without_named_secrets
 from floodmark.spark.java import java_exceptions
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -28,10 +29,6 @@ _CONFLICT_CONDITIONS = (
     "TABLE_OR_VIEW_NOT_FOUND",
 )
 _UNFIT = ("NOT_NULL_ASSERT_VIOLATION",)
-_SECRET = re.compile(
-    r"(?i)((?:password|passwd|token|secret|credential)[^=:\s]*\s*[=:]\s*)[^\s&;,]+|(://[^/\s:@]*:)[^@\s]+@"
-)
-"""What follows the name of a secret, and a password in a URI."""
 
 
 def java_names(error: Exception) -> list[str]:
@@ -56,7 +53,7 @@ def reason_of(error: Exception) -> str:
         text = messages[-1] if messages else text
     # What follows the first line may be rows of the table.
     line = (text[found.start() :] if found is not None else text).strip().splitlines() or [type(error).__name__]
-    return _SECRET.sub(lambda one: f"{one[1] or one[2]}…{'@' if one[2] else ''}", line[0]).strip().rstrip(".")
+    return without_named_secrets(line[0]).strip().rstrip(".")
 
 
 def target_error(table: str, error: Exception) -> TargetError:

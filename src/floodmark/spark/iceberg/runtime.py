@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.version import __version__
 
 from floodmark.errors import ConfigError
+from floodmark.sinks.iceberg.catalogues import Catalogue
+from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, reason_of
 from floodmark.spark.targets.names import quoted
 from floodmark.spark.targets.sessions import class_location
@@ -33,7 +35,8 @@ def iceberg_package(version: str = __version__) -> str:
         have = " or ".join(".".join(map(str, one)) for one in RELEASES)
         raise ConfigError(
             f"A mirror with format=iceberg needs Iceberg's runtime, which has no release for Spark {version}.",
-            f"Use Spark {have}, or format=delta: Floodmark itself writes Delta tables with every Spark.",
+            f"Use Spark {have}; or name the catalogue in the mirror's options catalog.type, catalog.uri and so on, to "
+            "which Floodmark commits without the runtime then; or format=delta.",
         )
     return f"org.apache.iceberg:{ARTIFACT}-{'.'.join(map(str, minor))}_2.13:{RELEASES[minor]}"
 
@@ -61,6 +64,22 @@ def require_iceberg(spark: SparkSession, schema: str) -> None:
             f"Start Spark with spark.jars.packages={package} in its place.",
         )
     _require_schema(spark, schema)
+
+
+def require_catalogue(options: MirrorOptions) -> None:
+    """Check that Floodmark itself can commit to the catalogue that a mirror's options name.
+
+    Raises:
+        ConfigError: the catalogue can't be used, or lacks the schema, or a package is missing.
+    """
+    try:
+        import pyiceberg.table  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"A mirror with the option catalog.{next(iter(options.catalog))} needs pyiceberg: {error}.",
+            "Install it with: pip install 'floodmark[iceberg]'",
+        ) from None
+    Catalogue(options.catalog_schema or "", options.catalogue).prove_usable()
 
 
 def _require_schema(spark: SparkSession, schema: str) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -18,17 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from floodmark.errors import ConfigError
+from floodmark.errors import ConfigError, TargetError
+from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.iceberg.changes import FILES, Changes
+from floodmark.sinks.iceberg.columns import RENAMED, prove_names
 from floodmark.sinks.iceberg.data_files import IcebergFiles
-from floodmark.sinks.iceberg.layout import Layout
-from floodmark.spark.iceberg.columns import RENAMED, declared, prove_names
-from floodmark.spark.iceberg.failures import SPARK_ERRORS, java_names
+from floodmark.sinks.iceberg.layout import Layout, stored
+from floodmark.sinks.iceberg.protocols import Form, Gone
+from floodmark.sinks.iceberg.state import Done, Snapshot, TableState, done_property
+from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, java_names, target_error
 from floodmark.spark.iceberg.row_delta import RowDelta
-from floodmark.spark.iceberg.state import Done, Snapshot, TableState, done_property
-from floodmark.spark.targets.merged import MergedTable, with_position
+from floodmark.spark.targets.merged import MergedTable
 from floodmark.spark.targets.names import catalog_name, literal, quoted, spark_folder
-from floodmark.spark.versions import arrow_schema, minor_version
+from floodmark.spark.targets.sessions import Sessions
+from floodmark.spark.versions import arrow_schema, minor_version, spark_schema
 
 _MAIN = "main"
 _BRANCHES = "floodmark_"
@@ -44,38 +47,52 @@ _ENCRYPTED = "encryption.key-id"
 _MISSING = "org.apache.iceberg.exceptions.NoSuchTableException"
 
 
-@dataclass(frozen=True)
-class Form:
-    """How a table's files are made.
-
-    Attributes:
-        layout: its columns.
-        version: of Iceberg's format.
-        special: what it has that Floodmark's own engine doesn't write; empty if there is nothing.
-    """
-
-    layout: Layout
-    version: int
-    special: str
-
-
 class IcebergTable(MergedTable):
     """A target table.
 
     Args:
+        sessions: sessions of Spark.
         location: the mirror's path, where changes are staged.
         table: the source's name of the table, ``schema.table``.
         schema: the catalogue and its schema, such as ``lake.shop``.
         soft: whether deleted rows are only marked.
     """
 
-    def __init__(self, location: str, table: str, schema: str, soft: bool = False) -> None:
+    failures = SPARK_ERRORS
+
+    def __init__(self, sessions: Sessions, location: str, table: str, schema: str, soft: bool = False) -> None:
+        self._sessions = sessions
+        self._session: SparkSession | None = None
         self._table = table
         self._full = catalog_name(schema, table)
         self._catalog, self._within = schema.split(".", maxsplit=1)
         self._branch = ""
         super().__init__(spark_folder(location, table), self._full)
         self._renamed = RENAMED if soft else {}
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Let this thread use the table, with a session of its own (``CatalogTable``)."""
+        with self._sessions.one() as session:
+            self._session = session
+            try:
+                yield
+            finally:
+                self._session = None
+
+    @property
+    def session(self) -> SparkSession:
+        """The session with which the table is opened."""
+        assert self._session is not None
+        return self._session
+
+    def is_conflict(self, error: Exception) -> bool:
+        """Return whether the table may be another one now (``CatalogTable``)."""
+        return is_conflict(error)
+
+    def failure(self, error: Exception) -> TargetError:
+        """Return the error that a user gets for one of Spark's."""
+        return target_error(self._table, error)
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -87,17 +104,17 @@ class IcebergTable(MergedTable):
         """Its quoted name in the catalogue."""
         return self._full
 
-    def state(self, session: SparkSession, since: str) -> TableState | None:
+    def state(self, since: str) -> TableState | None:
         """Return the newest state; None: there is no table.
 
         Args:
             since: the query for whose last micro-batch snapshots are looked at.
         """
-        table = self._loaded(session)
+        table = self._loaded()
         if table is None:
             return None
         properties = {str(name): str(value) for name, value in dict(table.properties()).items()}
-        java = self._jvm(session).org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
+        java = self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
         columns = self._as_staged(arrow_schema(StructType.fromJson(json.loads(java.json()))))
         newest = table.currentSnapshot()
         if newest is None:
@@ -119,7 +136,7 @@ class IcebergTable(MergedTable):
                 break
         return TableState(properties, columns, head, found.has_rows, ancestors, one.parent is None)
 
-    def create(self, session: SparkSession, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
+    def create(self, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
         """Make the table, without rows.
 
         Args:
@@ -134,40 +151,42 @@ class IcebergTable(MergedTable):
         columns = self._declared(with_position(rows))
         listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         verb = "REPLACE" if replace else "CREATE"
-        session.sql(f"{verb} TABLE {self._full} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
+        self.session.sql(f"{verb} TABLE {self._full} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
 
-    def begin(self, session: SparkSession) -> None:
+    def begin(self) -> None:
         """Give the table a first snapshot, without rows, since a branch begins with one."""
-        self._known(session).newFastAppend().commit()
+        self._known().newFastAppend().commit()
 
-    def set(self, session: SparkSession, properties: Mapping[str, str]) -> None:
+    def set(self, properties: Mapping[str, str]) -> None:
         """Give the table properties."""
-        update = self._known(session).updateProperties()
+        update = self._known().updateProperties()
         for name, value in properties.items():
             update.set(name, value)
         update.commit()
 
-    def add_columns(self, session: SparkSession, columns: pa.Schema) -> None:
+    def add_columns(self, columns: pa.Schema) -> None:
         """Add columns, in which all rows have null."""
         prove_names(columns, self._table, self._renamed)
-        session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({self._declared(columns)})")
+        self.session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({self._declared(columns)})")
 
-    def widen(self, session: SparkSession, wider: Mapping[str, pa.DataType]) -> None:
+    def widen(self, wider: Mapping[str, pa.DataType]) -> None:
         """Give columns types that hold more.
 
         Args:
             wider: the types by the columns' names.
         """
         for name, kind in wider.items():
-            session.sql(f"ALTER TABLE {self._full} ALTER COLUMN {quoted(name)} TYPE {declared(pa.field(name, kind))}")
+            self.session.sql(
+                f"ALTER TABLE {self._full} ALTER COLUMN {quoted(name)} TYPE {declared(pa.field(name, kind))}"
+            )
 
-    def open_branch(self, session: SparkSession, base: Snapshot) -> None:
+    def open_branch(self, base: Snapshot) -> None:
         """See to it that what is written next goes to a branch that begins with a snapshot.
 
         Args:
             base: the snapshot; what readers see.
         """
-        table = self._known(session)
+        table = self._known()
         refs = dict(table.refs())
         own = refs.get(self._branch)
         if own is None or own.snapshotId() != base.number:
@@ -181,7 +200,7 @@ class IcebergTable(MergedTable):
             change.commit()
         self._name = f"{self._full}.{quoted('branch_' + self._branch)}"
 
-    def publish(self, session: SparkSession, base: Snapshot, application: str, batch: int, mark: int) -> bool:
+    def publish(self, base: Snapshot, application: str, batch: int, mark: int) -> bool:
         """Let readers see the branch, and say in the same commit which micro-batch that is.
 
         Args:
@@ -194,7 +213,7 @@ class IcebergTable(MergedTable):
             Whether it was done; if not, somebody else has changed the table.
         """
         self._name = self._full
-        transaction = self._known(session).newTransaction()
+        transaction = self._known().newTransaction()
         seen = transaction.table()
         refs = dict(seen.refs())
         main, branch = refs.get(_MAIN), refs.get(self._branch)
@@ -210,27 +229,28 @@ class IcebergTable(MergedTable):
         _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence))
         return True
 
-    def form(self, session: SparkSession) -> Form:
+    def form(self) -> Form:
         """Return how the table's files are made.
 
         Raises:
             TargetUnfitError: they can't be written here.
         """
-        table, parser = self._known(session), self._jvm(session).org.apache.iceberg.SchemaParser
+        table, parser = self._known(), self._jvm.org.apache.iceberg.SchemaParser
         schema = table.schema()
         layout = Layout.from_json(str(parser.toJson(schema)), f"{table.uuid()}/{schema.schemaId()}")
         version = int(table.operations().current().formatVersion())
         special = "" if table.spec().isUnpartitioned() else "partitions"
         return Form(layout, version, "encrypted files" if _ENCRYPTED in table.properties() else special)
 
-    def files(self, session: SparkSession, snapshot: Snapshot) -> pa.Table:
-        """Return the metadata table ``files`` of a snapshot, the columns ``FILES``."""
+    def files(self, snapshot: Snapshot) -> list[Mapping[str, Any]]:
+        """Return the files of a snapshot (``CatalogTable``)."""
         chosen = ", ".join(FILES)
-        return session.sql(f"SELECT {chosen} FROM {self._full}.files VERSION AS OF {snapshot.number}").toArrow()
+        query = f"SELECT {chosen} FROM {self._full}.files VERSION AS OF {snapshot.number}"
+        found: list[Mapping[str, Any]] = self.session.sql(query).toArrow().to_pylist()
+        return found
 
     def commit(
         self,
-        session: SparkSession,
         base: Snapshot,
         changes: Changes,
         files: IcebergFiles,
@@ -250,7 +270,7 @@ class IcebergTable(MergedTable):
         Returns:
             What readers see after it; None: somebody else has changed the table.
         """
-        table = self._known(session)
+        table = self._known()
         transaction = table.newTransaction()
         main = dict(transaction.table().refs()).get(_MAIN)
         if main is None or main.snapshotId() != base.number:
@@ -263,7 +283,7 @@ class IcebergTable(MergedTable):
             begin = transaction.manageSnapshots()
             begin.createBranch(branch, base.number)
             begin.commit()
-            RowDelta(self._jvm(session), table, files).commit(transaction, changes, branch, base.number)
+            RowDelta(self._jvm, table, files).commit(transaction, changes, branch, base.number)
             seen = transaction.table()
             end = _snapshot(seen.snapshot(dict(seen.refs())[branch].snapshotId()))
             finish = transaction.manageSnapshots()
@@ -273,34 +293,34 @@ class IcebergTable(MergedTable):
         _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence))
         return end
 
-    def compact(self, session: SparkSession, least_files: int, below_bytes: int | None) -> None:
+    def compact(self, least_files: int, below_bytes: int | None) -> None:
         """Write small files again as larger ones, and apply what is deleted in them.
 
         Args:
             least_files: how many files there must be.
             below_bytes: the size from which on files are left alone; None: as the table's properties say.
         """
-        actions, table = self._actions(session), self._known(session)
+        actions, table = self._actions(), self._known()
         rewrite = actions.rewriteDataFiles(table).option("min-input-files", str(least_files))
         if below_bytes is not None and below_bytes < int(table.properties().get(_TARGET_SIZE) or _TARGET_BYTES):
             rewrite = rewrite.option("min-file-size-bytes", str(below_bytes))
         rewrite.execute()
         if table.properties().get("format-version") != "3":
-            actions.rewritePositionDeletes(self._known(session)).execute()
+            actions.rewritePositionDeletes(self._known()).execute()
 
-    def expire(self, session: SparkSession, hours: int) -> None:
+    def expire(self, hours: int) -> None:
         """Remove snapshots of an age, and the files that only they need.
 
         Args:
             hours: how old they must be. The newest stays.
         """
         before = int(time.time() * 1000) - hours * 3600 * 1000
-        expire = self._actions(session).expireSnapshots(self._known(session))
+        expire = self._actions().expireSnapshots(self._known())
         expire.expireOlderThan(before).retainLast(1).execute()
 
-    def exists(self, session: SparkSession) -> bool:
+    def exists(self) -> bool:
         """Return whether the catalogue has a table of its name."""
-        return self._loaded(session) is not None
+        return self._loaded() is not None
 
     def _whole(self, session: SparkSession, rows: DataFrame) -> DataFrame:
         if minor_version(session.version) > (4, 0):
@@ -319,16 +339,16 @@ class IcebergTable(MergedTable):
         staged = {name: own for own, name in self._renamed.items()}
         return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
 
-    def _known(self, session: SparkSession) -> Any:
+    def _known(self) -> Any:
         """Return the table as Iceberg has it, which must be there."""
-        table = self._loaded(session)
+        table = self._loaded()
         if table is None:
             raise Gone
         return table
 
-    def _loaded(self, session: SparkSession) -> Any | None:
-        jvm = self._jvm(session)
-        catalog = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, self._catalog)
+    def _loaded(self) -> Any | None:
+        jvm = self._jvm
+        catalog = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(self.session._jsparkSession, self._catalog)
         own = self._full.rsplit(".", maxsplit=1)[-1].strip("`")
         identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{self._within}.{own}")
         # The catalogue keeps tables, and this one may have been changed elsewhere.
@@ -340,19 +360,21 @@ class IcebergTable(MergedTable):
                 return None
             raise
 
-    def _actions(self, session: SparkSession) -> Any:
-        return self._jvm(session).org.apache.iceberg.spark.actions.SparkActions.get(session._jsparkSession)
+    def _actions(self) -> Any:
+        return self._jvm.org.apache.iceberg.spark.actions.SparkActions.get(self.session._jsparkSession)
 
-    @staticmethod
-    def _jvm(session: SparkSession) -> Any:
-        jvm = session.sparkContext._jvm
+    @property
+    def _jvm(self) -> Any:
+        jvm = self.session.sparkContext._jvm
         if jvm is None:
             raise ConfigError("Spark has been stopped.")
         return jvm
 
 
-class Gone(Exception):  # noqa: N818
-    """A table was dropped while it is written."""
+def declared(field: pa.Field) -> str:
+    """Return the type of a column in Spark's SQL."""
+    (found,) = spark_schema(pa.schema([field.with_type(stored(field.type))]))
+    return str(found.dataType.simpleString())
 
 
 def _commit_done(transaction: Any, application: str, done: Done) -> None:

@@ -7,24 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from floodmark.errors import TargetChangedError, TargetError
+from floodmark.errors import TargetChangedError
 from floodmark.sinks.delta.format.data_files import POSITION
-from floodmark.sinks.delta.parts import OPERATION
-from floodmark.sinks.delta.tables import query_of
-from floodmark.sinks.iceberg.layout import stored
-from floodmark.sinks.options import MirrorOptions, Mode
+from floodmark.sinks.iceberg.columns import RENAMED
+from floodmark.sinks.iceberg.marks import IcebergMarks
+from floodmark.sinks.iceberg.state import TableState
+from floodmark.sinks.iceberg.verifiable import MetadataView, verified_state
+from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.soft_deletes import DELETED
-from floodmark.sinks.verifiable import TargetPart, as_they_are
-from floodmark.spark.iceberg.columns import RENAMED, fitted
+from floodmark.sinks.verifiable import TargetPart
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
-from floodmark.spark.iceberg.marks import IcebergMarks
-from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TableState
 from floodmark.spark.iceberg.table import IcebergTable
 from floodmark.spark.targets.names import quoted
 from floodmark.spark.targets.sessions import Sessions
@@ -52,8 +50,8 @@ class IcebergTarget:
         schema = options.catalog_schema or ""
         # Spark looks up a catalogue's properties in the active session, whichever it is asked with.
         self._sessions = Sessions(session, active=True)
-        self._marks = IcebergMarks(location, schema, self._sessions)
-        self._table = IcebergTable(location, table, schema)
+        self._table = IcebergTable(self._sessions, location, table, schema)
+        self._marks = IcebergMarks(location, lambda _: self._table)
         self._name = table
 
     def exists(self) -> bool:
@@ -66,22 +64,9 @@ class IcebergTarget:
         Raises:
             TargetError: there is no table, or it is set aside, or can't be read.
         """
-        if self._marks.get(self._name) is not None:
-            raise TargetError(
-                f"The target '{self._name}' is set aside: it gets no rows.",
-                "Mend the cause, which floodmark status shows, and drop it.",
-            )
-        try:
-            with self._sessions.one() as session:
-                state = self._table.state(session, "")
-        except SPARK_ERRORS as error:
-            raise target_error(self._name, error) from error
-        if state is None or state.head is None:
-            raise TargetError(
-                f"There is no Iceberg table for '{self._name}'.",
-                "A mirror makes it with the first micro-batch that has rows of the table.",
-            )
-        return IcebergView(self._sessions, self._table.name, self._name, state, state.head.number)
+        with self._table.opened():
+            state, head = verified_state(self._table, self._name, self._marks)
+        return IcebergView(self._sessions, self._table.name, self._name, state, head.number)
 
     def delete(self, rows: pa.Table, for_good: bool = False) -> int:
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
@@ -96,7 +81,7 @@ class IcebergTarget:
         )
 
 
-class IcebergView:
+class IcebergView(MetadataView):
     """A ``TargetView``: a table at a snapshot.
 
     Args:
@@ -110,48 +95,9 @@ class IcebergView:
     row_estimate = 0
 
     def __init__(self, sessions: Sessions, full: str, name: str, state: TableState, snapshot: int) -> None:
+        super().__init__(name, state, snapshot)
         self._sessions = sessions
         self._full = full
-        self._name = name
-        self._state = state
-        self._snapshot = snapshot
-
-    @property
-    def version(self) -> str:
-        """The snapshot's id."""
-        return str(self._snapshot)
-
-    @property
-    def key(self) -> Sequence[str]:
-        """The columns of the key; empty if it has none."""
-        found = self._state.properties.get(KEY)
-        return found.split(",") if found else []
-
-    @property
-    def mode(self) -> Mode:
-        """What becomes of rows that are changed or deleted."""
-        return cast(Mode, self._state.properties.get(DELETES, "hard"))
-
-    @property
-    def query(self) -> str | None:
-        """The id of the query that writes it; None if that isn't known."""
-        return query_of(self._state.properties.get(OWNER))
-
-    @property
-    def shape(self) -> Callable[[pa.Table], pa.Table]:
-        """Nothing is changed: the target has types for all values of typed rows."""
-        return as_they_are
-
-    def names(self) -> Sequence[str]:
-        """Return the names of its columns, besides those that a target has for itself."""
-        own = (POSITION, OPERATION, RENAMED[DELETED])
-        return [name for name in self._state.columns.names if name not in own]
-
-    def fitted(self, source: pa.Schema) -> pa.Schema:
-        """Return the columns that both have, with a type that holds the values of both."""
-        columns, wider = fitted(self._state.columns, source, self._name)
-        held = set(self._state.columns.names)
-        return pa.schema([(one.name, stored(wider.get(one.name, one.type))) for one in columns if one.name in held])
 
     def parts(self) -> Sequence[IcebergRows]:
         """Return all rows, which Spark divides."""

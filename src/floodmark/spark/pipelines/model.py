@@ -106,12 +106,15 @@ class Sink(_Section):
     @property
     def needs_delta(self) -> bool:
         """Whether it is a mirror that Spark writes with Delta's runtime."""
-        return not self.needs_iceberg and self.type == "mirror" and MirrorOptions.parse(self.options).engine == "spark"
+        return (
+            self.format != "iceberg" and self.type == "mirror" and MirrorOptions.parse(self.options).engine == "spark"
+        )
 
     @property
     def needs_iceberg(self) -> bool:
         """Whether it is a mirror that Spark writes with Iceberg's runtime."""
-        return self.type == "mirror" and self.format == "iceberg"
+        is_iceberg = self.type == "mirror" and self.format == "iceberg"
+        return is_iceberg and not MirrorOptions.parse(self.mirror_options).catalogue
 
 
 class Trigger(_Section):

@@ -20,14 +20,12 @@ from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWrit
 from floodmark.sinks.delta.stores import TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.targets import Targets, unwritable
 from floodmark.sinks.delta.writer import own_writers
-from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
+from floodmark.sinks.iceberg.marks import IcebergMarks
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
-from floodmark.spark.iceberg.columns import RENAMED
-from floodmark.spark.iceberg.marks import IcebergMarks
-from floodmark.spark.iceberg.writer import iceberg_writers
+from floodmark.spark.iceberg.tables import IcebergTables, iceberg_files
 from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
@@ -111,12 +109,14 @@ class Mirror:
         is_iceberg = options.format == "iceberg"
         # Spark looks up a catalogue's properties in the active session, whichever it is asked with.
         sessions = Sessions(session, active=is_iceberg)
-        marks = IcebergMarks(location, options.catalog_schema or "", sessions) if is_iceberg else None
-        make_writer = self._make_writer(sessions)
-        return Targets(location, self._source, options, query, make_writer, marks)
+        if not is_iceberg:
+            return Targets(location, self._source, options, query, self._make_writer(sessions))
+        tables = IcebergTables(sessions, location, options)
+        marks = IcebergMarks(location, tables.of)
+        return Targets(location, self._source, options, query, tables.writers(self._layouts), marks)
 
     def _make_writer(self, sessions: Sessions) -> MakeWriter:
-        """Return what makes the writers of tables."""
+        """Return what makes the writers of Delta tables."""
         options, schema = self._options, self._options.catalog_schema
 
         def by_spark(
@@ -125,8 +125,6 @@ class Mirror:
             target = SparkTable(self._location, table, schema)
             return SparkWriter(sessions, target, folder, application, table, options, listener, written)
 
-        if options.format == "iceberg":
-            return iceberg_writers(sessions, self._location, options, self._layouts)
         return by_spark if options.engine == "spark" else own_writers(self._location, options)
 
 
@@ -168,8 +166,6 @@ def _messages(
 
 
 def _files_of(location: str, table: str, options: MirrorOptions, layouts: Mapping[str, Layout]) -> DataFiles:
-    store = table_folder(location, table).store
     if options.format != "iceberg" or options.engine == "spark":
-        return DataFiles(store, table, columns_of(table, options.partition_by))
-    renamed = RENAMED if options.mode == "soft" else {}
-    return IcebergFiles(store, spark_folder(location, table), table, layouts.get(table), renamed)
+        return DataFiles(table_folder(location, table).store, table, columns_of(table, options.partition_by))
+    return iceberg_files(location, table, options, layouts.get(table))

@@ -13,7 +13,7 @@ from floodmark.errors import ConfigError
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.delta.runtime import require_delta
-from floodmark.spark.iceberg.runtime import require_iceberg
+from floodmark.spark.iceberg.runtime import require_catalogue, require_iceberg
 
 OBSERVED, ROWS = "mirror", "rows"
 """Where Spark's progress reports say how many rows of tables a micro-batch had, since Spark counts blocks of them."""
@@ -45,7 +45,9 @@ def mirror(
             f"The packages that mirrors need are not installed: {error}.",
             "Install them with: pip install 'floodmark[delta]'",
         ) from None
-    if chosen.format == "iceberg":
+    if chosen.catalogue:
+        require_catalogue(chosen)
+    elif chosen.format == "iceberg":
         require_iceberg(events.sparkSession, chosen.catalog_schema or "")
     elif chosen.engine == "spark":
         require_delta(events.sparkSession, chosen.catalog_schema)

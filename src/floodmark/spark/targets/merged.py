@@ -116,11 +116,6 @@ class MergedTable:
         return reader.parquet(*(f"{self._folder}/{file}" for file in files))
 
 
-def with_position(rows: pa.Schema) -> pa.Schema:
-    """Return the columns of a target for the source's columns."""
-    return rows.append(pa.field(POSITION, pa.string()))
-
-
 def _change(name: str) -> Column:
     return F.col(f"s.{quoted(name)}")
 

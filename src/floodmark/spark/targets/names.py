@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from floodmark.errors import ConfigError
 from floodmark.redact import shown_uri
-from floodmark.sinks.folders import folder_name
+from floodmark.sinks.folders import folder_name, table_name
 
 _GLOB = re.compile(r"[*?{}]")
 """Characters that stand for others where Spark reads files."""
@@ -55,6 +55,4 @@ def catalog_name(schema: str, table: str) -> str:
         schema: the catalogue's schema, such as ``main.shop``.
         table: the source's name of the table, ``schema.table``.
     """
-    # Spark's own catalogue takes letters, digits and underscores only.
-    own = re.sub(r"\W", "_", folder_name(table), flags=re.ASCII)
-    return ".".join(map(quoted, [*schema.split("."), own]))
+    return ".".join(map(quoted, [*schema.split("."), table_name(table)]))

@@ -28,6 +28,11 @@ POSITION = "_position"
 """The column with the position of each row's last change."""
 
 
+def with_position(rows: pa.Schema) -> pa.Schema:
+    """Return the columns of a target for the source's columns."""
+    return rows.append(pa.field(POSITION, pa.string()))
+
+
 class DataFiles:
     """The data files of a table.
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from floodmark.changes.schema_changes import holds
 from floodmark.errors import TargetUnfitError
-from floodmark.sinks.iceberg.layout import stored
+from floodmark.sinks.iceberg.layout import name_of, stored
 from floodmark.sinks.soft_deletes import DELETED
-from floodmark.spark.versions import spark_schema
 
 _RESERVED = frozenset(
     {
@@ -32,12 +31,6 @@ _RESERVED = frozenset(
 """Names of columns that readers find in every table."""
 RENAMED = {DELETED: "_is_deleted"}
 """Columns of the mirror's own that Iceberg tables have under other names."""
-
-
-def declared(field: pa.Field) -> str:
-    """Return the type of a column in Spark's SQL."""
-    (found,) = spark_schema(pa.schema([field.with_type(stored(field.type))]))
-    return str(found.dataType.simpleString())
 
 
 def prove_names(columns: pa.Schema, table: str, renamed: Mapping[str, str]) -> None:
@@ -74,7 +67,7 @@ def fitted(known: pa.Schema, rows: pa.Schema, table: str) -> tuple[pa.Schema, di
     kinds, wider = [], {}
     for field in rows:
         found = known.field(field.name) if field.name in known.names else field
-        if declared(field) == declared(found):
+        if name_of(field.type) == name_of(found.type):
             kinds.append(field)
         elif _widens(stored(field.type), found.type):
             wider[field.name] = stored(field.type)
@@ -83,8 +76,8 @@ def fitted(known: pa.Schema, rows: pa.Schema, table: str) -> tuple[pa.Schema, di
             kinds.append(field.with_type(found.type))
         else:
             raise TargetUnfitError(
-                f"The column '{field.name}' of the Iceberg table '{table}' is {declared(found)}, but the source's is "
-                f"{declared(field)}, which Iceberg doesn't change it into.",
+                f"The column '{field.name}' of the Iceberg table '{table}' is {name_of(found.type)}, but the source's "
+                f"is {name_of(field.type)}, which Iceberg doesn't change it into.",
                 "Drop the table, and start the query with the mirror's option missing.tables=read.",
             )
     return pa.schema(kinds), wider

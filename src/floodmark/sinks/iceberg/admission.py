@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
+from floodmark.sinks.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, TableState
 from floodmark.sinks.options import MirrorOptions, Mode
 from floodmark.sinks.table_properties import properties_of
-from floodmark.spark.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, TableState
 
 _VECTORS = {
-    "on": {"format-version": "3", "modes": "merge-on-read"},
-    "off": {"format-version": "2", "modes": "copy-on-write"},
+    True: {"format-version": "3", "modes": "merge-on-read"},
+    False: {"format-version": "2", "modes": "copy-on-write"},
 }
 _MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 
@@ -36,7 +36,7 @@ class Admission:
         Args:
             key: the columns of the key.
         """
-        wanted = _VECTORS[self._options.deletion_vectors]
+        wanted = _VECTORS[self._options.has_vectors]
         return {
             "format-version": wanted["format-version"],
             # A micro-batch writes two files of metadata or more.

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping, Sequence
-
-from pyspark.sql import SparkSession
+from collections.abc import Sequence
 
 from floodmark.errors import TargetChangedError, TargetDamagedError, TargetError, TargetUnfitError, describe
 from floodmark.logger import get_logger
+from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.planning.agreement import Agreement, mark
-from floodmark.sinks.delta.planning.target_rows import KeptRows
-from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
-from floodmark.sinks.delta.stores import TableFolder
-from floodmark.sinks.iceberg.layout import Layout
+from floodmark.sinks.delta.protocols import TableListener
+from floodmark.sinks.iceberg.admission import Admission
+from floodmark.sinks.iceberg.columns import fitted, new_columns
+from floodmark.sinks.iceberg.protocols import Applying, CatalogTable, Gone, Rows
+from floodmark.sinks.iceberg.staging import prepare
+from floodmark.sinks.iceberg.state import TableState
 from floodmark.sinks.options import MirrorOptions
-from floodmark.spark.iceberg.admission import Admission
-from floodmark.spark.iceberg.applying import Applying, Rows, applying_for
-from floodmark.spark.iceberg.columns import fitted, new_columns
-from floodmark.spark.iceberg.failures import SPARK_ERRORS, is_conflict, target_error
-from floodmark.spark.iceberg.staging import prepare
-from floodmark.spark.iceberg.state import TableState
-from floodmark.spark.iceberg.table import Gone, IcebergTable
-from floodmark.spark.targets.merged import with_position
-from floodmark.spark.targets.names import spark_folder
-from floodmark.spark.targets.sessions import Sessions
 
 log = get_logger(__name__)
 
 _ATTEMPTS = 20
 """How often the table is looked at again because it has changed."""
+_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+"""How long to leave the others alone: each time twice as long, up to a limit."""
 _TIERS_BYTES = (1 << 23, 1 << 26)
 """Files below the first size are written again most often; those of the second and larger ones seldom."""
 _EXPIRE_EVERY_S = 3600.0
@@ -40,8 +33,7 @@ class IcebergWriter:
     """Writes micro-batches of one table.
 
     Args:
-        sessions: sessions of Spark.
-        table: the table as Spark writes it.
+        table: the table.
         applying: brings rows into the table.
         application: names this query in the table's properties, for exactly-once delivery.
         options: the mirror's.
@@ -51,15 +43,13 @@ class IcebergWriter:
 
     def __init__(
         self,
-        sessions: Sessions,
-        table: IcebergTable,
+        table: CatalogTable,
         applying: Applying,
         application: str,
         options: MirrorOptions,
         listener: TableListener,
         written: int | None = None,
     ) -> None:
-        self._sessions = sessions
         self._table = table
         self._applying = applying
         self._name = applying.files.table
@@ -75,26 +65,26 @@ class IcebergWriter:
     def write(self, batch: int, parts: Sequence[Part]) -> bool:
         """Commit a micro-batch, and return whether that changed the table (``TableWriter``)."""
         agreed = Agreement.of(parts)
-        with self._sessions.one() as session:
+        with self._table.opened():
             try:
-                written = self._until_written(session, batch, agreed)
+                written = self._until_written(batch, agreed)
             except (TargetUnfitError, TargetDamagedError) as error:
                 if not self._applying.has_offered:
                     raise
                 # The files of a target that is set aside are removed.
                 raise TargetError(error.what, f"Start the query again. {error.cure}") from error
             if written:
-                self._tidy(session)
+                self._tidy()
         self._applying.leftovers(parts)
         return written
 
-    def _until_written(self, session: SparkSession, batch: int, agreed: Agreement) -> bool:
+    def _until_written(self, batch: int, agreed: Agreement) -> bool:
         """Write a micro-batch, and try it again while others change the table."""
         last: Exception | None = None
         missing = 0
-        for _ in range(_ATTEMPTS):
+        for number in range(_ATTEMPTS):
             try:
-                written = self._attempt(session, batch, agreed)
+                written = self._attempt(batch, agreed)
             except Gone as error:
                 written, last = None, error
             except FileNotFoundError as error:
@@ -102,10 +92,11 @@ class IcebergWriter:
                 written, last, missing = None, error, missing + 1
                 if missing > 1:
                     raise
-            except SPARK_ERRORS as error:
-                if not is_conflict(error):
-                    raise target_error(self._name, error) from error
+            except self._table.failures as error:
+                if not self._table.is_conflict(error):
+                    raise self._table.failure(error) from error
                 written, last = None, error
+                time.sleep(min(_PAUSE_S * 2**number, _LONGEST_PAUSE_S))
             if written is not None:
                 return written
         raise TargetChangedError(
@@ -114,17 +105,17 @@ class IcebergWriter:
             "Let them pause, or write less often, and start the query again. Nothing is lost.",
         ) from last
 
-    def _attempt(self, session: SparkSession, batch: int, agreed: Agreement) -> bool | None:
+    def _attempt(self, batch: int, agreed: Agreement) -> bool | None:
         """Return whether the table was changed; None: it was altered, and is to be looked at again."""
-        state = self._table.state(session, self._application)
+        state = self._table.state(self._application)
         if state is None:
-            self._create(session, agreed)
+            self._create(agreed)
             return None
-        if not self._is_own(session, state, agreed):
+        if not self._is_own(state, agreed):
             return None
         head = state.head
         if head is None:
-            self._table.begin(session)
+            self._table.begin()
             return None
         parts, number = agreed.parts, mark(agreed.parts)
         if self._admission.is_done(batch, number, state):
@@ -135,26 +126,26 @@ class IcebergWriter:
         added = new_columns(state.columns, with_position(columns), self._name)
         if wider:
             log.warning("columns_get_other_types", table=self._name, columns={one: str(wider[one]) for one in wider})
-            self._table.widen(session, wider)
+            self._table.widen(wider)
             return None
         if added.names:
             if state.has_rows and agreed.key:
                 self._listener.gets_columns(self._name, added.names)
-            self._table.add_columns(session, added)
+            self._table.add_columns(added)
         rows = Rows(parts, agreed.key, columns, state.has_rows, self._application, batch, number)
-        return True if self._applying.apply(session, head, rows) else None
+        return True if self._applying.apply(head, rows) else None
 
-    def _create(self, session: SparkSession, agreed: Agreement) -> None:
+    def _create(self, agreed: Agreement) -> None:
         key, self._must_have = agreed.key, None
         if agreed.others:
             self._listener.is_missing(self._name, bool(key), torn=True)
         self._listener.is_missing(self._name, bool(key))
-        self._table.create(session, agreed.columns, self._properties(key), replace=False)
+        self._table.create(agreed.columns, self._properties(key), replace=False)
 
     def _properties(self, key: Sequence[str]) -> dict[str, str]:
         return {**self._applying.properties(), **self._admission.properties(key)}
 
-    def _is_own(self, session: SparkSession, state: TableState, agreed: Agreement) -> bool:
+    def _is_own(self, state: TableState, agreed: Agreement) -> bool:
         """Return whether the table is this query's; if not, it is made so, and is to be looked at again."""
         key = agreed.key
         if not self._admission.is_own(state):
@@ -163,9 +154,9 @@ class IcebergWriter:
             self._listener.is_missing(self._name, bool(key))
             self._must_have = None
             if replaced:
-                self._table.create(session, agreed.columns, self._properties(key), replace=True)
+                self._table.create(agreed.columns, self._properties(key), replace=True)
             else:
-                self._table.set(session, self._admission.own_properties(key))
+                self._table.set(self._admission.own_properties(key))
             return False
         if not self._seen:
             self._admission.prove_written(state, self._must_have)
@@ -175,18 +166,20 @@ class IcebergWriter:
         self._admission.prove_made_for(state, key)
         return True
 
-    def _tidy(self, session: SparkSession) -> None:
+    def _tidy(self) -> None:
         """Write small files again and remove old snapshots, which doesn't matter for what the table holds."""
         self._written += 1
         every, hours = self._options.compact_files, self._options.vacuum_hours
         if not every or self._written % every:
             return
         try:
-            self._table.compact(session, every, _below(self._written, every))
+            self._table.compact(every, _below(self._written, every))
             if hours and time.monotonic() - self._expired >= _EXPIRE_EVERY_S:
-                self._table.expire(session, hours)
+                self._table.expire(hours)
                 self._expired = time.monotonic()
-        except (*SPARK_ERRORS, Gone) as error:
+        except Gone:
+            return
+        except self._table.failures as error:
             log.warning("a_table_is_not_tidied", table=self._name, error=describe(error))
 
 
@@ -199,26 +192,3 @@ def _below(written: int, every: int) -> int | None:
         if written % every**tier:
             return size
     return None
-
-
-def iceberg_writers(
-    sessions: Sessions, location: str, options: MirrorOptions, layouts: MutableMapping[str, Layout]
-) -> MakeWriter:
-    """Return what makes the writers of a mirror's tables.
-
-    Args:
-        sessions: sessions of Spark.
-        location: the mirror's path, or its URI.
-        options: the mirror's.
-        layouts: gets the columns of tables that Floodmark writes itself, for the tasks.
-    """
-    kept = KeptRows()
-
-    def made(
-        name: str, folder: TableFolder, application: str, listener: TableListener, written: int | None
-    ) -> TableWriter:
-        table = IcebergTable(location, name, options.catalog_schema or "", options.mode == "soft")
-        applying = applying_for(table, folder.store, spark_folder(location, name), name, options, kept, layouts)
-        return IcebergWriter(sessions, table, applying, application, options, listener, written)
-
-    return made
