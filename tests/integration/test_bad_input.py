@@ -130,13 +130,21 @@ def test_two_queries_on_one_slot(shop: Source, tmp_path: Path) -> None:
 
 
 def test_a_query_goes_on_when_the_slot_is_free(shop: Source) -> None:
-    first = InProcess(shop.options)
+    earlier = InProcess(shop.options)
+    earlier.drain()
+    earlier.stop()
+    (owned,) = Path(shop.options["state.dir"]).iterdir()
+    left = owned / "left"
+    left.mkdir()
+    first = InProcess(shop.options, earlier.offset)
+    shop.execute("INSERT INTO orders VALUES (2, 'b')")
     first.drain()
     second = InProcess(shop.options, first.offset)
-    shop.execute("INSERT INTO orders VALUES (2, 'b')")
+    shop.execute("INSERT INTO orders VALUES (3, 'c')")
     try:
         wait_until_read(shop)
-        (owned,) = Path(shop.options["state.dir"]).iterdir()
+        # It has the slot before it removes what others have left, which may be the second query's otherwise.
+        wait_for(lambda: not left.exists(), "the first query doesn't take over")
         (reading,) = owned.glob(RUN)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(second.drain)
@@ -146,7 +154,7 @@ def test_a_query_goes_on_when_the_slot_is_free(shop: Source) -> None:
                 SegmentStore(shop.options["state.dir"], owned.name, reading.name).take_over()
             finally:
                 first.stop()
-            assert [json.loads(row["value"])["after"]["id"] for row in waiting.result()] == [2]
+            assert [json.loads(row["value"])["after"]["id"] for row in waiting.result()] == [3]
     finally:
         second.stop()
 
