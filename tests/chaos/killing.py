@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import Protocol
 
+import floodmark
 from tests.support.databases import Database
 from tests.support.driver import Driver
 from tests.support.patience import within
@@ -74,6 +76,20 @@ def kill_and_end(
     for _ in range(2):
         last = start(options, available_now=True)
         assert last.wait(within(120)) == 0, last.log()[-4000:]
+
+
+def judge(place: Place, target: str | dict[str, str], work: Path, mirror: dict[str, str] | None = None) -> None:
+    """Let ``floodmark verify`` compare what a query wrote with the source, of tables that have a key.
+
+    Args:
+        target: as for ``floodmark.verify``.
+        work: the query's directory.
+        mirror: as for ``floodmark.verify``.
+    """
+    found = floodmark.verify(place[1], target, str(work / "checkpoint"), at_rest=True, mirror=mirror).tables
+    compared = [table for table in found if "has no key: " not in table.reason]
+    assert len(compared) >= len(found) - 1 > 0
+    assert all(table.status == "equal" for table in compared), compared
 
 
 def alter(database: Database, statements: tuple[str, ...]) -> None:

@@ -95,4 +95,5 @@ def kill_and_end(
         return Driver(options, folder, available_now, jdbc={**target.options, **stage})
 
     killing.kill_and_end(place, start, KILLS, workers, alterations)
+    killing.judge(place, target.options, folder)
     assert not [name for name in target.tables() if name.startswith("floodmark_stage")]

@@ -16,7 +16,7 @@ from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.history import CURRENT, VALID_FROM, VALID_TO, VALIDITY
 from floodmark.sinks.soft_deletes import DELETED
-from tests.chaos.killing import ALTERATIONS, COMPARED, SPARE, Place, alter, kill_and_end
+from tests.chaos.killing import ALTERATIONS, COMPARED, SPARE, Place, alter, judge, kill_and_end
 from tests.support import tpcc
 from tests.support.databases import Postgres
 from tests.support.delta_spark import DeltaSpark
@@ -54,6 +54,7 @@ def test_mirrors_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, d
     workload.create(6000)
     alter(database, (SPARE,))
     kill_and_end(place, partial(Driver, work=tmp_path, mirrors=mirrors), KILLS, [workload], ALTERATIONS)
+    judge(place, str(tmp_path / "out"), tmp_path)
     for table, columns in compared.items():
         name = next(name for name in KEYS if name.strip('"') == table)
         chosen = [one.strip('"') for one in (*KEYS[name], *columns)]
@@ -76,6 +77,7 @@ def test_orders_survive_kills(place: Place, mirrors: Mirrors, tmp_path: Path, de
     terminals = [Terminal(database, seed) for seed in (1, 2)]
     terminals[0].create()
     kill_and_end(place, partial(Driver, work=tmp_path, mirrors=mirrors), KILLS, terminals)
+    judge(place, str(tmp_path / "out"), tmp_path)
     for table, key in tpcc.KEYS.items():
         expected = sorted((tuple(row.values()) for row in tpcc.held_by(database, table)), key=str)
         for reader, rows in read_by_all(tmp_path / "out" / f"{database.schema}.{table}", delta_spark).items():
