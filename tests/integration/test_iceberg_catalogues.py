@@ -22,7 +22,7 @@ from pyiceberg.exceptions import CommitFailedException, ForbiddenError
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.delta.parts import make_parts
-from floodmark.sinks.iceberg.catalogue_table import CatalogueTable
+from floodmark.sinks.iceberg.catalogues.table import CatalogueTable
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.runtime import require_catalogue
 from floodmark.spark.iceberg.tables import catalogue_targets

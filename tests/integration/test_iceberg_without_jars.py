@@ -17,6 +17,8 @@ from floodmark.cli.checks.environment import check_sink
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipelines.file import load_file
 from floodmark.spark.pipelines.query import start_query
+from tests.support.iceberg_rest import running_rest_catalogue
+from tests.support.iceberg_spark import catalogue_in
 from tests.support.patience import within
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "iceberg.md").read_text(encoding="utf-8")
@@ -25,16 +27,18 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "iceberg.md").read_text(encoding="
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_example(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a catalogue in a file in place of the server, which has tests of its own."""
     monkeypatch.setenv("PASSWORD", "secret")
     (example,) = [found for found in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL) if "catalog.type" in found]
-    catalogue = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalogue.db", "warehouse": f"file://{tmp_path}/tables"}
-    lake = load_catalog("lake", **catalogue)
     with EmbeddedPostgres(18) as server:
         with psycopg.connect(server.conninfo(), autocommit=True) as conn:
             conn.execute("CREATE ROLE cdc SUPERUSER LOGIN PASSWORD 'secret'")
             conn.execute("CREATE DATABASE shop")
-        with psycopg.connect(server.conninfo("shop"), autocommit=True) as conn:
+        backend = {**catalogue_in(server, tmp_path / "tables"), "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog"}
+        with (
+            running_rest_catalogue(backend) as uri,
+            psycopg.connect(server.conninfo("shop"), autocommit=True) as conn,
+        ):
+            lake = load_catalog("lake", type="rest", uri=uri)
             for table in ("orders", "customers", "others"):
                 conn.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)")
                 conn.execute(f"INSERT INTO {table} SELECT g, '{table}' || g FROM generate_series(1, 500) g")
@@ -42,10 +46,7 @@ def test_the_example(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mo
             text = text.replace(
                 "database.hostname: db", f"database.hostname: 127.0.0.1\n  database.port: {server.port}"
             )
-            text = text.replace("catalog.type: rest", "catalog.type: sql")
-            text = text.replace(
-                "http://catalogue:8181", f"{catalogue['uri']}\n    catalog.warehouse: {catalogue['warehouse']}"
-            )
+            text = text.replace("http://catalogue:8181", uri)
             file = tmp_path / "mirror.yaml"
             file.write_text(text + "trigger: {availableNow: true}\n")
             pipeline = load_file(file).only

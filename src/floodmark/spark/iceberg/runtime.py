@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.version import __version__
 
 from floodmark.errors import ConfigError
-from floodmark.sinks.iceberg.catalogues import Catalogue
+from floodmark.sinks.iceberg.catalogues.catalogue import Catalogue
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.failures import SPARK_ERRORS, reason_of
 from floodmark.spark.targets.names import quoted

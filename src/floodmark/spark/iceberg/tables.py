@@ -9,14 +9,14 @@ from floodmark.sinks.delta.planning.target_rows import KeptRows
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
 from floodmark.sinks.delta.stores import TableFolder, table_folder
 from floodmark.sinks.iceberg.applying import ByOwnRows
-from floodmark.sinks.iceberg.catalogue_table import CatalogueTable
-from floodmark.sinks.iceberg.catalogues import Catalogue
+from floodmark.sinks.iceberg.catalogues.catalogue import Catalogue
+from floodmark.sinks.iceberg.catalogues.table import CatalogueTable
+from floodmark.sinks.iceberg.catalogues.target import CatalogueTarget
 from floodmark.sinks.iceberg.columns import RENAMED
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.iceberg.marks import IcebergMarks
 from floodmark.sinks.iceberg.protocols import CatalogTable
-from floodmark.sinks.iceberg.verifiable import CatalogueTarget
 from floodmark.sinks.iceberg.writer import IcebergWriter
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.merging import ByMerge

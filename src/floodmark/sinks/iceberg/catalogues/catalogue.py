@@ -1,4 +1,4 @@
-"""Catalogues of Iceberg tables that are reached through pyiceberg, without Spark and without jars."""
+"""A catalogue that is asked through pyiceberg."""
 
 from __future__ import annotations
 

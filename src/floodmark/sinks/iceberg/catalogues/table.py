@@ -7,27 +7,31 @@ without delete files.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import obstore
 import pyarrow as pa
 
 from floodmark.errors import TargetError, TargetUnfitError
-from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import with_position
-from floodmark.sinks.delta.format.log import DataFile
-from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.folders import table_name
-from floodmark.sinks.iceberg.catalogues import Catalogue, CatalogueError
-from floodmark.sinks.iceberg.changes import Changes, files_of, rows_in
+from floodmark.sinks.iceberg.catalogues.catalogue import Catalogue, CatalogueError
+from floodmark.sinks.iceberg.catalogues.files import (
+    added_file,
+    described,
+    has_rows,
+    iceberg_type,
+    removed_file,
+    snapshot_of,
+)
+from floodmark.sinks.iceberg.catalogues.upkeep import compact, expire
+from floodmark.sinks.iceberg.changes import Changes
 from floodmark.sinks.iceberg.columns import RENAMED, prove_names
-from floodmark.sinks.iceberg.data_files import FOLDER, IcebergFiles
+from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout, stored
 from floodmark.sinks.iceberg.protocols import Form, Gone
-from floodmark.sinks.iceberg.state import KEY, Done, Snapshot, TableState, done_property
+from floodmark.sinks.iceberg.state import Done, Snapshot, TableState, done_property
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as PyDataFile
@@ -37,16 +41,9 @@ if TYPE_CHECKING:
 _MAIN = "main"
 _VERSION = 2
 """The version of Iceberg's format that pyiceberg writes with copies of files."""
-_TARGET_SIZE, _TARGET_BYTES = "write.target-file-size-bytes", 1 << 29
-_SMALL = 0.75
-"""A file below so much of the target size is small."""
-_GROUP_BYTES = 1 << 27
-"""About so much is read at a time to be written again."""
 _ENCRYPTED = "encryption.key-id"
 _PROPERTIES = {"commit.manifest-merge.enabled": "true"}
 """Otherwise each commit of pyiceberg leaves a manifest of its own."""
-_REMOVED_AT_ONCE = 1000
-_NONE: Rows = np.empty(0, np.uint64)
 
 
 class CatalogueTable:
@@ -110,8 +107,8 @@ class CatalogueTable:
         newest = metadata.current_snapshot()
         if newest is None:
             return TableState(metadata.properties, columns, None, False)
-        head = _snapshot(newest)
-        found = TableState(metadata.properties, columns, head, _has_rows(newest))
+        head = snapshot_of(newest)
+        found = TableState(metadata.properties, columns, head, has_rows(newest))
         done = found.done(since)
         if done is None or done.snapshot == head.number:
             return found
@@ -121,7 +118,7 @@ class CatalogueTable:
             parent = metadata.snapshot_by_id(one.parent)
             if parent is None:
                 break
-            one = _snapshot(parent)
+            one = snapshot_of(parent)
             ancestors.append(one)
         return TableState(metadata.properties, columns, head, found.has_rows, ancestors, one.parent is None)
 
@@ -153,13 +150,13 @@ class CatalogueTable:
         with self._catalogue.asked(), self._open().update_schema() as change:
             for one in columns:
                 made = self._stored(one)
-                change.add_column((made.name,), _iceberg_type(made.type))
+                change.add_column((made.name,), iceberg_type(made.type))
 
     def widen(self, wider: Mapping[str, pa.DataType]) -> None:
         """Give columns types that hold more (``CatalogTable``)."""
         with self._catalogue.asked(), self._open().update_schema() as change:
             for name, kind in wider.items():
-                change.update_column((self._renamed.get(name, name),), field_type=_iceberg_type(stored(kind)))
+                change.update_column((self._renamed.get(name, name),), field_type=iceberg_type(stored(kind)))
 
     def form(self) -> Form:
         """Return how the table's files are made (``CatalogTable``)."""
@@ -182,7 +179,7 @@ class CatalogueTable:
             found = self._open().metadata.snapshot_by_id(snapshot.number)
             if found is None:
                 raise Gone
-            return [_described(file) for file in self._living(found)]
+            return [described(file) for file in self._living(found)]
 
     def commit(
         self, base: Snapshot, changes: Changes, files: IcebergFiles, application: str, batch: int, mark: int
@@ -204,59 +201,15 @@ class CatalogueTable:
 
     def compact(self, least_files: int, below_bytes: int | None) -> None:
         """Write small files again as larger ones (``CatalogTable``)."""
-        state = self.state("")
-        if state is None or state.head is None:
-            raise Gone
-        form = self.form()
-        self._files.layout = form.layout
-        target = int(state.properties.get(_TARGET_SIZE, _TARGET_BYTES))
-        below = min(target * _SMALL, below_bytes or target)
-        known = files_of(self.files(state.head), self._files, form.layout)
-        small = [file for file in known.values() if _size(file) < below]
-        if len(small) < least_files:
-            return
-        key = [name for name in state.properties.get(KEY, "").split(",") if name]
-        for group in _groups(small, min(_GROUP_BYTES, target)):
-            made = rewritten(self._files, [(file, _NONE) for file in group], key)
-            added = [] if made.add is None else [DataFile.from_json(made.add)]
-            if not self.change(state.head, Changes(added, group)):
-                return
-            state = self.state("")
-            if state is None or state.head is None:
-                raise Gone
+        compact(self, self._files, least_files, below_bytes)
 
     def expire(self, hours: int) -> None:
         """Remove old snapshots, and the files that only they need (``CatalogTable``)."""
         table = self._loaded()
         if table is None:
             raise Gone
-        before = dt.datetime.now(dt.UTC) - dt.timedelta(hours=hours)
         with self._catalogue.asked():
-            earlier = {one.snapshot_id: one for one in table.metadata.snapshots}
-            table.maintenance.expire_snapshots().older_than(before).commit()
-            kept = {one.snapshot_id for one in table.metadata.snapshots}
-            gone = [one for number, one in earlier.items() if number not in kept]
-            if gone:
-                self._remove_files(table, gone)
-
-    def _remove_files(self, table: Table, gone: Sequence[PySnapshot]) -> None:
-        """Remove the files of snapshots that no other one has; of the data files those in the table's folder."""
-        kept = table.metadata.snapshots
-        lists = [one.manifests(table.io) for one in kept]
-        known = {manifest.manifest_path: manifest for manifests in lists for manifest in manifests}
-        only = {one.manifest_path: one for old in gone for one in old.manifests(table.io)}
-        only = {path: one for path, one in only.items() if path not in known}
-        needed = {entry.data_file.file_path for one in known.values() for entry in one.fetch_manifest_entry(table.io)}
-        old = {
-            entry.data_file.file_path
-            for one in only.values()
-            for entry in one.fetch_manifest_entry(table.io, discard_deleted=False)
-        }
-        paths = sorted(path for one in old - needed if (path := self._files.path(one)).startswith(FOLDER))
-        for first in range(0, len(paths), _REMOVED_AT_ONCE):
-            obstore.delete(self._files.store, paths[first : first + _REMOVED_AT_ONCE])
-        for path in (*only, *(one.manifest_list for one in gone)):
-            table.io.delete(path)
+            expire(table, self._files, dt.timedelta(hours=hours))
 
     def _committed(
         self,
@@ -291,28 +244,13 @@ class CatalogueTable:
         update = change.update_snapshot()
         producer: Any = update.overwrite() if changes.removed else update.merge_append()
         for file in changes.added:
-            producer.append_data_file(self._added(table, file, files))
+            producer.append_data_file(added_file(table, file, files))
         for file in changes.removed:
-            producer.delete_data_file(_data_file(table, files.location(file.path), _size(file), rows_in(file)))
+            producer.delete_data_file(removed_file(table, file, files))
         producer.commit()
         found = change.table_metadata.current_snapshot()
         assert found is not None
-        return _snapshot(found)
-
-    def _added(self, table: Table, file: DataFile, files: IcebergFiles) -> PyDataFile:
-        from pyiceberg.io.pyarrow import (
-            compute_statistics_plan,
-            data_file_statistics_from_parquet_metadata,
-            parquet_path_to_id_mapping,
-        )
-
-        metadata = table.metadata
-        found = data_file_statistics_from_parquet_metadata(
-            files.parquet_metadata(file),
-            compute_statistics_plan(metadata.schema(), metadata.properties),
-            parquet_path_to_id_mapping(metadata.schema()),
-        ).to_serialized_dict()
-        return _data_file(table, files.location(file.path), _size(file), **found)
+        return snapshot_of(found)
 
     def _living(self, snapshot: PySnapshot) -> Iterator[PyDataFile]:
         io = self._open().io
@@ -359,68 +297,3 @@ class CatalogueTable:
                 return self._catalogue.client.load_table(self._identifier)
             except NoSuchTableError:
                 return None
-
-
-def _snapshot(found: PySnapshot) -> Snapshot:
-    return Snapshot(found.snapshot_id, found.parent_snapshot_id, found.sequence_number or 0)
-
-
-def _has_rows(found: PySnapshot) -> bool:
-    """Return whether a snapshot may have rows: other writers needn't say how many files it has."""
-    return found.summary is None or found.summary.get("total-data-files") != "0"
-
-
-def _described(file: PyDataFile) -> dict[str, Any]:
-    """Return a file as the metadata table ``files`` has it; pyiceberg has none with delete files that count."""
-    return {
-        "content": int(file.content),
-        "file_path": file.file_path,
-        "file_format": str(file.file_format.value),
-        "record_count": file.record_count,
-        "file_size_in_bytes": file.file_size_in_bytes,
-        "lower_bounds": list((file.lower_bounds or {}).items()),
-        "upper_bounds": list((file.upper_bounds or {}).items()),
-    }
-
-
-def _data_file(table: Table, location: str, size: int, record_count: int, **more: Any) -> PyDataFile:
-    from pyiceberg.manifest import DataFile as PyDataFile
-    from pyiceberg.manifest import DataFileContent, FileFormat
-    from pyiceberg.typedef import Record
-
-    found = PyDataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=location,
-        file_format=FileFormat.PARQUET,
-        partition=Record(),
-        record_count=record_count,
-        file_size_in_bytes=size,
-        **more,
-    )
-    found.spec_id = table.metadata.default_spec_id
-    return found
-
-
-def _iceberg_type(kind: pa.DataType) -> Any:
-    from pyiceberg.io.pyarrow import _ConvertToIcebergWithoutIDs, visit_pyarrow
-
-    return visit_pyarrow(kind, _ConvertToIcebergWithoutIDs())
-
-
-def _size(file: DataFile) -> int:
-    size = file.add["size"]
-    assert isinstance(size, int)
-    return size
-
-
-def _groups(files: Iterable[DataFile], most: int) -> list[list[DataFile]]:
-    """Return files in groups of about so many bytes; a last one alone isn't written again."""
-    groups: list[list[DataFile]] = []
-    room = 0
-    for file in files:
-        if room <= 0:
-            groups.append([])
-            room = most
-        groups[-1].append(file)
-        room -= _size(file)
-    return [group for group in groups if len(group) > 1]
