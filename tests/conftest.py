@@ -221,7 +221,10 @@ def delta_spark() -> Iterator[DeltaSpark]:
         yield session
 
 
-@pytest.fixture(params=[None, pytest.param("spark", marks=pytest.mark.slow)], ids=["floodmark", "spark"])
+_BY_SPARK = pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.long])
+
+
+@pytest.fixture(params=[None, _BY_SPARK], ids=["floodmark", "spark"])
 def engine(request: pytest.FixtureRequest) -> DeltaSpark | None:
     """Return what writes a mirror's tables; None: Floodmark itself."""
     found: DeltaSpark | None = None if request.param is None else request.getfixturevalue("delta_spark")
