@@ -33,6 +33,9 @@ class Planter:
         self._partition = pa.schema([]) if partition is None else partition
         self._files = DataFiles(self._store, folder.name, self._partition.names)
         self._key = key
+        # A mirror that goes on is faster than whoever reads large files each time.
+        self._keys: dict[str, pa.ChunkedArray] = {}
+        self._rows: dict[tuple[str, tuple[int, ...]], pa.Table] = {}
 
     def lose(self, keys: Sequence[Any]) -> None:
         """Delete rows."""
@@ -68,11 +71,16 @@ class Planter:
         found: list[pa.Table] = []
         actions: list[Mapping[str, Any]] = []
         for file in state.files.values():
-            rows = self._files.read(file, self._partition)
-            chosen = pc.is_in(rows[self._key], pa.array(keys, rows[self._key].type)).to_numpy()
+            if file.path not in self._keys:
+                self._keys[file.path] = self._files.read(file, self._partition)[self._key]
+            held = self._keys[file.path]
+            chosen = pc.is_in(held, pa.array(keys, held.type)).to_numpy()
             wanted = np.setdiff1d(np.flatnonzero(chosen), known.deleted(file).astype(np.int64))
             if len(wanted):
-                found.append(rows.take(pa.array(wanted)))
-                actions += deletions.of(file, rows.num_rows, wanted.astype(np.uint64))
+                place = file.path, tuple(wanted.tolist())
+                if place not in self._rows:
+                    self._rows[place] = self._files.read(file, self._partition).take(pa.array(wanted))
+                found.append(self._rows[place])
+                actions += deletions.of(file, len(held), wanted.astype(np.uint64))
         deletions.finish()
         return pa.concat_tables(found, promote_options="permissive"), actions
