@@ -17,7 +17,7 @@ import pytest
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.delta.parts import Part, make_parts
-from tests.support.delta_mirror import EMPTY, WHAT, in_order, more, typed
+from tests.support.delta_mirror import EMPTY, WHAT, follow, in_order, more, typed
 from tests.support.delta_spark import TABLE, DeltaSpark
 from tests.support.iceberg_mirror import IcebergMirror
 from tests.support.iceberg_readers import metadata_of, read_by_duckdb, read_by_pyiceberg
@@ -89,27 +89,8 @@ def shop(lake: DeltaSpark) -> str:
 def test_a_table_follows(
     tmp_path: Path, lake: DeltaSpark, catalogue: str, key: tuple[str, ...], options: dict[str, str], seed: int
 ) -> None:
-    chance, shop = random.Random(seed), new_schema(lake, catalogue)
-    source, mirror = Source(key), IcebergMirror(tmp_path / TABLE, key, lake, shop, **options)
-    expected: Target = {}
-    for batch in range(6):
-        first = len(source.told)
-        for _ in range(chance.randrange(1, 30)):
-            source.change(
-                chance.choice(WHAT if chance.random() < 0.97 else ["truncate"]),
-                chance.randrange(40),
-                chance.randrange(40),
-                chance.randrange(100),
-                chance.random() < 0.5,
-            )
-        told = source.told[first:]
-        merge(expected, told)
-        assert mirror.write(batch, told, 3) or not told
-        if chance.random() < 0.3:
-            mirror.start()
-        if chance.random() < 0.3:
-            assert not mirror.write(batch, told, 3)
-        assert mirror.rows() == in_order(expected.values())
+    mirror = IcebergMirror(tmp_path / TABLE, key, lake, new_schema(lake, catalogue), **options)
+    expected = follow(mirror, seed, 6)
     assert not list(Path(mirror.path).glob("*.parquet"))
     metadata, names = metadata_of(lake, mirror.table), KINDS[key].names
     for read in (read_by_pyiceberg, read_by_duckdb):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-import random
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -27,7 +26,7 @@ from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.iceberg.runtime import require_catalogue
 from floodmark.spark.iceberg.tables import catalogue_targets
 from tests.support.catalogue_mirror import CatalogueMirror
-from tests.support.delta_mirror import EMPTY, WHAT, in_order, more, typed
+from tests.support.delta_mirror import EMPTY, follow, in_order, more, typed
 from tests.support.iceberg_readers import read_by_duckdb, read_by_pyiceberg
 from tests.support.iceberg_rest import running_rest_catalogue
 from tests.support.iceberg_spark import catalogue_in
@@ -63,30 +62,6 @@ def filled(mirror: CatalogueMirror, count: int = 4) -> Source:
         source.change("insert", number, 0, number, False)
     assert mirror.write(0, source.told)
     return source
-
-
-def follow(mirror: CatalogueMirror, seed: int, batches: int = 8) -> Target:
-    chance, source = random.Random(seed), Source(mirror.key)
-    expected: Target = {}
-    for batch in range(batches):
-        first = len(source.told)
-        for _ in range(chance.randrange(1, 30)):
-            source.change(
-                chance.choice(WHAT if chance.random() < 0.97 else ["truncate"]),
-                chance.randrange(40),
-                chance.randrange(40),
-                chance.randrange(100),
-                chance.random() < 0.5,
-            )
-        told = source.told[first:]
-        merge(expected, told)
-        assert mirror.write(batch, told, 3) or not told
-        if chance.random() < 0.3:
-            mirror.start()
-        if chance.random() < 0.3:
-            assert not mirror.write(batch, told, 3)
-        assert mirror.rows() == in_order(expected.values())
-    return expected
 
 
 @pytest.mark.parametrize(("key", "seed"), [(("id",), 1), (("b", "a"), 2), (("id",), 3)])

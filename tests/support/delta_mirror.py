@@ -23,8 +23,9 @@ from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
 from tests.support.delta_spark import DeltaSpark
+from tests.support.merging import Target, merge
 from tests.unit.test_history import timed_schema
-from tests.unit.test_last_changes import KINDS, schema
+from tests.unit.test_last_changes import KINDS, Source, schema
 
 EMPTY = {"existing.tables": "empty"}
 WHAT = ["insert", "insert", "read", "update", "update", "update", "delete", "move"]
@@ -124,6 +125,31 @@ class Mirror:
         names = ", ".join(f'"{name}"' for name in KINDS[self.key].names)
         query = QueryBuilder().register("t", DeltaTable(self.path)).execute(f"SELECT {names} FROM t")
         return in_order(pa.table(query.read_all()).to_pylist())
+
+
+def follow(mirror: Mirror, seed: int, batches: int = 8) -> Target:
+    """Write random changes in micro-batches, some of them twice and some by a new process; return the rows."""
+    chance, source = random.Random(seed), Source(mirror.key)
+    expected: Target = {}
+    for batch in range(batches):
+        first = len(source.told)
+        for _ in range(chance.randrange(1, 30)):
+            source.change(
+                chance.choice(WHAT if chance.random() < 0.97 else ["truncate"]),
+                chance.randrange(40),
+                chance.randrange(40),
+                chance.randrange(100),
+                chance.random() < 0.5,
+            )
+        told = source.told[first:]
+        merge(expected, told)
+        assert mirror.write(batch, told, 3) or not told
+        if chance.random() < 0.3:
+            mirror.start()
+        if chance.random() < 0.3:
+            assert not mirror.write(batch, told, 3)
+        assert mirror.rows() == in_order(expected.values())
+    return expected
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -53,6 +53,16 @@ def prove_names(columns: pa.Schema, table: str, renamed: Mapping[str, str]) -> N
             )
 
 
+def as_staged(columns: pa.Schema, renamed: Mapping[str, str]) -> pa.Schema:
+    """Return a table's columns with the names that staged ones have.
+
+    Args:
+        renamed: columns of the mirror's own, and their names in the table.
+    """
+    staged = {name: own for own, name in renamed.items()}
+    return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
+
+
 def fitted(known: pa.Schema, rows: pa.Schema, table: str) -> tuple[pa.Schema, dict[str, pa.DataType]]:
     """Return the types in which the source's columns are written, and those of the table's that must be widened.
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from floodmark.errors import TargetError
+from floodmark.errors import TargetChangedError, TargetError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.delta.parts import OPERATION
 from floodmark.sinks.delta.stores import FolderMarks
@@ -19,6 +19,8 @@ from floodmark.sinks.iceberg.state import DELETES, KEY, OWNER, Snapshot, TableSt
 from floodmark.sinks.options import Mode
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.sinks.verifiable import as_they_are
+
+_ATTEMPTS = 20
 
 
 class MetadataView:
@@ -71,6 +73,26 @@ class MetadataView:
         columns, wider = fitted(self._state.columns, source, self._name)
         held = set(self._state.columns.names)
         return pa.schema([(one.name, stored(wider.get(one.name, one.type))) for one in columns if one.name in held])
+
+
+def until_deleted(name: str, attempt: Callable[[], int | None]) -> int:
+    """Delete rows of the newest snapshot, and return how many those were.
+
+    Args:
+        name: the source's name of the table.
+        attempt: deletes them; None: others were faster.
+
+    Raises:
+        TargetChangedError: others were faster each time.
+    """
+    for _ in range(_ATTEMPTS):
+        count = attempt()
+        if count is not None:
+            return count
+    raise TargetChangedError(
+        f"Other writers changed the Iceberg table '{name}' each of the {_ATTEMPTS} times that rows were to be deleted.",
+        "Verify again.",
+    )
 
 
 def verified_state(table: CatalogTable, name: str, marks: FolderMarks) -> tuple[TableState, Snapshot]:

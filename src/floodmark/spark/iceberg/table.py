@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.iceberg.changes import FILES, Changes
-from floodmark.sinks.iceberg.columns import RENAMED, prove_names
+from floodmark.sinks.iceberg.columns import RENAMED, as_staged, prove_names
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout, stored
 from floodmark.sinks.iceberg.protocols import Form, Gone
@@ -105,17 +105,13 @@ class IcebergTable(MergedTable):
         return self._full
 
     def state(self, since: str) -> TableState | None:
-        """Return the newest state; None: there is no table.
-
-        Args:
-            since: the query for whose last micro-batch snapshots are looked at.
-        """
+        """Return the newest state; None: there is no table (``CatalogTable``)."""
         table = self._loaded()
         if table is None:
             return None
         properties = {str(name): str(value) for name, value in dict(table.properties()).items()}
         java = self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
-        columns = self._as_staged(arrow_schema(StructType.fromJson(json.loads(java.json()))))
+        columns = as_staged(arrow_schema(StructType.fromJson(json.loads(java.json()))), self._renamed)
         newest = table.currentSnapshot()
         if newest is None:
             return TableState(properties, columns, None, False)
@@ -137,16 +133,7 @@ class IcebergTable(MergedTable):
         return TableState(properties, columns, head, found.has_rows, ancestors, one.parent is None)
 
     def create(self, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
-        """Make the table, without rows.
-
-        Args:
-            rows: the source's columns.
-            properties: those of the table.
-            replace: whether it takes the place of one with the same name, whose properties it keeps.
-
-        Raises:
-            TargetUnfitError: it can't have columns with such names.
-        """
+        """Make the table, without rows (``CatalogTable``)."""
         prove_names(rows, self._table, self._renamed)
         columns = self._declared(with_position(rows))
         listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
@@ -170,11 +157,7 @@ class IcebergTable(MergedTable):
         self.session.sql(f"ALTER TABLE {self._full} ADD COLUMNS ({self._declared(columns)})")
 
     def widen(self, wider: Mapping[str, pa.DataType]) -> None:
-        """Give columns types that hold more.
-
-        Args:
-            wider: the types by the columns' names.
-        """
+        """Give columns types that hold more (``CatalogTable``)."""
         for name, kind in wider.items():
             self.session.sql(
                 f"ALTER TABLE {self._full} ALTER COLUMN {quoted(name)} TYPE {declared(pa.field(name, kind))}"
@@ -230,11 +213,7 @@ class IcebergTable(MergedTable):
         return True
 
     def form(self) -> Form:
-        """Return how the table's files are made.
-
-        Raises:
-            TargetUnfitError: they can't be written here.
-        """
+        """Return how the table's files are made (``CatalogTable``)."""
         table, parser = self._known(), self._jvm.org.apache.iceberg.SchemaParser
         schema = table.schema()
         layout = Layout.from_json(str(parser.toJson(schema)), f"{table.uuid()}/{schema.schemaId()}")
@@ -258,18 +237,7 @@ class IcebergTable(MergedTable):
         batch: int,
         mark: int,
     ) -> Snapshot | None:
-        """Change the table's files, and say in the same commit which micro-batch that is.
-
-        Args:
-            base: what readers must see before it.
-            files: those of the table.
-            application: the query.
-            batch: the number of the micro-batch.
-            mark: tells it from others with that number.
-
-        Returns:
-            What readers see after it; None: somebody else has changed the table.
-        """
+        """Change the table's files, and say in the same commit which micro-batch that is (``CatalogTable``)."""
         table = self._known()
         transaction = table.newTransaction()
         main = dict(transaction.table().refs()).get(_MAIN)
@@ -294,12 +262,7 @@ class IcebergTable(MergedTable):
         return end
 
     def compact(self, least_files: int, below_bytes: int | None) -> None:
-        """Write small files again as larger ones, and apply what is deleted in them.
-
-        Args:
-            least_files: how many files there must be.
-            below_bytes: the size from which on files are left alone; None: as the table's properties say.
-        """
+        """Write small files again as larger ones, and apply what is deleted in them (``CatalogTable``)."""
         actions, table = self._actions(), self._known()
         rewrite = actions.rewriteDataFiles(table).option("min-input-files", str(least_files))
         if below_bytes is not None and below_bytes < int(table.properties().get(_TARGET_SIZE) or _TARGET_BYTES):
@@ -309,11 +272,7 @@ class IcebergTable(MergedTable):
             actions.rewritePositionDeletes(self._known()).execute()
 
     def expire(self, hours: int) -> None:
-        """Remove snapshots of an age, and the files that only they need.
-
-        Args:
-            hours: how old they must be. The newest stays.
-        """
+        """Remove snapshots of an age, and the files that only they need (``CatalogTable``)."""
         before = int(time.time() * 1000) - hours * 3600 * 1000
         expire = self._actions().expireSnapshots(self._known())
         expire.expireOlderThan(before).retainLast(1).execute()
@@ -333,11 +292,6 @@ class IcebergTable(MergedTable):
     def _declared(self, columns: pa.Schema) -> str:
         """Return columns as SQL declares them."""
         return ", ".join(f"{quoted(self._renamed.get(one.name, one.name))} {declared(one)}" for one in columns)
-
-    def _as_staged(self, columns: pa.Schema) -> pa.Schema:
-        """Return the table's columns with the names that staged ones have."""
-        staged = {name: own for own, name in self._renamed.items()}
-        return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
 
     def _known(self) -> Any:
         """Return the table as Iceberg has it, which must be there."""

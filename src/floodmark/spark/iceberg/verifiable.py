@@ -13,12 +13,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from floodmark.errors import TargetChangedError
 from floodmark.sinks.delta.format.data_files import POSITION
 from floodmark.sinks.iceberg.columns import RENAMED
 from floodmark.sinks.iceberg.marks import IcebergMarks
 from floodmark.sinks.iceberg.state import TableState
-from floodmark.sinks.iceberg.verifiable import MetadataView, verified_state
+from floodmark.sinks.iceberg.verifiable import MetadataView, until_deleted, verified_state
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.soft_deletes import DELETED
 from floodmark.sinks.verifiable import TargetPart
@@ -29,7 +28,6 @@ from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
 
 T = TypeVar("T")
-_ATTEMPTS = 20
 _POSITIONS = pa.schema([(POSITION, pa.string())])
 _MADE = pa.schema([("made", pa.binary())])
 
@@ -70,15 +68,7 @@ class IcebergTarget:
 
     def delete(self, rows: pa.Table, for_good: bool = False) -> int:
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
-        for _ in range(_ATTEMPTS):
-            count = self.view().deleted(rows, for_good)
-            if count is not None:
-                return count
-        raise TargetChangedError(
-            f"Other writers changed the Iceberg table '{self._name}' each of the {_ATTEMPTS} times that rows were to "
-            "be deleted.",
-            "Verify again.",
-        )
+        return until_deleted(self._name, lambda: self.view().deleted(rows, for_good))
 
 
 class IcebergView(MetadataView):

@@ -27,7 +27,7 @@ from floodmark.sinks.iceberg.catalogues.files import (
 )
 from floodmark.sinks.iceberg.catalogues.upkeep import compact, expire
 from floodmark.sinks.iceberg.changes import Changes
-from floodmark.sinks.iceberg.columns import RENAMED, prove_names
+from floodmark.sinks.iceberg.columns import RENAMED, as_staged, prove_names
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout, stored
 from floodmark.sinks.iceberg.protocols import Form, Gone
@@ -103,7 +103,7 @@ class CatalogueTable:
         if self._known is None:
             return None
         metadata = self._known.metadata
-        columns = self._as_staged(self._columns())
+        columns = as_staged(self._columns(), self._renamed)
         newest = metadata.current_snapshot()
         if newest is None:
             return TableState(metadata.properties, columns, None, False)
@@ -272,10 +272,6 @@ class CatalogueTable:
                 for one in self._open().schema().fields
             ]
         )
-
-    def _as_staged(self, columns: pa.Schema) -> pa.Schema:
-        staged = {name: own for own, name in self._renamed.items()}
-        return pa.schema([one.with_name(staged.get(one.name, one.name)) for one in columns])
 
     def _stored(self, column: pa.Field) -> pa.Field:
         """Return a column as the table has it: it can be null, whatever the source's can."""

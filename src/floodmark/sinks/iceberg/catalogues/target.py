@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from floodmark.errors import TargetChangedError
 from floodmark.sinks.delta.format.log import DataFile, now_ms
 from floodmark.sinks.delta.planning.counted_rows import CountedRows, counted, marked
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
@@ -19,10 +18,8 @@ from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.iceberg.protocols import Gone
 from floodmark.sinks.iceberg.state import DELETES, Snapshot, TableState
-from floodmark.sinks.iceberg.verifiable import MetadataView, verified_state
+from floodmark.sinks.iceberg.verifiable import MetadataView, until_deleted, verified_state
 from floodmark.sinks.options import Mode
-
-_ATTEMPTS = 20
 
 
 class CatalogueTarget:
@@ -70,18 +67,7 @@ class CatalogueTarget:
 
     def delete(self, rows: pa.Table, for_good: bool = False) -> int:  # noqa: ARG002
         """Delete rows that are as they were found (``VerifiableTarget.delete``)."""
-        for _ in range(_ATTEMPTS):
-            try:
-                count = self.view().deleted(rows)
-            except Gone:
-                continue
-            if count is not None:
-                return count
-        raise TargetChangedError(
-            f"Other writers changed the Iceberg table '{self._name}' each of the {_ATTEMPTS} times that rows were to "
-            "be deleted.",
-            "Verify again.",
-        )
+        return until_deleted(self._name, lambda: self.view().deleted(rows))
 
 
 class CatalogueView(MetadataView):
@@ -144,6 +130,8 @@ class CatalogueView(MetadataView):
         with self._table.opened():
             try:
                 return count if self._table.change(self._head, changes) else None
+            except Gone:
+                return None
             except self._table.failures as error:
                 if self._table.is_conflict(error):
                     return None
