@@ -7,6 +7,15 @@ import re
 from pyspark.version import __version__
 
 from floodmark.errors import TargetError
+from floodmark.sinks.kafka.failures import (
+    no_answer,
+    no_login,
+    no_name,
+    no_rights,
+    no_topic,
+    refused_as_too_large,
+    too_large,
+)
 from floodmark.spark.versions import minor_version
 
 ARTIFACT = "spark-sql-kafka-0-10"
@@ -28,8 +37,6 @@ _NO_NAME = re.compile(_EXCEPTION.format("InvalidTopicException") + r"([^\n]*)")
 _NO_ANSWER = re.compile(
     _EXCEPTION.format("TimeoutException") + r"(?:Expiring \d+ record\S* for (\S+?)-\d+[:\s]|Timed? ?out waiting)"
 )
-_GO_ON = "Start the query again then; nothing is lost."
-_LEAVE_OUT = "or leave large columns out (column.exclude.list)"
 
 
 def kafka_package(version: str = __version__) -> str:
@@ -47,33 +54,17 @@ def goes_with(scala: str, release: str, version: str) -> bool:
 def kafka_error(text: str) -> TargetError | None:
     """Return the error that an exception of Kafka's producer stands for; None if there is none in a text."""
     if found := _NO_TOPIC.search(text):
-        what = f"Kafka has no topic '{found[1]}', and doesn't make it (auto.create.topics.enable=false), or no broker"
-        return TargetError(f"{what} answers.", f"Create the topic, or start the brokers. {_GO_ON}")
+        return no_topic(found[1])
     if found := _TOO_LARGE.search(text):
-        return TargetError(
-            f"An event has {found[1]} bytes, more than the {found[2]} that the producer sends.",
-            f"Raise kafka.max.request.size in sink.options, and max.message.bytes of the topic, {_LEAVE_OUT}. {_GO_ON}",
-        )
+        return too_large(found[1], found[2])
     if _REFUSED_AS_TOO_LARGE.search(text):
-        return TargetError(
-            "An event is larger than its topic takes.", f"Raise max.message.bytes of the topic, {_LEAVE_OUT}. {_GO_ON}"
-        )
-    if found := _NO_RIGHTS.search(text):
-        return TargetError(
-            f"Kafka refuses to take events: {found[1].strip().rstrip('.')}.",
-            f"Let the producer write and describe the topics, or create them. {_GO_ON}",
-        )
-    if found := _NO_LOGIN.search(text):
-        return TargetError(
-            f"Kafka refuses the login: {found[1].strip().rstrip('.')}.",
-            f"Correct kafka.sasl.… or kafka.ssl.… in sink.options. {_GO_ON}",
-        )
-    if found := _NO_NAME.search(text):
-        return TargetError(
-            f"Kafka doesn't allow a topic's name: {found[1].strip().rstrip('.')}.",
-            f"Choose another topic.prefix or topic.naming.strategy. {_GO_ON}",
-        )
-    if found := _NO_ANSWER.search(text):
-        where = f" of the topic '{found[1]}'" if found[1] else ""
-        return TargetError(f"Kafka has not taken events{where} in time.", f"See to its brokers. {_GO_ON}")
+        return refused_as_too_large()
+    for pattern, error in (
+        (_NO_RIGHTS, no_rights),
+        (_NO_LOGIN, no_login),
+        (_NO_NAME, no_name),
+        (_NO_ANSWER, no_answer),
+    ):
+        if found := pattern.search(text):
+            return error(found[1] or "")
     return None

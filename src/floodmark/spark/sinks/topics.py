@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.errors import ConfigError, TargetError
 from floodmark.logger import get_logger
+from floodmark.sinks.kafka.failures import no_topics, not_made
 from floodmark.sinks.kafka.topics import TopicRules, TopicSettings
 from floodmark.spark.java import java_exceptions, java_map
 
@@ -20,21 +21,17 @@ CLOSE_S = 5
 JAVA_ERRORS = (Py4JJavaError, PySparkException)
 """What an exception of Java's is in Python: PySpark makes its own of some of them."""
 _EXISTS = "TopicExistsException"
-_GO_ON = "Start the query again then; nothing is lost."
-_MAKE = "Make the topic yourself, or correct"
-_RIGHTS = f"Give the right to create topics, make the topic yourself, or set topic.creation.enable=false. {_GO_ON}"
-_CURES = {
-    "TopicAuthorizationException": _RIGHTS,
-    "ClusterAuthorizationException": _RIGHTS,
-    "InvalidReplicationFactorException": f"{_MAKE} its topic.creation.….replication.factor. {_GO_ON}",
-    "InvalidPartitionsException": f"{_MAKE} its topic.creation.….partitions. {_GO_ON}",
-    "InvalidConfigurationException": f"{_MAKE} its settings topic.creation.…. {_GO_ON}",
-    "PolicyViolationException": f"{_MAKE} its settings topic.creation.…, as the brokers' policy wants them. {_GO_ON}",
-    "InvalidTopicException": f"Choose another topic.prefix or topic.naming.strategy. {_GO_ON}",
-    "ThrottlingQuotaExceededException": f"Raise the quota for new topics (controller_mutation_rate), or wait. {_GO_ON}",
+_NAMES = {
+    "TopicAuthorizationException": "TOPIC_AUTHORIZATION_FAILED",
+    "ClusterAuthorizationException": "CLUSTER_AUTHORIZATION_FAILED",
+    "InvalidReplicationFactorException": "INVALID_REPLICATION_FACTOR",
+    "InvalidPartitionsException": "INVALID_PARTITIONS",
+    "InvalidConfigurationException": "INVALID_CONFIG",
+    "PolicyViolationException": "POLICY_VIOLATION",
+    "InvalidTopicException": "TOPIC_EXCEPTION",
+    "ThrottlingQuotaExceededException": "THROTTLING_QUOTA_EXCEEDED",
 }
-"""What to do about the client's errors, by their class."""
-_AWAY = f"See to the brokers of kafka.bootstrap.servers, and to the other settings kafka.…. {_GO_ON}"
+"""The client's errors by their class, and their names in Kafka's protocol."""
 
 
 class KafkaTopics:
@@ -115,13 +112,10 @@ class KafkaTopics:
             log.info("kafka_topic_made", topic=topic, settings=str(settings))
 
     def _error(self, topic: str, settings: TopicSettings, name: str, reason: str) -> ConfigError | TargetError:
-        kind = ConfigError if name.startswith(("Invalid", "Policy")) else TargetError
-        what = f"Kafka doesn't make the topic '{topic}' ({settings}): {self._shown(name, reason)}."
-        return kind(what, _CURES.get(name, _AWAY))
+        return not_made(topic, settings, _NAMES.get(name, name), self._shown(name, reason))
 
     def _away(self, error: Exception) -> TargetError:
-        name, reason = _cause(error)
-        return TargetError(f"The topics that Kafka has can't be read: {self._shown(name, reason)}.", _AWAY)
+        return no_topics(self._shown(*_cause(error)))
 
     def _shown(self, name: str, reason: str) -> str:
         text = " ".join(reason.split()).rstrip(".") or name
