@@ -8,7 +8,7 @@ OLDER_SPARK := 4.0.5 4.1.4 4.2.1
 # The newest that Delta has a release for.
 DELTA_SPARK := 4.2.1
 OLDER_INSTALLED := $(OLDER_SPARK:%=$(VENV)/spark-%/.installed)
-SPARK_TESTS := arrow_rows batch_filters batch_read kafka_sink kafka_topics merging mirror mysql_spark older_spark run spark typed_tables
+SPARK_TESTS := arrow_rows batch_filters batch_read kafka_program kafka_sink kafka_topics merging mirror mysql_spark older_spark ordering run spark typed_tables
 # Spark 4.0 passes no filters to Python sources.
 WITHOUT_4.0.5 := batch_filters
 SHORT_SPARK_TESTS := older_spark spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from tests.support.patience import within
 from tests.support.workload import Workload, source_rows, toasted_rows
 
 KILLS = int(os.environ.get("FLOODMARK_KAFKA_KILLS", "2"))
-CASES = ["pg18"]
+CASES = [("pg18", "floodmark")]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
-    CASES = ["pg18", "mysql", "mariadb"]
+    CASES = [*product(["pg18", "mysql", "mariadb"], ["floodmark", "spark"])]
+BLOCKS = {"event.blocks": "2"}
+"""The source's option that a pipeline sets for Floodmark's own engine."""
 BROKER_FALLS_EVERY = 4
 """Every which time the broker is killed beside the query."""
 ELSEWHERE_EVERY = 3
@@ -34,19 +37,21 @@ MANY = 10
 PROPERTIES = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
 
 
-@pytest.mark.long
-@pytest.mark.skipif(not GIVES_START, reason="the jars are those of the connector for Spark 4.2 and 4.3")
 @pytest.mark.timeout(max(600, 40 * KILLS))
-@pytest.mark.parametrize("place", CASES, indirect=True)
-def test_what_a_consumer_sees(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "engine"), CASES, indirect=["place"])
+def test_what_a_consumer_sees(place: Place, engine: str, tmp_path: Path) -> None:
+    if engine == "spark" and not GIVES_START:
+        pytest.skip("the jars are those of the connector for Spark 4.2 and 4.3")
     database, options = place
+    options = {**options, **(BLOCKS if engine == "floodmark" else {})}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
     chance = random.Random(database.schema)
     workload = Workload(database, 1)
     workload.create(6000)
-    properties = {**PROPERTIES, "spark.jars": ",".join(map(str, spark_jars()))}
+    jars = {"spark.jars": ",".join(map(str, spark_jars()))} if engine == "spark" else {}
+    properties = {**PROPERTIES, **jars}
     with running_broker(tmp_path / "broker") as broker:
-        target = {"kafka.bootstrap.servers": broker.servers, **CREATION}
+        target = {"engine": engine, "kafka.bootstrap.servers": broker.servers, **CREATION}
         workload.start()
         try:
             for number in range(1, KILLS + 1):

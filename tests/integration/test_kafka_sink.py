@@ -1,4 +1,4 @@
-"""``floodmark run`` writes to a real Kafka broker, with the connector that goes with the Spark that runs."""
+"""``floodmark run`` writes to a real Kafka broker, by itself and with Spark's connector."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.support.maven import CACHE
 
 __all__ = ["conn", "pipeline", "server"]
 pytestmark = pytest.mark.slow
+NO_JARS = {"spark.master": "local[2]"}
 DOWNLOADED = {"spark.master": "local[2]", "spark.jars.ivy": str(CACHE / "ivy")}
 """Spark finds the connector itself, as it does by default."""
 JARS = {**DOWNLOADED, **({"spark.jars": ",".join(map(str, spark_jars()))} if GIVES_START else {})}
@@ -41,14 +42,16 @@ def values_by_key(records: Iterable[Message]) -> dict[bytes | None, list[bytes |
     return found
 
 
+@pytest.mark.parametrize("engine", ["floodmark", "spark"])
 def test_the_topics_hold_the_changes_of_each_key_in_their_order(
-    pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker
+    engine: str, pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker
 ) -> None:
     pipeline.content["source"]["topic.prefix"] = conn.info.dbname
     topic = f"{conn.info.dbname}.public.orders"
     broker.create(topic, 3)
-    changes = {"sink": sink(broker), "trigger": AVAILABLE_NOW}
-    assert pipeline.finish(**changes, spark=DOWNLOADED)[0] == 0, pipeline.stderr
+    changes = {"sink": sink(broker, engine=engine), "trigger": AVAILABLE_NOW}
+    spark = {"floodmark": NO_JARS, "spark": JARS}[engine]
+    assert pipeline.finish(**changes, spark=DOWNLOADED if engine == "spark" else NO_JARS)[0] == 0, pipeline.stderr
     assert broker.count(topic) == 100
     conn.execute("UPDATE orders SET note = note || id WHERE id <= 50")
     conn.execute("UPDATE orders SET note = 'größer' WHERE id % 2 = 0")
@@ -57,9 +60,9 @@ def test_the_topics_hold_the_changes_of_each_key_in_their_order(
     # With a transform, topics are made from what it returns, and the order stays.
     every = f"{topic}.all"
     twice = f"SELECT key, value, explode(array(topic, '{every}')) AS topic FROM events"
-    changes["sink"] = {**sink(broker), "transform": twice}
+    changes["sink"] = {**sink(broker, engine=engine), "transform": twice}
     changes["sink"]["options"] |= CREATION
-    assert pipeline.finish(**changes, spark=JARS)[0] == 0, pipeline.stderr
+    assert pipeline.finish(**changes, spark=spark)[0] == 0, pipeline.stderr
     records = broker.records(topic)
     # The first record of each key is the snapshot's.
     changed = {key: values[1:] for key, values in values_by_key(records).items() if len(values) > 1}
@@ -84,11 +87,13 @@ def test_the_topics_hold_the_changes_of_each_key_in_their_order(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("engine", ["floodmark", "spark"])
 def test_a_topic_that_is_missing_and_a_record_that_is_too_large(
-    pipeline: Pipeline, conn: psycopg.Connection[Any], server: EmbeddedPostgres, tmp_path: Path
+    engine: str, pipeline: Pipeline, conn: psycopg.Connection[Any], server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     with running_broker(tmp_path / "broker", "auto.create.topics.enable=false") as broker:
-        changes = {"sink": sink(broker, kafka_max_block_ms="2000"), "spark": JARS, "trigger": AVAILABLE_NOW}
+        target = sink(broker, kafka_max_block_ms="2000", engine=engine)
+        changes = {"sink": target, "spark": JARS if engine == "spark" else NO_JARS, "trigger": AVAILABLE_NOW}
         assert pipeline.finish(**changes)[0] == 1
         assert "error: Kafka has no topic 't.public.orders', and doesn't make it" in pipeline.stderr
         changes["sink"]["options"] |= CREATION

@@ -1,4 +1,4 @@
-"""Topics are made as ``topic.creation.*`` says, by the Java client that Spark's connector brings."""
+"""Topics are made as ``topic.creation.*`` says, with ``engine=spark`` by the Java client of Spark's connector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from floodmark.spark.pipelines.model import parse_pipeline
 from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
 from floodmark.spark.versions import GIVES_START
-from tests.integration.test_kafka_sink import JARS, sink
+from tests.integration.test_kafka_sink import JARS, NO_JARS, sink
 from tests.integration.test_run import Pipeline, conn, pipeline, server, wait_for
 from tests.support.kafka import PASSWORD, Broker, running_broker, spark_jars
 from tests.support.patience import within
@@ -65,8 +65,9 @@ def rules(**given: str) -> TopicRules:
     return found
 
 
+@pytest.mark.parametrize("engine", ["floodmark", pytest.param("spark", marks=pytest.mark.long)])
 def test_topics_are_made_before_their_first_events(
-    pipeline: Pipeline, conn: psycopg.Connection[Any], strict: Broker
+    engine: str, pipeline: Pipeline, conn: psycopg.Connection[Any], strict: Broker
 ) -> None:
     name = pipeline.content["source"]["topic.prefix"] = conn.info.dbname
     conn.execute("CREATE TABLE kept (id int PRIMARY KEY)")
@@ -82,9 +83,9 @@ def test_topics_are_made_before_their_first_events(
         "topic.creation.default.retention.ms": "3600000",
         "kafka.compression.type": "zstd",
     }
-    target = sink(strict)
+    target = sink(strict, engine=engine)
     target["options"] |= creation
-    with pipeline.started(sink=target, spark=JARS) as process:
+    with pipeline.started(sink=target, spark=JARS if engine == "spark" else NO_JARS) as process:
         wait_for(lambda: f"{name}.public.orders" in strict.topics(), process)
         wait_for(lambda: strict.count(f"{name}.public.orders") == 100, process)
         # A table that comes later has a topic before its first event, too.
@@ -232,7 +233,7 @@ def test_check_logs_in_as_the_producer_does(pipeline: Pipeline, conn: psycopg.Co
     assert (found.status, "authorization failed" in found.finding.lower()) == ("error", True)
     found = found_topics(pipeline, login)
     assert (found.status, "can't be read" in found.finding) == ("warning", True)
-    found = found_topics(pipeline, {**login, "kafka.ssl.truststore.location": "/x.jks"})
+    found = found_topics(pipeline, {**login, "engine": "spark", "kafka.ssl.truststore.location": "/x.jks"})
     assert found.finding == "not checked: the Python client has no 'ssl.truststore.location' of the Java client"
     wrong = {**login, "kafka.sasl.jaas.config": login["kafka.sasl.jaas.config"].replace(PASSWORD, "wrong-one")}
     found = found_topics(pipeline, wrong)

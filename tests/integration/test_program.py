@@ -113,7 +113,7 @@ def test_a_mistake_is_one_error_of_floodmark(spark: SparkSession, small: Source,
     inside = content(small, tmp_path, checkpoint=str(tmp_path / "events" / "checkpoint"))
     with pytest.raises(floodmark.ConfigError, match="is inside the sink's path"):
         floodmark.Pipeline.from_dict(inside).start(spark)
-    kafka = {"type": "kafka", "options": {"kafka.bootstrap.servers": "127.0.0.1:1"}}
+    kafka = {"type": "kafka", "options": {"kafka.bootstrap.servers": "127.0.0.1:1", "engine": "spark"}}
     with pytest.raises(floodmark.ConfigError, match=r"spark\.jars\.packages=org\.apache\.spark:spark-sql-kafka"):
         floodmark.Pipeline.from_dict(content(small, tmp_path, sink=kafka)).start(spark)
     rows = content(small, tmp_path)

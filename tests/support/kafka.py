@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,10 +26,11 @@ SPARK_JARS = Path(__file__).with_name("spark_kafka_jars.txt")
 """The connector for Spark 4.2 and 4.3."""
 START_S = within(60)
 NODE = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+node.id={node}
+controller.quorum.voters={voters}
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs={data}
 num.partitions=1
@@ -38,20 +39,23 @@ offsets.topic.replication.factor=1
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 """
-WITH_USERS = """listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{for_users},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{for_users}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
+WITH_USERS = """sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config={module} required user_{user}="{password}";
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
 """
 """Who logs in has the rights that are given; who doesn't, such as tests, has all."""
+WITH_TLS = """ssl.keystore.type=PEM
+ssl.keystore.location={tls}
+ssl.truststore.type=PEM
+ssl.truststore.location={tls}
+ssl.client.auth=requested
+"""
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USER, PASSWORD = "writer", "pass-of-writer"
 CODEC_AT, CODEC = 22, 7
 """The byte of a record batch, and its bits, that say by which codec it is compressed."""
-FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n"
+FORMATTED = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id={node}\n"
 
 
 class Broker:
@@ -61,21 +65,43 @@ class Broker:
         directory: where settings, data and log go.
         settings: further ones.
         users: whether `USER` can log in, who has no rights at first.
+        tls: a PEM file with the broker's key and certificates, and those of whom it trusts; None: it has no TLS.
+        controllers: the ports of the controllers of a cluster's nodes; empty: it is the only one.
+        node: the broker's number among them, from 1 on.
     """
 
-    def __init__(self, directory: Path, *settings: str, users: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *settings: str,
+        users: bool = False,
+        tls: Path | None = None,
+        controllers: Sequence[int] = (),
+        node: int = 1,
+    ) -> None:
         self._directory = directory
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         data = directory / "data"
         data.mkdir(parents=True)
-        (data / "meta.properties").write_text(FORMATTED)
+        (data / "meta.properties").write_text(FORMATTED.format(node=node))
         self._settings = directory / "server.properties"
-        ports = {"port": self.port, "for_users": free_port(), "controller": free_port()}
-        self._for_users = ports["for_users"]
-        own = NODE.format(**ports, data=data)
+        self._for_users, self.tls_port = free_port(), free_port()
+        controllers = controllers or [free_port()]
+        ports = {"PLAINTEXT": self.port}
+        ports |= {"SASL_PLAINTEXT": self._for_users} if users else {}
+        ports |= {"SSL": self.tls_port} if tls is not None else {}
+        own = NODE.format(
+            node=node,
+            voters=",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controllers, 1)),
+            listeners=",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
+            controller=controllers[node - 1],
+            data=data,
+        )
         if users:
-            own += WITH_USERS.format(**ports, module=LOGIN_MODULE, user=USER, password=PASSWORD)
+            own += WITH_USERS.format(module=LOGIN_MODULE, user=USER, password=PASSWORD)
+        if tls is not None:
+            own += WITH_TLS.format(tls=tls)
         self._settings.write_text(own + "".join(f"{one}\n" for one in settings))
 
     @property
@@ -100,12 +126,20 @@ class Broker:
 
     def start(self) -> None:
         """Start the broker and wait until it answers."""
-        classpath = os.pathsep.join(map(str, listed(JARS, "kafka")))
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classpath, "kafka.Kafka", str(self._settings)]
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start the broker; one of a cluster doesn't answer before most of the others are started."""
+        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", _classpath(), "kafka.Kafka", str(self._settings)]
         with (self._directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
+
+    def wait(self) -> None:
+        """Wait until the broker answers."""
         deadline = time.monotonic() + START_S
         while not self._answers():
+            assert self._process is not None
             assert self._process.poll() is None, self._log()
             assert time.monotonic() < deadline, self._log()
             time.sleep(0.1)
@@ -117,10 +151,22 @@ class Broker:
             self._process.wait()
             self._process = None
 
-    def create(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic."""
+    def create(self, topic: str, partitions: int = 1, copies: int = 1, **config: str) -> None:
+        """Create a topic; names of its configuration have ``_`` for dots."""
         admin = AdminClient(self._client())
-        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+        settings = {name.replace("_", "."): value for name, value in config.items()}
+        admin.create_topics([NewTopic(topic, partitions, copies, config=settings)])[topic].result(30)
+
+    def limit(self, bytes_a_second: int) -> None:
+        """Set the quota of all producers."""
+        change = ["--alter", "--add-config", f"producer_byte_rate={bytes_a_second}"]
+        to_all = ["--entity-type", "clients", "--entity-default"]
+        command = ["java", "-cp", _classpath(), "kafka.admin.ConfigCommand", "--bootstrap-server", self.servers]
+        subprocess.run([*command, *change, *to_all], check=True, capture_output=True)
+
+    def brokers(self) -> int:
+        """Return how many brokers the cluster has now."""
+        return len(AdminClient(self._client()).list_topics(timeout=within(30)).brokers)
 
     def allow(self, topic: str, name: str, value: str) -> None:
         """Set a topic's configuration."""
@@ -223,17 +269,41 @@ class Broker:
         return (self._directory / "broker.log").read_text(encoding="utf-8")[-4000:]
 
 
+def _classpath() -> str:
+    return os.pathsep.join(map(str, listed(JARS, "kafka")))
+
+
 def spark_jars() -> list[Path]:
     """Return the jars of Spark's connector, for Spark 4.2 and 4.3; they are downloaded if they aren't there."""
     return listed(SPARK_JARS, "spark-kafka")
 
 
 @contextmanager
-def running_broker(directory: Path, *settings: str, users: bool = False) -> Iterator[Broker]:
+def running_broker(directory: Path, *settings: str, users: bool = False, tls: Path | None = None) -> Iterator[Broker]:
     """Run a broker; see `Broker`."""
-    broker = Broker(directory, *settings, users=users)
+    broker = Broker(directory, *settings, users=users, tls=tls)
     try:
         broker.start()
         yield broker
     finally:
         broker.kill()
+
+
+@contextmanager
+def running_cluster(directory: Path, nodes: int) -> Iterator[list[Broker]]:
+    """Run several brokers that are one cluster."""
+    controllers = [free_port() for _ in range(nodes)]
+    brokers = [Broker(directory / f"{node}", controllers=controllers, node=node) for node in range(1, nodes + 1)]
+    try:
+        for broker in brokers:
+            broker.launch()
+        for broker in brokers:
+            broker.wait()
+        deadline = time.monotonic() + START_S
+        while brokers[0].brokers() < nodes:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield brokers
+    finally:
+        for broker in brokers:
+            broker.kill()

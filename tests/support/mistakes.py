@@ -159,6 +159,8 @@ TO_KAFKA = {
     "kafka.key.serializer: …": {"kafka.key.serializer": "x"},
     "kafka.transactional.id: shop": {"kafka.transactional.id": "shop"},
     "kafka.acks: 0": {"kafka.acks": "0"},
+    "engine: java": {"engine": "java"},
+    "kafka.ssl.keystore.key: …": {"kafka.ssl.keystore.key": "…"},
     "compression.type: zstd": {"compression.type": "zstd"},
     "topic.creation.default.partitions: 3": {"topic.creation.default.partitions": "3"},
     "topic.creation.orders.partitions: 3": {"topic.creation.orders.partitions": "3"},

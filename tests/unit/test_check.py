@@ -103,7 +103,10 @@ def test_checkpoints_of_others(tmp_path: Path) -> None:
 def test_a_pipeline_is_checked_for_all_of_that(tmp_path: Path) -> None:
     content: dict[str, Any] = {
         "source": {**REQUIRED, "state.dir": str(tmp_path / "state"), "notification.enabled.channels": "nowhere:f"},
-        "sink": {"type": "kafka", "options": {"kafka.bootstrap.servers": f"127.0.0.1:{free_port()}"}},
+        "sink": {
+            "type": "kafka",
+            "options": {"kafka.bootstrap.servers": f"127.0.0.1:{free_port()}", "engine": "spark"},
+        },
         "checkpoint": str(tmp_path / "state" / "checkpoint"),
         "spark": {"spark.jars.packages": PACKAGE.format("2.12", "3.5.1")},
     }

@@ -14,6 +14,7 @@ DEFAULT = {"topic.creation.default.partitions": "2", "topic.creation.default.rep
 
 def test_what_spark_gets() -> None:
     given = {**BROKERS, "kafka.Compression.type": "zstd", "kafka.acks": "1", "kafka.sasl.jaas.config": "hidden1"}
+    given["engine"] = "spark"
     options = KafkaOptions.parse({**given, **DEFAULT})
     assert options.writer == {
         "kafka.bootstrap.servers": "k:9092",
@@ -70,8 +71,10 @@ def test_topics_are_not_made_unless_something_says_how(given: dict[str, str]) ->
     [
         ({"kafka.key.serializer": "x"}, "'kafka.key.serializer' is not allowed: leave it out"),
         ({"kafka.Value.Serializer": "x"}, "is not allowed: leave it out"),
-        ({"kafka.transactional.id": "x"}, "doesn't write in transactions"),
-        ({"kafka.acks": "0"}, "it must be all or 1"),
+        ({"kafka.transactional.id": "x"}, "events aren't written in transactions"),
+        ({"kafka.acks": "0"}, "'kafka.acks' is '0', with which"),
+        ({"kafka.request.required.acks": "0"}, "'kafka.request.required.acks' is '0', with which"),
+        ({"engine": "java"}, "it must be one of floodmark, spark"),
         ({"compression.type": "zstd"}, "Unknown option 'compression.type'"),
         ({"asyncProgressTrackingEnabled": "true"}, "Unknown option"),
         ({"includeHeaders": "yes please"}, "it must be true or false"),

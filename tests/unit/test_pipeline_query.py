@@ -18,6 +18,7 @@ def properties(sink: str = "noop", checkpoint: str = "/c", **spark: str) -> dict
     sinks: dict[str, Any] = {
         "noop": {"type": "noop"},
         "kafka": {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
+        "kafka by spark": {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092", "engine": "spark"}},
     }
     content = {"source": REQUIRED, "sink": sinks[sink], "checkpoint": checkpoint, "spark": spark}
     return spark_properties(parse_pipeline(content, {}))
@@ -49,4 +50,5 @@ def test_checkpoints_on_a_local_disk_are_written_without_a_shell(checkpoint: str
     ],
 )
 def test_kafka_connector_comes_as_a_package(spark: dict[str, str], packages: str | None) -> None:
-    assert properties("kafka", **spark).get("spark.jars.packages") == packages
+    assert properties("kafka by spark", **spark).get("spark.jars.packages") == packages
+    assert properties("kafka", **spark).get("spark.jars.packages") == spark.get("spark.jars.packages")

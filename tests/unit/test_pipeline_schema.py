@@ -65,6 +65,7 @@ UNSEEN = (
     "kafka.key.serializer",
     "kafka.transactional.id",
     "kafka.acks",
+    "kafka.ssl.keystore.key",
     "topic.creation.",
     # What several sinks mean together.
     "`slot.nam: x` in `sinks.events.source`",

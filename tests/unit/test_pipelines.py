@@ -13,7 +13,7 @@ from tests.support.options import REQUIRED, REQUIRED_MYSQL
 
 POSTGRES = {**REQUIRED, "state.dir": "/state"}
 LAKE = {"type": "mirror", "path": "/lake"}
-EVENTS = {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}}
+EVENTS: dict[str, Any] = {"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}}
 
 
 def parsed(sinks: Any = None, source: Any = POSTGRES, **changes: Any) -> PipelineFile:
@@ -76,7 +76,9 @@ def test_server_ids_differ() -> None:
 
 
 def test_spark_gets_what_each_sink_needs() -> None:
-    properties = spark_properties(*parsed().pipelines)
+    assert "spark.jars.packages" not in spark_properties(*parsed().pipelines)
+    by_spark = {"lake": LAKE, "events": {**EVENTS, "options": {**EVENTS["options"], "engine": "spark"}}}
+    properties = spark_properties(*parsed(by_spark).pipelines)
     assert "kafka" in properties["spark.jars.packages"]
     assert properties["spark.app.name"] == "shop"
     assert properties["spark.scheduler.mode"] == "FAIR"

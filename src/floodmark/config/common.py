@@ -45,6 +45,16 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "captured tables, each in a column of its own. `arrow`: the same as Arrow data, of any columns and any tables.",
         OWN,
     )
+    event_blocks: int = option(
+        "event.blocks",
+        0,
+        "With `format=events` and the sink `kafka`, into how many parts the events of a micro-batch are put, by their "
+        "keys: a row of the stream is then a block of many events, which Spark passes on as it is. 0: a row is an "
+        "event. `floodmark run` sets it.",
+        OWN,
+        ge=0,
+        le=10_000,
+    )
     schema_changes: Literal["fail", "ignore_with_warning"] = option(
         "schema.changes",
         "fail",
@@ -271,6 +281,8 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 # Where schemas are called databases, the options are too.
                 included, excluded = (type(self).model_fields[field].alias for field in fields)
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
+        if self.event_blocks and self.format != "events":
+            raise ValueError("Option 'event.blocks' needs format=events.")
         check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
         return self
 

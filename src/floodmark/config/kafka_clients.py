@@ -59,6 +59,18 @@ _LOGIN = re.compile(rf"(?:PlainLoginModule|ScramLoginModule)\s+required\s+userna
 _SECRET = re.compile(r"password|secret|token|pem|config|assertion")
 
 
+class JavaSettingError(ConfigError):
+    """A setting of the Java client that librdkafka lacks.
+
+    Attributes:
+        name: its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the Python client has no '{name}' of the Java client", REFUSED[name].format(family="kafka."))
+        self.name = name
+
+
 def refuse_java_names(family: str, given: Mapping[str, SecretStr]) -> None:
     """Refuse options that only the Java client has, and those that Floodmark sets.
 
@@ -91,7 +103,7 @@ def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
         settings: by the Java client's names, in small letters.
 
     Raises:
-        ConfigError: librdkafka lacks one of them, such as a keystore of Java's.
+        JavaSettingError: librdkafka lacks one of them, such as a keystore of Java's.
     """
     found = {"log_level": "0"}
     for name, value in settings.items():
@@ -102,7 +114,7 @@ def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
         elif name == "ssl.truststore.type":
             continue
         elif name in REFUSED and name.startswith(_CONNECTING):
-            raise ConfigError(f"the Python client has no '{name}' of the Java client")
+            raise JavaSettingError(name)
         elif name.startswith(_CONNECTING):
             found[name] = VALUES.get((name, value), value)
     return found

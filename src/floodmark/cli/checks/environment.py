@@ -20,6 +20,8 @@ from floodmark.errors import CheckpointError, ConfigError, StateDirError, Target
 from floodmark.json_data import Json
 from floodmark.notifications.channels import notification_channels
 from floodmark.redact import shown_uri, without_uri_secrets
+from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.sinks.kafka.producer_settings import check_settings
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.spark.checkpoint import Checkpoint
@@ -156,10 +158,21 @@ def check_sink(pipeline: Pipeline) -> list[Finding]:
         return [*runtime, *written, *_shared("sink", sink.path, pipeline.master)]
     if sink.type == "kafka":
         broker = _check_kafka("sink", sink.options["kafka.bootstrap.servers"], "kafka.bootstrap.servers")
-        return [broker, *check_packages(pipeline.spark)]
+        if sink.needs_connector:
+            return [broker, *check_packages(pipeline.spark)]
+        return [_check_producer(sink.options, broker) if broker.status == "ok" else broker]
     if sink.type == "jdbc":
         return [check_database(JdbcOptions.parse(sink.options))]
     return [Finding("sink", "ok", sink.type)]
+
+
+def _check_producer(options: Mapping[str, str], broker: Finding) -> Finding:
+    """Check that what writes to Kafka is installed, and takes its settings."""
+    try:
+        check_settings(KafkaOptions.parse(options).settings)
+    except ConfigError as exc:
+        return Finding("sink", "error", exc.what, exc.cure)
+    return broker
 
 
 def check_database(options: JdbcOptions) -> Finding:

@@ -1,24 +1,26 @@
-"""Options of the sink ``kafka``: those of Spark's own sink, the producer's, and how topics are made."""
+"""Options of the sink ``kafka``: what writes, the producer's settings, and how topics are made."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
 from floodmark.config.model import OWN, Advise, Family, Options, SecretFamily, nearest, option
+from floodmark.sinks.kafka.producer_settings import producer_settings
 from floodmark.sinks.kafka.topics import TopicRules, topic_rules
 
 PRODUCER = "kafka."
-_BYTES = "Spark's sink gives the producer bytes"
+_BYTES = "keys and values are bytes already"
 _REFUSED = {
     "key.serializer": f"leave it out, since {_BYTES}",
     "value.serializer": f"leave it out, since {_BYTES}",
-    "transactional.id": "leave it out, since Spark's sink doesn't write in transactions",
+    "transactional.id": "leave it out, since events aren't written in transactions",
 }
 """Settings of the producer that can't be given, and what to do instead."""
-_ACKS = "acks"
+_ACKS = ("acks", "request.required.acks")
+"""Names of one setting: the Java client's, and librdkafka's other one."""
 _DEFAULTS = {"batch.size": "262144", "compression.type": "lz4"}
 """Settings of the producer where none are given: a task writes many events, and those of a table are much alike."""
 
@@ -31,6 +33,13 @@ def _advise(model: type[Options], key: str) -> tuple[str, str]:
 class KafkaOptions(Options):
     """How events are written to Kafka."""
 
+    engine: Literal["floodmark", "spark"] = option(
+        "engine",
+        "floodmark",
+        "What writes. `floodmark`: Floodmark itself, by librdkafka, with every Spark and without jars. `spark`: "
+        "Spark's connector for Kafka, with the Java client and all of its settings.",
+        OWN,
+    )
     producer: SecretFamily = option(
         "kafka.<option>", {}, "A setting of Kafka's producer, by the Java client's name.", OWN
     )
@@ -48,14 +57,16 @@ class KafkaOptions(Options):
         for name in self.producer:
             if name.lower() in _REFUSED:
                 raise ValueError(f"Option '{PRODUCER}{name}' is not allowed: {_REFUSED[name.lower()]}.")
-        if self.settings.get(_ACKS) == "0":
+        if weak := next((name for name in _ACKS if self.settings.get(name) == "0"), None):
             raise ValueError(
-                f"Option '{PRODUCER}{_ACKS}' is '0', with which events that a broker loses or refuses would be missing "
+                f"Option '{PRODUCER}{weak}' is '0', with which events that a broker loses or refuses would be missing "
                 "without an error: it must be all or 1."
             )
         if self.topic is not None and not self.topic.strip():
             raise ValueError("Option 'topic' is empty: name a topic, or leave it out.")
         topic_rules(self.creation)
+        if self.engine == "floodmark":
+            producer_settings(self.settings)
         return self
 
     @property
@@ -68,6 +79,11 @@ class KafkaOptions(Options):
         """The options of Spark's sink."""
         producer = {f"{PRODUCER}{name}": value for name, value in (_DEFAULTS | self.settings).items()}
         return {**producer, "includeHeaders": str(self.headers).lower()}
+
+    @property
+    def librdkafka(self) -> dict[str, str]:
+        """The producer's settings by librdkafka's names, with secrets in plain text."""
+        return producer_settings(_DEFAULTS | self.settings)
 
     @property
     def rules(self) -> TopicRules | None:

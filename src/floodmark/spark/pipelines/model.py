@@ -104,6 +104,16 @@ class Sink(_Section):
         return self.options if self.format is None else {**self.options, "format": self.format}
 
     @property
+    def needs_connector(self) -> bool:
+        """Whether it writes with Spark's connector for Kafka."""
+        return self.type == "kafka" and KafkaOptions.parse(self.options).engine == "spark"
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether it takes blocks of events."""
+        return self.type == "kafka" and self.transform is None and not self.needs_connector
+
+    @property
     def needs_delta(self) -> bool:
         """Whether it is a mirror that Spark writes with Delta's runtime."""
         return (
@@ -187,6 +197,8 @@ class Pipeline(_Section):
     def _check_source(self) -> Self:
         if self.options.format != "events" and self.sink.type == "kafka":
             raise ValueError("The sink 'kafka' needs the source's option 'format' to be 'events'.")
+        if self.options.event_blocks:
+            raise ValueError("Key 'source' has 'event.blocks', which a pipeline sets itself: leave it out.")
         misplaced = [name for name in self.source if name.lower().startswith(TOPIC_CREATION)]
         if misplaced and self.sink.type == "kafka":
             raise ValueError(

@@ -60,7 +60,7 @@ def spark_properties(*pipelines: Pipeline) -> dict[str, str]:
         **pipeline.spark,
     }
     sinks = [one.sink for one in pipelines]
-    if any(sink.type == "kafka" for sink in sinks):
+    if any(sink.needs_connector for sink in sinks):
         properties["spark.jars.packages"] = _with_package(properties, KAFKA_ARTIFACT, kafka_package())
     if any(sink.needs_delta for sink in sinks) and EXTENSIONS not in pipeline.spark:
         properties = {**SETTINGS, **properties}
@@ -104,6 +104,8 @@ def _events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     source = in_small_letters(pipeline.source)
     if _ends_itself(pipeline):
         source = {**source, "trigger.available.now": "true"}
+    if pipeline.sink.takes_blocks:
+        source = {**source, "event.blocks": str(spark.sparkContext.defaultParallelism)}
     return spark.readStream.format("floodmark").options(**source).load()
 
 

@@ -1,4 +1,4 @@
-"""Writes events to Kafka with Spark's own sink."""
+"""Starts the sink ``kafka``: what a user calls, and what writes with Spark's connector."""
 
 from __future__ import annotations
 
@@ -8,34 +8,41 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from floodmark.errors import ConfigError
 from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.sinks.kafka.producer_settings import check_settings
+from floodmark.sinks.kafka.records import COLUMNS
 from floodmark.spark.ordering import order_by_key, partition_by_key
-from floodmark.spark.sinks.mirrors import refuse_connect
+from floodmark.spark.sinks.kafka_tasks import KafkaTasks, has_blocks
+from floodmark.spark.sinks.mirrors import OBSERVED, ROWS, refuse_connect
 from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
 
 FORMAT = "kafka"
-COLUMNS = ("topic", "key", "value", "headers")
 ORDER = "position"
 
 
 def kafka(events: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
     """Write a stream of events to Kafka, those of a key in the order of their positions, and make topics if asked to.
 
-    Give the writer that is returned a checkpoint and a trigger, and start it. Spark's connector for Kafka must be
-    loaded.
+    Give the writer that is returned a checkpoint and a trigger, and start it. With ``engine=spark``, Spark's connector
+    for Kafka must be loaded.
 
     Args:
-        events: a stream with ``format=events``.
+        events: a stream with ``format=events``, fastest with ``event.blocks``.
         options: those of the sink (docs/kafka.md).
 
     Raises:
-        ConfigError: an option is wrong, the connector is not loaded, or the stream is Spark Connect's.
+        ConfigError: an option is wrong, what the engine needs is missing, or the stream is Spark Connect's.
     """
     chosen = KafkaOptions.parse(options)
     refuse_connect(events)
-    check_producer(events.sparkSession.sparkContext._jvm, chosen.settings)
-    return _batches(events, chosen, events.sparkSession.sparkContext.defaultParallelism)
+    partitions = events.sparkSession.sparkContext.defaultParallelism
+    if chosen.engine == "floodmark":
+        return kafka_writer(events, chosen, partitions)
+    _refuse_speculation(events)
+    _check_connector(events, chosen)
+    return _batches(events, chosen, partitions)
 
 
 def kafka_writer(
@@ -46,8 +53,8 @@ def kafka_writer(
 ) -> DataStreamWriter:
     """Return the same for a session that lets a stream be sorted.
 
-    Where topics aren't made it is Spark's streaming sink. Otherwise it is ``foreachBatch`` with Spark's batch sink,
-    since the topics must be made when a micro-batch's events are known and none of them is written.
+    With ``engine=spark`` it is Spark's streaming sink where topics aren't made. Otherwise it is ``foreachBatch`` with
+    Spark's batch sink, since the topics must be made when a micro-batch's events are known and none of them is written.
 
     Args:
         events: a stream with ``format=events``.
@@ -58,7 +65,15 @@ def kafka_writer(
     Raises:
         ConfigError: the producer refuses its settings, or the transform is wrong.
     """
-    check_producer(events.sparkSession.sparkContext._jvm, options.settings)
+    _refuse_speculation(events)
+    if options.engine == "floodmark":
+        check_settings(options.settings)
+        if transform is not None:
+            return transform(order_by_key(events, partitions)).writeStream.foreachBatch(KafkaTasks(options, None))
+        if has_blocks(events):
+            events = events.observe(OBSERVED, F.sum("count").alias(ROWS))
+        return events.writeStream.foreachBatch(KafkaTasks(options, partitions))
+    _check_connector(events, options)
     if transform is None and options.rules is not None:
         return _batches(events, options, partitions)
     if transform is None:
@@ -68,6 +83,29 @@ def kafka_writer(
     if options.rules is not None:
         return rows.writeStream.foreachBatch(KafkaBatches(options, None))
     return rows.writeStream.format(FORMAT).outputMode("append").options(**options.writer)
+
+
+def _refuse_speculation(events: DataFrame) -> None:
+    """Refuse to let two attempts of a task write at the same time: the later one could end with older events.
+
+    Raises:
+        ConfigError: Spark may run a task twice.
+    """
+    if events.sparkSession.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        raise ConfigError(
+            "Spark's property 'spark.speculation' is true, with which two attempts of a task could write a key's "
+            "events at the same time, so that an older one comes last.",
+            "Leave it out, or set it to false.",
+        )
+
+
+def _check_connector(events: DataFrame, options: KafkaOptions) -> None:
+    if has_blocks(events):
+        raise ConfigError(
+            "The sink 'kafka' with engine=spark takes events, not blocks of them.",
+            "Leave out the source's option event.blocks.",
+        )
+    check_producer(events.sparkSession.sparkContext._jvm, options.settings)
 
 
 def _batches(events: DataFrame, options: KafkaOptions, partitions: int) -> DataStreamWriter:

@@ -13,6 +13,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.arrow_tables import ARROW_SCHEMA, ArrowVersions, gap_rows, row_count
+from floodmark.changes.event_blocks import BLOCK_SCHEMA, blocks_of
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
@@ -64,6 +65,8 @@ def output_schema(options: CommonOptions) -> pa.Schema:
     """Return the columns that the options select; for typed rows in columns this queries the source."""
     if options.format == "arrow":
         return ARROW_SCHEMA
+    if options.event_blocks:
+        return BLOCK_SCHEMA
     return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
 
 
@@ -89,6 +92,9 @@ def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
 def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a task of a streaming query."""
     keep_modules()
+    if options.event_blocks:
+        events = _read_partition(options, EVENT_SCHEMA, partition)
+        return (blocks_of(batch, options.event_blocks) for batch in events)
     batches = _read_partition(options, schema, partition)
     if options.format != "tables" or isinstance(partition, GapPartition):
         return batches

@@ -1,0 +1,114 @@
+"""Writes events to Kafka from Spark's tasks, with librdkafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from floodmark.changes.event_blocks import BLOCK_SCHEMA, in_order
+from floodmark.sinks.kafka.options import KafkaOptions
+from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writer, writer_of
+from floodmark.spark.ordering import numbers_of_partitions, order_by_key
+from floodmark.spark.versions import spark_schema
+
+_RUN = "spark.jobGroup.id"
+"""The property that tells this start of the query from others."""
+_WRITTEN = pa.schema([("records", pa.int64())])
+_ORDERED = (*COLUMNS, "position")
+
+
+class KafkaTasks:
+    """Writes micro-batches: what ``foreachBatch`` calls. The events of a key are written by one task, in their order.
+
+    Args:
+        options: the sink's.
+        partitions: how many tasks write; None: events are in their order.
+    """
+
+    def __init__(self, options: KafkaOptions, partitions: int | None) -> None:
+        self._options = options
+        self._partitions = partitions
+
+    def __call__(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002
+        """Write a micro-batch.
+
+        Args:
+            batch: events, or blocks of them.
+            number: as Spark counts.
+
+        Raises:
+            ConfigError: the brokers refuse what the options say of a topic.
+            TargetError: an event isn't taken.
+        """
+        options = self._options
+        run = batch.sparkSession.sparkContext.getLocalProperty(_RUN) or ""
+        settings = tuple(sorted(options.librdkafka.items()))
+        target = KafkaTarget(run, settings, options.rules, options.topic, options.headers)
+        rows, tables = self._rows(batch)
+        rows.mapInArrow(_writing(target, tables), spark_schema(_WRITTEN)).collect()
+
+    def _rows(self, batch: DataFrame) -> tuple[DataFrame, Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]]:
+        """Return what tasks get, and what returns a task's records in their order."""
+        if self._partitions is None:
+            found = [name.lower() for name in batch.columns]
+            return batch.select(*(F.col(name).alias(name) for name in TAKEN if name in found)), _records
+        if has_blocks(batch):
+            return _blocks_by_part(batch, self._partitions).select("first", "last", "events"), _records_of_blocks
+        return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
+
+
+def has_blocks(events: DataFrame) -> bool:
+    """Return whether the rows of a stream are blocks of events (``event.blocks``)."""
+    return list(events.columns) == list(BLOCK_SCHEMA.names)
+
+
+def _blocks_by_part(blocks: DataFrame, partitions: int) -> DataFrame:
+    """Return blocks, those of a part in one partition, in the order of their positions."""
+    numbers: Column = F.array(*map(F.lit, numbers_of_partitions(partitions)))
+    place = F.element_at(numbers, F.col("part") % partitions + 1)
+    return blocks.repartition(partitions, place).sortWithinPartitions("first")
+
+
+def _writing(
+    target: KafkaTarget, records: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task does with its rows.
+
+    Args:
+        target: where it writes.
+        records: returns the records of its rows.
+    """
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count = 0
+        try:
+            for some in records(batches):
+                writer_of(target).write(some)
+                count += some.num_rows
+            if count:
+                writer_of(target).flush()
+        except BaseException:
+            # Records of this task must not arrive later, among those of its next attempt.
+            drop_writer(target)
+            raise
+        yield pa.RecordBatch.from_pylist([{"records": count}], schema=_WRITTEN)
+
+    return write
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    return (pa.Table.from_batches([batch]) for batch in batches)
+
+
+def _records_of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    blocks = (
+        (first, last, events.as_buffer())
+        for batch in batches
+        for first, last, events in zip(
+            batch["first"].to_pylist(), batch["last"].to_pylist(), batch["events"], strict=True
+        )
+    )
+    return in_order(blocks)
