@@ -30,8 +30,14 @@ MADE = {
     "topic.creation.default.partitions": str(PARTITIONS),
     "topic.creation.default.replication.factor": "1",
 }
-OURS: dict[str, dict[str, str]] = {"Floodmark": {}, "Floodmark, makes topics": MADE}
+OURS: dict[str, dict[str, str]] = {
+    "Floodmark": {},
+    "Floodmark, makes topics": MADE,
+    "Floodmark, engine=spark": {"engine": "spark"},
+}
 """Our queries, with their sinks' options."""
+BLOCKS = {"event.blocks": str(os.cpu_count())}
+"""The source's option that a pipeline sets for Floodmark's own engine."""
 SETTINGS = {"kafka.acks": "all"}
 """As Kafka Connect sets them; batches and compression are the client's defaults with both."""
 BROKER = "of Kafka"
@@ -55,8 +61,9 @@ def run(scale: Scale, postgres: int) -> Result:
             options = source_options(server, TABLE, prefix, scratch / f"state_{number}", "initial")
             sink = {"kafka.bootstrap.servers": broker.servers, **SETTINGS, **made}
             checkpoint = str(scratch / f"checkpoint_{number}")
-            specs[name] = Spec(options | {"topic.prefix": prefix}, checkpoint, "kafka", json.dumps(sink))
-            if not made:
+            blocks = {} if "engine" in made else BLOCKS
+            specs[name] = Spec(options | {"topic.prefix": prefix} | blocks, checkpoint, "kafka", json.dumps(sink))
+            if made != MADE:
                 broker.create(f"{prefix}.{TABLE}", PARTITIONS)
         loaded = Amount("rows/s", rows, rows)
         theirs = None
