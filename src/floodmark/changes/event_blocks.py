@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.arrow_tables import packed, unpacked
+from floodmark.events.columns import EVENT_SCHEMA
 
 BLOCK_SCHEMA = pa.schema(
     [
@@ -24,7 +25,7 @@ BLOCK_SCHEMA = pa.schema(
         ("events", pa.binary()),
     ]
 )
-KEPT = ("topic", "key", "value", "headers", "position")
+KEPT = pa.schema([EVENT_SCHEMA.field(name) for name in ("topic", "key", "value", "headers", "position")])
 """The columns of events that are in blocks."""
 _HASHED = 256
 """How many bytes of a key decide on its part, counted from its end: a key's schema comes before its values."""
@@ -36,12 +37,12 @@ def blocks_of(events: pa.RecordBatch, parts: int) -> pa.RecordBatch:
     """Return events as blocks, those of a key in the same part of any batch.
 
     Args:
-        events: with the columns of ``EVENT_SCHEMA``.
+        events: with the columns of ``EVENT_SCHEMA``, or those of them that are kept.
         parts: how many parts there are; a row of the result is a part's.
     """
     if not events.num_rows:
         return pa.RecordBatch.from_pylist([], schema=BLOCK_SCHEMA)
-    rows = pa.Table.from_batches([_in_order(events.select(list(KEPT)))])
+    rows = pa.Table.from_batches([_in_order(events.select(KEPT.names))])
     numbers, pieces = [0], [rows]
     if parts > 1:
         owner = part_of(rows, parts)

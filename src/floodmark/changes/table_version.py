@@ -18,7 +18,7 @@ from floodmark.codecs.codec import Codec, one_json
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.errors import DecodeError, describe
-from floodmark.events.columns import EventGroup, assemble
+from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
@@ -268,9 +268,15 @@ class VersionMaker(Protocol):
 
 @dataclass(frozen=True)
 class EventVersions:
-    """Makes the table versions of ``format=events``."""
+    """Makes the table versions of ``format=events``.
+
+    Attributes:
+        options: the source's.
+        schema: the columns that events get, of those of ``EVENT_SCHEMA``.
+    """
 
     options: CommonOptions
+    schema: pa.Schema = EVENT_SCHEMA
 
     def __call__(self, structure: Structure) -> TableVersion:
         """Return the version for a structure."""
@@ -278,4 +284,4 @@ class EventVersions:
 
     def assemble(self, groups: list[EventGroup]) -> pa.RecordBatch | None:
         """Return the events of groups in their order."""
-        return assemble(groups)
+        return assemble(groups, self.schema)

@@ -13,7 +13,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.arrow_tables import ARROW_SCHEMA, ArrowVersions, gap_rows, row_count
-from floodmark.changes.event_blocks import BLOCK_SCHEMA, blocks_of
+from floodmark.changes.event_blocks import BLOCK_SCHEMA, KEPT, blocks_of
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
@@ -72,7 +72,7 @@ def output_schema(options: CommonOptions) -> pa.Schema:
 
 def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
-        return EventVersions(options)
+        return EventVersions(options, KEPT if options.event_blocks else EVENT_SCHEMA)
     if options.format == "arrow":
         return ArrowVersions(options)
     from floodmark.changes.typed_tables import RowVersions
