@@ -164,12 +164,17 @@ def test_the_target_s_topic_and_no_headers(strict: Broker, topic: str) -> None:
         (
             {"value": "x" * 1_100_000, "headers": [{"key": "n", "value": b""}]},
             {},
-            "An event has 11000.. bytes, more than the 1048576",
+            "An event has 1100001 bytes, more than the 1048576",
         ),
         (
             {"value": "x" * 2_000_000},
             {"kafka.max.request.size": "3000000", "kafka.compression.type": "none"},
             "An event is larger than its topic takes",
+        ),
+        (
+            {"value": "x" * 900_000},
+            {"kafka.buffer.memory": "131072"},
+            "An event has 900001 bytes, more than the 131072 .* Raise kafka.buffer.memory",
         ),
     ],
 )

@@ -31,11 +31,17 @@ def no_topic(topic: str) -> TargetError:
     return TargetError(what, f"Create the topic, or start the brokers. {GO_ON}")
 
 
-def too_large(size: str, most: str) -> TargetError:
-    """Return the error for an event that the producer doesn't send."""
+def too_large(size: str, most: str, setting: str = "kafka.max.request.size") -> TargetError:
+    """Return the error for an event that the producer doesn't send.
+
+    Args:
+        size: its size in bytes.
+        most: how many it may have.
+        setting: the option that says so.
+    """
     return TargetError(
         f"An event has {size} bytes, more than the {most} that the producer sends.",
-        f"Raise kafka.max.request.size in sink.options, and max.message.bytes of the topic, {_LEAVE_OUT}. {GO_ON}",
+        f"Raise {setting} in sink.options, and max.message.bytes of the topic, {_LEAVE_OUT}. {GO_ON}",
     )
 
 

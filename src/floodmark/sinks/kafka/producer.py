@@ -37,7 +37,7 @@ class Producer:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._kafka: Any = rd.library()
-        self._most = largest(settings)
+        self._most, self._sets_most = largest(settings)
         self._secrets = kafka_secrets(settings)
         self._client: int | None = rd.new_client({**settings, "log_level": "0"})
         self._events = self._kafka.rd_kafka_queue_get_main(self._client)
@@ -65,6 +65,10 @@ class Producer:
             TargetError: a record, of these or of earlier ones, isn't taken.
         """
         messages = rd.messages_of(keys, values, partitions)
+        sizes = messages["len"] + messages["key_len"]
+        if len(sizes) and sizes.max() > self._most:
+            # There would never be memory for one that is larger than all of it.
+            raise too_large(str(sizes.max()), str(self._most), self._sets_most)
         begin = 0
         if headers is not None:
             for at in np.flatnonzero(_counts(headers)).tolist():
@@ -149,7 +153,7 @@ class Producer:
         """Return the error for a record that librdkafka doesn't take."""
         name = rd.error_name(code)
         if name == "MSG_SIZE_TOO_LARGE":
-            return too_large(str(size), self._most)
+            return too_large(str(size), str(self._most))
         return self._fatal() if code == rd.FATAL else self._not_taken(code, topic)
 
     def _serve(self, wait_ms: int) -> None:

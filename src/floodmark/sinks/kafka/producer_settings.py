@@ -84,13 +84,15 @@ def producer_settings(settings: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def largest(settings: Mapping[str, str]) -> str:
-    """Return how many bytes a record may have.
+def largest(settings: Mapping[str, str]) -> tuple[int, str]:
+    """Return how many bytes a record may have, and the option of the sink that says so.
 
     Args:
         settings: by librdkafka's names.
     """
-    return settings[_LARGEST]
+    memory = int(settings[_KIBIBYTES]) * 1024
+    most = int(settings[_LARGEST])
+    return (memory, f"kafka.{_MEMORY}") if memory < most else (most, "kafka.max.request.size")
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
