@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -224,7 +224,7 @@ class Broker:
         """Return how many records a topic has got."""
         consumer = Consumer({**self._client(), "group.id": "count"})
         partitions = consumer.list_topics(topic, within(30)).topics[topic].partitions
-        ends = [consumer.get_watermark_offsets(TopicPartition(topic, one), within(30)) for one in partitions]
+        ends = [_ends(consumer, TopicPartition(topic, one)) for one in partitions]
         consumer.close()
         return sum(high for _, high in ends)
 
@@ -267,6 +267,18 @@ class Broker:
 
     def _log(self) -> str:
         return (self._directory / "broker.log").read_text(encoding="utf-8")[-4000:]
+
+
+def _ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """Return the first offset of a partition, and the one after its last; a new one has no leader at first."""
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            return consumer.get_watermark_offsets(partition, within(30))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _classpath() -> str:
