@@ -67,6 +67,14 @@ def no_login(reason: str) -> TargetError:
     )
 
 
+def no_trust(reason: str) -> TargetError:
+    """Return the error for a broker whose certificate isn't trusted."""
+    return TargetError(
+        f"The certificate of a Kafka broker can't be verified: {_plain(reason)}.",
+        f"Correct kafka.ssl.… in sink.options. {GO_ON}",
+    )
+
+
 def no_name(reason: str) -> TargetError:
     """Return the error for a topic whose name isn't allowed."""
     return TargetError(

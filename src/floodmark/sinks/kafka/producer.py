@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.errors import TargetError
 from floodmark.sinks.kafka import librdkafka as rd
-from floodmark.sinks.kafka.failures import no_login, not_taken, too_large
+from floodmark.sinks.kafka.failures import no_login, no_trust, not_taken, too_large
 from floodmark.sinks.kafka.producer_settings import largest
 
 SLICE = 5_000
@@ -21,6 +21,8 @@ SLICE = 5_000
 _WAIT_MS = 5
 """How long to wait where the producer's memory is full."""
 _FLUSH_MS = 50
+_UNTRUSTED = "certificate verify failed"
+"""What OpenSSL says of a certificate that it doesn't trust; other errors of TLS may pass."""
 _ALL_DOWN = "_ALL_BROKERS_DOWN"
 """An error that says less than the one before it, which names a broker and the reason."""
 
@@ -186,6 +188,8 @@ class Producer:
                 raise self._fatal()
             if name == "_AUTHENTICATION":
                 raise no_login(shown)
+            if name == "_SSL" and _UNTRUSTED in shown:
+                raise no_trust(shown)
             if name != _ALL_DOWN:
                 # The client goes on trying; if it doesn't succeed in time, this is why.
                 self._connection = shown
