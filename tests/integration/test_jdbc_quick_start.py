@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,8 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipelines.file import load_file
 from floodmark.spark.pipelines.query import start_query
 from tests.support.batch import wait_for
+from tests.support.guides import example
 from tests.support.patience import within
-
-GUIDE = (Path(__file__).parents[2] / "docs" / "jdbc.md").read_text(encoding="utf-8")
-
-
-def example(language: str, folder: Path) -> str:
-    """Return an example with its directories below another one."""
-    found = re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None
-    return found[1].replace("/shared", f"{folder}/shared")
 
 
 @pytest.mark.slow
@@ -48,7 +39,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
             for table in ("orders", "customers", "others"):
                 conn.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)")
                 conn.execute(f"INSERT INTO {table} VALUES (1, '{table}')")
-            text = example("yaml", tmp_path / "file").replace("warehouse:5432", f"127.0.0.1:{server.port}")
+            text = example("jdbc.md", "yaml", tmp_path / "file").replace("warehouse:5432", f"127.0.0.1:{server.port}")
             text = text.replace(
                 "database.hostname: db", f"database.hostname: 127.0.0.1\n  database.port: {server.port}"
             )
@@ -73,7 +64,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
                 "options": chosen,
                 "target": {**target, "existing.tables": "empty"},
             }
-            exec(example("python", tmp_path / "python"), names)
+            exec(example("jdbc.md", "python", tmp_path / "python"), names)
             try:
                 conn.execute("UPDATE orders SET v = 'new'")
                 wait_for(lambda: rows_of("public_orders") == [(1, "new")], "the target follows")

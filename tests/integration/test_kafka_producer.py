@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,12 @@ from floodmark.events.columns import HEADERS
 from floodmark.sinks.kafka.making import MissingTopics
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.records import KafkaTarget, RecordWriter, drop_writer, writer_of
-from floodmark.sinks.kafka.topics import TopicRules, topic_rules
+from tests.integration.test_kafka_topics import rules, strict
 from tests.support.kafka import PASSWORD, Broker, running_broker
 
+__all__ = ["strict"]
 pytestmark = pytest.mark.slow
 TEXT = pa.string()
-DEFAULT = {"default.partitions": "1", "default.replication.factor": "1"}
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Return a broker that makes no topics by itself, and has users with rights."""
-    with running_broker(
-        tmp_path_factory.mktemp("kafka") / "broker", "auto.create.topics.enable=false", users=True
-    ) as broker:
-        broker.let_write("t.")
-        yield broker
 
 
 @pytest.fixture
@@ -40,12 +29,6 @@ def topic(strict: Broker) -> str:
     name = f"t.{uuid.uuid4().hex}"
     strict.create(name, 3)
     return name
-
-
-def rules(**given: str) -> TopicRules:
-    found = topic_rules({**DEFAULT, **{name.replace("__", "."): value for name, value in given.items()}})
-    assert found is not None
-    return found
 
 
 def target_of(broker: Broker, **options: str) -> KafkaTarget:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,9 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipelines.file import load_file
 from floodmark.spark.pipelines.query import start_query
 from tests.support.batch import wait_for
+from tests.support.guides import example
 from tests.support.kafka import running_cluster
 from tests.support.patience import within
-
-GUIDE = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text(encoding="utf-8")
-
-
-def example(language: str, folder: Path) -> str:
-    """Return an example with its directories below another one."""
-    found = re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None
-    return found[1].replace("/shared", f"{folder}/shared")
 
 
 @pytest.mark.slow
@@ -39,7 +30,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
         with psycopg.connect(server.conninfo("shop"), autocommit=True) as conn:
             conn.execute("CREATE TABLE orders (id int PRIMARY KEY, v text)")
             conn.execute("INSERT INTO orders SELECT g, 'v' FROM generate_series(1, 100) g")
-            text = example("yaml", tmp_path / "file").replace(
+            text = example("kafka.md", "yaml", tmp_path / "file").replace(
                 "broker1:9092,broker2:9092", f"{one.servers},{two.servers}"
             )
             text = text.replace(
@@ -57,7 +48,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
             conn.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
             source = {**pipeline.source, "state.dir": str(tmp_path / "python"), "snapshot.mode": "no_data"}
             names: dict[str, Any] = {"spark": spark, "source": source, "options": dict(pipeline.sink.options)}
-            exec(example("python", tmp_path / "python"), names)
+            exec(example("kafka.md", "python", tmp_path / "python"), names)
             try:
                 wait_for(
                     lambda: conn.execute("SELECT 1 FROM pg_replication_slots WHERE active").fetchone() is not None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,8 @@ from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipelines.file import load_file
 from floodmark.spark.pipelines.query import start_query
 from tests.support.batch import wait_for
+from tests.support.guides import example
 from tests.support.patience import within
-
-GUIDE = (Path(__file__).parents[2] / "docs" / "mirrors.md").read_text(encoding="utf-8")
-
-
-def example(language: str, folder: Path) -> str:
-    """Return an example with its directories below another one."""
-    found = re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
-    assert found is not None
-    return found[1].replace("/lake", f"{folder}/lake").replace("/shared", f"{folder}/shared")
 
 
 def rows_of(table: Path) -> list[Any]:
@@ -48,7 +39,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
                 conn.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)")
                 conn.execute(f"INSERT INTO {table} VALUES (1, '{table}')")
             place = f"database.hostname: 127.0.0.1\n  database.port: {server.port}"
-            text = example("yaml", tmp_path / "file").replace("database.hostname: db", place)
+            text = example("mirrors.md", "yaml", tmp_path / "file").replace("database.hostname: db", place)
             file = tmp_path / "mirror.yaml"
             file.write_text(text + "trigger: {availableNow: true}\n")
             start_query(spark, load_file(file).only).awaitTermination(int(within(120)))
@@ -58,7 +49,7 @@ def test_the_examples(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
             options = dict(load_file(file).only.source)
             conn.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
             names: dict[str, Any] = {"spark": spark, "options": {**options, "state.dir": str(tmp_path / "python")}}
-            exec(example("python", tmp_path / "python"), names)
+            exec(example("mirrors.md", "python", tmp_path / "python"), names)
             try:
                 conn.execute("UPDATE orders SET v = 'new'")
                 shown = tmp_path / "python" / "lake" / "shop" / "public.orders"

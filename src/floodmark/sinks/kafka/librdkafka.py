@@ -31,25 +31,9 @@ TOPIC, PARTITION, VALUE, KEY, FLAGS, HEADER = 1, 3, 4, 5, 7, 9
 """What a part of a record is, with ``rd_kafka_produceva``."""
 REASON_BYTES = 512
 
-MESSAGE = np.dtype(
-    [
-        ("err", np.int32),
-        ("rkt", np.uintp),
-        ("partition", np.int32),
-        ("payload", np.uintp),
-        ("len", np.uintp),
-        ("key", np.uintp),
-        ("key_len", np.uintp),
-        ("offset", np.int64),
-        ("_private", np.uintp),
-    ],
-    align=True,
-)
-"""``rd_kafka_message_t``."""
-
 
 class Message(ctypes.Structure):
-    """``rd_kafka_message_t``, of a delivery report."""
+    """``rd_kafka_message_t``: a record to send, or a delivery report."""
 
     _fields_ = (
         ("err", c_int),
@@ -62,6 +46,10 @@ class Message(ctypes.Structure):
         ("offset", ctypes.c_int64),
         ("_private", c_void_p),
     )
+
+
+MESSAGE = np.dtype(Message)
+"""The same for arrays."""
 
 
 class _Bytes(ctypes.Structure):

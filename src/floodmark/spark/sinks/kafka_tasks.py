@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -29,7 +30,13 @@ class KafkaTasks:
     """
 
     def __init__(self, options: KafkaOptions, partitions: int | None) -> None:
-        self._options = options
+        self._target = partial(
+            KafkaTarget,
+            settings=tuple(sorted(options.librdkafka.items())),
+            rules=options.rules,
+            topic=options.topic,
+            headers=options.headers,
+        )
         self._partitions = partitions
 
     def __call__(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002
@@ -43,12 +50,9 @@ class KafkaTasks:
             ConfigError: the brokers refuse what the options say of a topic.
             TargetError: an event isn't taken.
         """
-        options = self._options
         run = batch.sparkSession.sparkContext.getLocalProperty(_RUN) or ""
-        settings = tuple(sorted(options.librdkafka.items()))
-        target = KafkaTarget(run, settings, options.rules, options.topic, options.headers)
         rows, tables = self._rows(batch)
-        rows.mapInArrow(_writing(target, tables), spark_schema(_WRITTEN)).collect()
+        rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN)).collect()
 
     def _rows(self, batch: DataFrame) -> tuple[DataFrame, Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]]:
         """Return what tasks get, and what returns a task's records in their order."""
