@@ -73,6 +73,16 @@ def test_keys_are_spread_over_the_parts() -> None:
         assert min(counts) > 800, counts
 
 
+def test_only_a_key_decides_on_its_part() -> None:
+    keys = ["", "a", "ab" * 4, "ü" * 5, "long" * 90, "x" * 255, "y" * 257]
+    alone = [int(part_of(pa.table({"topic": ["t"], "key": [key]}), 1000)[0]) for key in keys]
+    assert len(set(alone)) == len(keys)
+    together = pa.table({"topic": ["t"] * len(keys), "key": keys})
+    assert part_of(together, 1000).tolist() == alone
+    # As a slice, whose keys have others before and after them.
+    assert part_of(pa.concat_tables([together] * 3).combine_chunks()[5:12], 1000).tolist() == alone[5:] + alone[:5]
+
+
 def test_blocks_that_follow_one_another_are_not_held_back() -> None:
     events: list[Event] = [("t", str(number), "v") for number in range(6)]
     first, second = batch_of(events, [0, 1, 2, 3, 4, 5])[:3], batch_of(events, [0, 1, 2, 3, 4, 5])[3:]

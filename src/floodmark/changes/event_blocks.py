@@ -29,7 +29,8 @@ KEPT = pa.schema([EVENT_SCHEMA.field(name) for name in ("topic", "key", "value",
 """The columns of events that are in blocks."""
 _HASHED = 256
 """How many bytes of a key decide on its part, counted from its end: a key's schema comes before its values."""
-_WEIGHTS: NDArray[np.uint64] = np.random.default_rng(1).integers(0, 1 << 63, _HASHED, np.uint64) * 2 + 1
+_WORD = 8
+_WEIGHTS: NDArray[np.uint64] = np.random.default_rng(1).integers(0, 1 << 63, _HASHED // _WORD, np.uint64) * 2 + 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -69,15 +70,25 @@ def part_of(events: pa.Table, parts: int) -> NDArray[np.uint16]:
     owner = pc.coalesce(events["key"], events["topic"]).combine_chunks().cast(pa.large_binary())
     _, offsets, data = owner.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(owner) + 1, owner.offset * 8)
-    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    ends, lengths = bounds[1:], np.minimum(np.diff(bounds), _HASHED)
-    sums = np.r_[0, np.cumsum(lengths)]
-    index = np.arange(sums[-1])
-    place = index - np.repeat(sums[:-1], lengths)
-    weighed = content[index + np.repeat(ends - sums[1:], lengths)] * _WEIGHTS[place]
-    running = np.r_[np.uint64(0), np.cumsum(weighed, dtype=np.uint64)]
-    hashes = (running[sums[1:]] - running[sums[:-1]]) * _MIX
-    found: NDArray[np.uint16] = ((hashes >> np.uint64(33)) % np.uint64(parts)).astype(np.uint16)
+    begin, end = int(bounds[0]), int(bounds[-1])
+    # A word may begin before the first key.
+    content = np.zeros(_WORD + end - begin, np.uint8)
+    if data is not None:
+        content[_WORD:] = np.frombuffer(data, np.uint8)[begin:end]
+    words = np.ndarray(len(content) - _WORD + 1, np.dtype("<u8"), content, strides=(1,))
+    ends, lengths = bounds[1:] - begin, np.minimum(np.diff(bounds), _HASHED)
+    whole = int(lengths.min()) // _WORD
+    sums = np.zeros(len(owner), np.uint64)
+    for number in range(-(-int(lengths.max()) // _WORD)):
+        if number < whole:
+            word = words[ends - _WORD * number]
+        else:
+            missing = np.clip(_WORD * (number + 1) - lengths, 0, _WORD).astype(np.uint64)
+            # Shifted by all of its bits, a word is 0.
+            word = words[np.maximum(ends - _WORD * number, 0)] >> (missing * np.uint64(8))
+        weighed = word * _WEIGHTS[number]
+        sums += weighed ^ (weighed >> np.uint64(32))
+    found: NDArray[np.uint16] = (((sums * _MIX) >> np.uint64(33)) % np.uint64(parts)).astype(np.uint16)
     return found
 
 
