@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pyarrow as pa
 import pytest
@@ -158,12 +159,16 @@ def test_the_second_signal_stops_at_once(pipeline: Pipeline) -> None:
     # While Spark starts, nothing can be stopped cleanly: the first signal waits.
     with pipeline.started(trigger={"processingTime": "1 hour"}) as process:
         wait_for(lambda: '"starting"' in pipeline.stderr, process)
+        query = psutil.Process(process.pid)
+        wait_for(query.children, process)
+        children = query.children(recursive=True)
         for _ in range(2):
             process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
         started = time.monotonic()
         assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
         assert time.monotonic() - started < 5
+    assert not psutil.wait_procs(children, PATIENCE_S)[1]
 
 
 @pytest.mark.long

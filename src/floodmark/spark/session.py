@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import psutil
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
@@ -70,10 +71,8 @@ def spark_session(
         spark_conf.set(key, value)
     log = JvmLog(emit, verbose)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    # PySpark has no types for it.
-    launch: Callable[[SparkConf, Mapping[str, int]], JavaGateway] = java_gateway.launch_gateway
     try:
-        gateway = launch(spark_conf, {"stderr": log.writer})
+        gateway = _launch(spark_conf, log)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except Exception as exc:
         reason = _reason(f"{exc}\n{log.failed()}")
@@ -90,6 +89,21 @@ def spark_session(
         _stop(session, log)
         raise
     _stop(session, log)
+
+
+def _launch(conf: SparkConf, log: JvmLog) -> JavaGateway:
+    # PySpark has no types for it.
+    launch: Callable[[SparkConf, Mapping[str, int]], JavaGateway] = java_gateway.launch_gateway
+    process = psutil.Process()
+    before = set(process.children())
+    try:
+        return launch(conf, {"stderr": log.writer})
+    except BaseException:
+        # PySpark leaves a JVM behind that isn't ready yet, and takes away the folder for which the JVM waits.
+        for started in set(process.children(recursive=True)) - before:
+            with suppress(psutil.NoSuchProcess):
+                started.kill()
+        raise
 
 
 def _stop(session: SparkSession, log: JvmLog) -> None:
