@@ -144,6 +144,9 @@ JDBC = {
     "connection.url: postgresql://db/shop": {"connection.url": "postgresql://db/shop"},
     "connection.url: jdbc:postgresql://cdc:secret@db/shop": {"connection.url": "jdbc:postgresql://cdc:secret@db/shop"},
     "connection.url: jdbc:mysql://db/shop?useSSL=true": {"connection.url": "jdbc:mysql://db/shop?useSSL=true"},
+    "connection.url: jdbc:postgresql://db/shop?sslmode=requires": {
+        "connection.url": "jdbc:postgresql://db/shop?sslmode=requires"
+    },
     "connection.user: cdc": {"connection.user": "cdc"},
     "collection.name.format: all": {"collection.name.format": "all"},
     "table.name.format: t": {"table.name.format": "t"},

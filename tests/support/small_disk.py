@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from floodmark.demo.embedded import Owner
+
 _MOUNT = 'mount -t tmpfs -o "size=$1" none "$2" && echo mounted && exec sleep infinity'
 BALLAST = "ballast"
 PAGE = 4096
@@ -19,17 +21,19 @@ class SmallDisk:
     Args:
         place: the directory that it is mounted at.
         size: as ``mount`` takes it, such as ``16m``.
+        owner: the user that mounts it, to whom it belongs; this process's if not given.
 
     Attributes:
         seen: where others find what is on it.
     """
 
-    def __init__(self, place: Path, size: str) -> None:
+    def __init__(self, place: Path, size: str, owner: Owner | None = None) -> None:
         place.mkdir()
         self._holder = subprocess.Popen(
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _MOUNT, "sh", size, str(place)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            **(owner or {}),
         )
         assert self._holder.stdout is not None
         if self._holder.stdout.readline() != b"mounted\n":

@@ -25,6 +25,22 @@ _PARAMETERS: Mapping[Kind, tuple[str, ...]] = {
     "postgres": ("currentSchema", "sslmode", "sslrootcert", "sslcert", "sslkey", "targetServerType"),
     "mysql": ("sslMode", "serverSslCert"),
 }
+MYSQL_MODES = {
+    "disabled": "disabled",
+    "disable": "disabled",
+    "preferred": "preferred",
+    "required": "required",
+    "trust": "required",
+    "verify_ca": "verify_ca",
+    "verify_identity": "verify_identity",
+    "verify_full": "verify_identity",
+}
+"""Values of ``sslMode``, among them those of MariaDB's driver, and what they mean."""
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "sslMode": tuple(MYSQL_MODES),
+    "targetServerType": ("any", "primary", "master"),
+}
 _LOGIN = ("user", "username", "password", "sslpassword")
 _SHAPE = "it must be jdbc:postgresql://<host>:<port>/<database>, or begin with jdbc:mysql:// or jdbc:mariadb://"
 
@@ -90,7 +106,19 @@ def _known(name: str, value: str, kind: Kind) -> tuple[str, str]:
     if name.lower() not in known:
         hint = nearest(name, list(known.values())) or f"Allowed are {', '.join(known.values())}"
         raise ValueError(f"it has the parameter '{name}', which Floodmark doesn't know. {hint}")
-    return known[name.lower()], value
+    return known[name.lower()], _allowed(known[name.lower()], value)
+
+
+def _allowed(name: str, value: str) -> str:
+    """Return a parameter's value as it is written in the list of those that are allowed, if there is one."""
+    if name not in _VALUES:
+        return value
+    as_listed = {one.replace("_", "-"): one for one in _VALUES[name]}
+    given = value.lower().replace("_", "-")
+    if given not in as_listed:
+        hint = nearest(value, _VALUES[name]) or f"Allowed are {', '.join(_VALUES[name])}"
+        raise ValueError(f"its parameter '{name}' has the value '{value}', which is not allowed. {hint}")
+    return as_listed[given]
 
 
 def _as_url(value: object) -> object:

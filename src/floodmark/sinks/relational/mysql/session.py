@@ -19,6 +19,7 @@ from floodmark.sinks.relational.failures import CURE_BUSY, CURE_RIGHTS, busy, re
 from floodmark.sinks.relational.mysql.literals import statements
 from floodmark.sinks.relational.mysql.rows import columns_of
 from floodmark.sinks.relational.options import JdbcOptions
+from floodmark.sinks.relational.url import MYSQL_MODES
 
 _CONNECT_TIMEOUT_S = 15
 _ROWS_AT_ONCE = 10_000
@@ -74,17 +75,8 @@ _UNFIT = (
     3819,
     4025,
 )
-_WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.BAD_DB_ERROR, 1698, 1130)
-_MODES = {
-    "disabled": "disabled",
-    "disable": "disabled",
-    "preferred": "preferred",
-    "required": "required",
-    "trust": "required",
-    "verify_ca": "verify_ca",
-    "verify_identity": "verify_identity",
-    "verify_full": "verify_identity",
-}
+_WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.BAD_DB_ERROR, 1698, 1130, 3159)
+"""Among them are hosts that may not connect, and connections without TLS."""
 
 
 class MysqlSession:
@@ -96,14 +88,14 @@ class MysqlSession:
     Raises:
         TargetBusyError: the server can't be reached now.
         TargetError: it refuses the login.
-        ConfigError: the certificate of ``serverSslCert`` can't be read, or ``sslMode`` isn't one.
+        ConfigError: the certificate of ``serverSslCert`` can't be read.
     """
 
     def __init__(self, options: JdbcOptions) -> None:
         url = options.connection_url
         ((host, port),) = url.hosts
         password = options.connection_password
-        mode, context = _tls(url.parameters.get("sslMode", ""), url.parameters.get("serverSslCert"))
+        mode, context = _tls(url.parameters.get("sslMode", "preferred"), url.parameters.get("serverSslCert"))
         try:
             self._conn: pymysql.Connection[Any] = pymysql.connect(
                 host=host,
@@ -195,12 +187,7 @@ class MysqlSession:
 
 def _tls(mode: str, authority: str | None) -> tuple[str, ssl.SSLContext | None]:
     """Return how a connection is encrypted, and the context that demands it."""
-    wanted = _MODES.get(mode.lower().replace("-", "_"), "") if mode else "preferred"
-    if not wanted:
-        raise ConfigError(
-            f"The parameter sslMode of connection.url has the value '{mode}', which is not allowed.",
-            f"Allowed are {', '.join(dict.fromkeys(_MODES.values()))}.",
-        )
+    wanted = MYSQL_MODES[mode]
     if wanted in ("disabled", "preferred") and authority is None:
         return wanted, None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
