@@ -21,9 +21,13 @@ from floodmark.errors import TargetError
 from floodmark.sinks.kafka.records import RecordWriter
 from tests.integration.test_kafka_producer import records, target_of, written
 from tests.support.kafka import Broker, running_broker, running_cluster
+from tests.support.small_disk import SmallDisk, fill, free
 
 pytestmark = pytest.mark.slow
 KEYS = 50
+IMPATIENT = {"kafka.delivery.timeout.ms": "8000", "kafka.request.timeout.ms": "4000"}
+PAGES_LEFT = 100
+"""Of a disk that is as good as full."""
 
 
 def numbered(first: int, count: int, size: int = 0) -> list[dict[str, Any]]:
@@ -69,6 +73,31 @@ def test_a_quota_slows_the_producer_down(tmp_path: Path) -> None:
         written(target_of(broker, **{"kafka.compression.type": "none"}), records("t", *numbered(1000, 1000, 1000)))
         assert time.monotonic() - began > 1
         assert numbers_by_key(broker, "t") == {key: list(range(key, 2000, KEYS)) for key in range(KEYS)}
+
+
+def test_the_disk_of_a_broker_gets_full(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path / "disk", "300m")
+    try:
+        with running_broker(disk.seen / "broker") as broker:
+            broker.create("t", 2)
+            target = target_of(broker, **{"kafka.compression.type": "none", **IMPATIENT})
+            written(target, records("t", *numbered(0, 1000)))
+            fill(disk.seen, PAGES_LEFT)
+            events = records("t", *numbered(1000, 9000, 1000))
+            with pytest.raises(TargetError, match="Kafka has not taken events"):
+                written(target, events)
+            free(disk.seen)
+            broker.kill()
+            broker.start()
+            written(target, events)
+            for key, numbers in numbers_by_key(broker, "t").items():
+                # What the broker has taken before comes twice.
+                expected = list(range(key, 10_000, KEYS))
+                again = expected[1000 // KEYS :]
+                assert numbers[-len(again) :] == again
+                assert numbers[: -len(again)] == expected[: len(numbers) - len(again)]
+    finally:
+        disk.close()
 
 
 def pem_of(authority: trustme.CA, directory: Path, name: str) -> Path:

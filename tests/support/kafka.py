@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -15,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from floodmark.demo.embedded import free_port
 from tests.support.maven import listed
@@ -156,6 +157,43 @@ class Broker:
         admin = AdminClient(self._client())
         settings = {name.replace("_", "."): value for name, value in config.items()}
         admin.create_topics([NewTopic(topic, partitions, copies, config=settings)])[topic].result(30)
+
+    def drop(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        admin = AdminClient(self._client())
+        admin.delete_topics([topic])[topic].result(30)
+        deadline = time.monotonic() + START_S
+        while topic in self.topics():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions to a topic, so that it has as many as given."""
+        admin = AdminClient(self._client())
+        admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+
+    def copy(self, place: Path) -> None:
+        """Copy the data of the broker, which is stopped meanwhile."""
+        self.kill()
+        shutil.copytree(self._directory / "data", place)
+        self.start()
+
+    def restore(self, place: Path) -> None:
+        """Put a copy in the place of the data, with which the broker runs afterwards."""
+        self.kill()
+        shutil.rmtree(self._directory / "data")
+        shutil.copytree(place, self._directory / "data")
+        self.start()
+
+    def leader(self, topic: str) -> int:
+        """Return the number of the broker that leads a topic's first partition; -1: none does."""
+        found = AdminClient(self._client()).list_topics(topic, timeout=within(30)).topics[topic]
+        return int(found.partitions[0].leader)
+
+    def replicas(self, topic: str) -> list[int]:
+        """Return the numbers of the brokers that have a topic's first partition."""
+        found = AdminClient(self._client()).list_topics(topic, timeout=within(30)).topics[topic]
+        return list(found.partitions[0].replicas)
 
     def limit(self, bytes_a_second: int) -> None:
         """Set the quota of all producers."""

@@ -5,7 +5,7 @@ Errors are named as Kafka's protocol and librdkafka name them; names that begin 
 
 from __future__ import annotations
 
-from floodmark.errors import ConfigError, TargetError
+from floodmark.errors import ConfigError, TargetChangedError, TargetError
 
 GO_ON = "Start the query again then; nothing is lost."
 _LEAVE_OUT = "or leave large columns out (column.exclude.list)"
@@ -80,6 +80,20 @@ def no_name(reason: str) -> TargetError:
     return TargetError(
         f"Kafka doesn't allow a topic's name: {_plain(reason)}.",
         f"Choose another topic.prefix or topic.naming.strategy. {GO_ON}",
+    )
+
+
+def lost_events(what: str) -> TargetChangedError:
+    """Return the error for a topic that has lost events which were written to it.
+
+    Args:
+        what: how that was found out.
+    """
+    return TargetChangedError(
+        f"Kafka has lost events of this query: {what}. They are not written again.",
+        "See whether the brokers are the right ones and have all of their data. Otherwise begin with a new checkpoint, "
+        "and so with a snapshot; or set lost.events=warn, start the query, and have the topic's table read again by "
+        "the signal execute-snapshot.",
     )
 
 

@@ -1,25 +1,22 @@
-"""Makes topics with the client of the package confluent-kafka, from what writes their first events."""
+"""Makes topics, from what writes their first events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from floodmark.config.kafka_clients import kafka_secrets, without_secrets
 from floodmark.errors import ConfigError, TargetError
 from floodmark.logger import get_logger
-from floodmark.sinks.kafka.failures import no_topics, not_made
+from floodmark.sinks.kafka.brokers import TIMEOUT_S, Brokers
+from floodmark.sinks.kafka.failures import not_made
 from floodmark.sinks.kafka.topics import TopicRules, TopicSettings
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
-    from confluent_kafka.admin import AdminClient
 
 log = get_logger(__name__)
 
-TIMEOUT_S = 30.0
 _EXISTS = "TOPIC_ALREADY_EXISTS"
-_ALL_DOWN = "_ALL_BROKERS_DOWN"
 
 
 class MissingTopics:
@@ -35,7 +32,6 @@ class MissingTopics:
         self._settings = settings
         self._rules = rules
         self._timeout_s = timeout_s
-        self._secrets = kafka_secrets(settings)
         self._known: set[str] = set()
 
     def require(self, topics: Iterable[str]) -> None:
@@ -51,23 +47,12 @@ class MissingTopics:
         wanted = sorted(set(topics) - self._known)
         if not wanted:
             return
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-
-        errors: list[KafkaError] = []
-        given: dict[str, Any] = {**self._settings, "log_level": "0", "error_cb": errors.append}
-        admin = AdminClient(given)
-        try:
-            there = admin.list_topics(timeout=self._timeout_s).topics
-        except KafkaException as error:
-            # Why there is no answer, such as a wrong password.
-            admin.poll(0)
-            cause: KafkaError = next((one for one in errors if one.name() != _ALL_DOWN), error.args[0])
-            raise no_topics(self._shown(cause)) from None
-        self._make(admin, [topic for topic in wanted if topic not in there])
+        brokers = Brokers(self._settings, self._timeout_s)
+        there = brokers.names()
+        self._make(brokers, [topic for topic in wanted if topic not in there])
         self._known.update(wanted)
 
-    def _make(self, admin: AdminClient, topics: list[str]) -> None:
+    def _make(self, brokers: Brokers, topics: list[str]) -> None:
         if not topics:
             return
         from confluent_kafka import KafkaException
@@ -77,19 +62,17 @@ class MissingTopics:
         new = [
             NewTopic(name, one.partitions, one.replication, config=dict(one.config)) for name, one in settings.items()
         ]
-        for topic, made in admin.create_topics(new, request_timeout=self._timeout_s).items():
+        for topic, made in brokers.admin.create_topics(new, request_timeout=brokers.timeout_s).items():
             try:
                 made.result()
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 # Another task has made it meanwhile, or it is one that this user isn't shown.
                 if cause.name() != _EXISTS:
-                    raise self._error(topic, settings[topic], cause) from None
+                    raise _refused(brokers, topic, settings[topic], cause) from None
             else:
                 log.info("kafka_topic_made", topic=topic, settings=str(settings[topic]))
 
-    def _error(self, topic: str, settings: TopicSettings, cause: KafkaError) -> ConfigError | TargetError:
-        return not_made(topic, settings, cause.name(), self._shown(cause))
 
-    def _shown(self, error: KafkaError) -> str:
-        return without_secrets(self._secrets, error.str())
+def _refused(brokers: Brokers, topic: str, settings: TopicSettings, cause: KafkaError) -> ConfigError | TargetError:
+    return not_made(topic, settings, cause.name(), brokers.shown(cause))

@@ -45,6 +45,13 @@ class KafkaOptions(Options):
     )
     topic: str | None = option("topic", None, "The topic of all events, instead of each one's own.", OWN)
     headers: bool = option("includeHeaders", True, "Whether records have the events' headers.", OWN)
+    lost_events: Literal["fail", "warn"] = option(
+        "lost.events",
+        "fail",
+        "When a topic lacks events that the query has written, or is another one of the same name: `fail` ends the "
+        "query. `warn` logs it, and goes on. Only with `engine=floodmark`.",
+        OWN,
+    )
     creation: Family = option("topic.creation.<setting>", {}, "How topics are made; see docs/kafka.md.")
 
     @classmethod

@@ -56,8 +56,8 @@ class RecordWriter:
         self._producer = Producer(settings)
         self._missing = None if target.rules is None else MissingTopics(settings, target.rules)
 
-    def write(self, records: pa.Table | pa.RecordBatch) -> None:
-        """Hand over records.
+    def write(self, records: pa.Table | pa.RecordBatch) -> set[str]:
+        """Hand over records; return their topics.
 
         Args:
             records: with columns of ``TAKEN``; ``value`` must be there, and ``topic`` unless the target has one.
@@ -67,9 +67,7 @@ class RecordWriter:
             ConfigError: the brokers refuse what the options say of a topic.
         """
         batches = records.to_batches() if isinstance(records, pa.Table) else [records]
-        for batch in batches:
-            if batch.num_rows:
-                self._write(batch)
+        return {topic for batch in batches if batch.num_rows for topic in self._write(batch)}
 
     def flush(self) -> None:
         """Wait until brokers have all records.
@@ -83,7 +81,7 @@ class RecordWriter:
         """End at once."""
         self._producer.close()
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, batch: pa.RecordBatch) -> list[str]:
         columns = {name: batch[name] for name in batch.schema.names}
         keys = columns.get("key", pa.nulls(batch.num_rows, pa.string()))
         headers = columns.get("headers") if self._target.headers else None
@@ -94,6 +92,7 @@ class RecordWriter:
         for topic, chosen in topics:
             own = parts if chosen is None else [None if one is None else one.take(chosen) for one in parts]
             self._producer.produce(topic, *own)
+        return [topic for topic, _ in topics]
 
 
 def _topics(column: pa.Array) -> Iterator[tuple[str, pa.Array | None]]:

@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from floodmark.changes.event_blocks import BLOCK_SCHEMA, in_order
+from floodmark.sinks.kafka.brokers import Brokers
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writer, writer_of
+from floodmark.sinks.kafka.written_topics import WrittenTopics
+from floodmark.spark.checkpoint_file import CheckpointFile
 from floodmark.spark.ordering import numbers_of_partitions, order_by_key
 from floodmark.spark.versions import spark_schema
 
 _RUN = "spark.jobGroup.id"
 """The property that tells this start of the query from others."""
-_WRITTEN = pa.schema([("records", pa.int64())])
+_WRITTEN = pa.schema([("topics", pa.list_(pa.string()))])
+"""What a task tells: to which topics it has written."""
+_FILE = "floodmark-kafka-topics"
+"""In the checkpoint: where they end."""
 _ORDERED = (*COLUMNS, "position")
 
 
@@ -38,6 +44,9 @@ class KafkaTasks:
             headers=options.headers,
         )
         self._partitions = partitions
+        self._settings = options.librdkafka
+        self._goes_on = options.lost_events == "warn"
+        self._written: tuple[str, WrittenTopics] | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:  # noqa: ARG002
         """Write a micro-batch.
@@ -48,11 +57,22 @@ class KafkaTasks:
 
         Raises:
             ConfigError: the brokers refuse what the options say of a topic.
+            TargetChangedError: a topic lacks events that the query has written.
             TargetError: an event isn't taken.
+            CheckpointError: the checkpoint can't be read or written.
         """
         run = batch.sparkSession.sparkContext.getLocalProperty(_RUN) or ""
+        topics = self._topics(batch.sparkSession, run)
         rows, tables = self._rows(batch)
-        rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN)).collect()
+        done = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN)).collect()
+        topics.add({topic for row in done for topic in row["topics"]})
+
+    def _topics(self, session: SparkSession, run: str) -> WrittenTopics:
+        """Return the topics of this start of the query; those of its last start are compared first."""
+        if self._written is None or self._written[0] != run:
+            brokers, file = Brokers(self._settings), CheckpointFile(session, _FILE)
+            self._written = run, WrittenTopics(brokers, file, self._goes_on)
+        return self._written[1]
 
     def _rows(self, batch: DataFrame) -> tuple[DataFrame, Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]]:
         """Return what tasks get, and what returns a task's records in their order."""
@@ -87,18 +107,17 @@ def _writing(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = 0
+        topics: set[str] = set()
         try:
             for some in records(batches):
-                writer_of(target).write(some)
-                count += some.num_rows
-            if count:
+                topics |= writer_of(target).write(some)
+            if topics:
                 writer_of(target).flush()
         except BaseException:
             # Records of this task must not arrive later, among those of its next attempt.
             drop_writer(target)
             raise
-        yield pa.RecordBatch.from_pylist([{"records": count}], schema=_WRITTEN)
+        yield pa.RecordBatch.from_pylist([{"topics": sorted(topics)}], schema=_WRITTEN)
 
     return write
 
