@@ -33,13 +33,14 @@ MADE = {
 OURS: dict[str, dict[str, str]] = {
     "Floodmark": {},
     "Floodmark, makes topics": MADE,
+    "Floodmark, uncompressed": {"kafka.compression.type": "none"},
     "Floodmark, engine=spark": {"engine": "spark"},
 }
 """Our queries, with their sinks' options."""
 BLOCKS = {"event.blocks": str(os.cpu_count())}
 """The source's option that a pipeline sets for Floodmark's own engine."""
 SETTINGS = {"kafka.acks": "all"}
-"""As Kafka Connect sets them; batches and compression are the client's defaults with both."""
+"""As Kafka Connect sets them; the rest is the default of each. That of the sink compresses, Debezium's doesn't."""
 BROKER = "of Kafka"
 
 

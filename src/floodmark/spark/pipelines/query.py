@@ -22,6 +22,7 @@ from floodmark.spark.iceberg import runtime as iceberg
 from floodmark.spark.ordering import order_by_key
 from floodmark.spark.pipelines.model import DEFAULT_MASTER, Pipeline, Trigger
 from floodmark.spark.pipelines.transform import require_kafka_columns, require_typed_columns, transformed
+from floodmark.spark.sinks import late_writers
 from floodmark.spark.sinks.kafka import ARTIFACT as KAFKA_ARTIFACT
 from floodmark.spark.sinks.kafka import kafka_package
 from floodmark.spark.sinks.kafka_writer import kafka_writer
@@ -60,6 +61,8 @@ def spark_properties(*pipelines: Pipeline) -> dict[str, str]:
         **pipeline.spark,
     }
     sinks = [one.sink for one in pipelines]
+    if any(sink.type == "kafka" for sink in sinks):
+        properties = {**late_writers.PROPERTIES, **properties}
     if any(sink.needs_connector for sink in sinks):
         properties["spark.jars.packages"] = _with_package(properties, KAFKA_ARTIFACT, kafka_package())
     if any(sink.needs_delta for sink in sinks) and EXTENSIONS not in pipeline.spark:

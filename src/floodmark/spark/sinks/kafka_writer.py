@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -14,6 +14,7 @@ from floodmark.sinks.kafka.producer_settings import check_settings
 from floodmark.sinks.kafka.records import COLUMNS
 from floodmark.spark.ordering import order_by_key, partition_by_key
 from floodmark.spark.sinks.kafka_tasks import KafkaTasks, has_blocks
+from floodmark.spark.sinks.late_writers import warn_of_late_writers
 from floodmark.spark.sinks.mirrors import OBSERVED, ROWS, refuse_connect
 from floodmark.spark.sinks.producer import check_producer
 from floodmark.spark.sinks.topics import KafkaTopics
@@ -40,7 +41,7 @@ def kafka(events: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
     partitions = events.sparkSession.sparkContext.defaultParallelism
     if chosen.engine == "floodmark":
         return kafka_writer(events, chosen, partitions)
-    _refuse_speculation(events)
+    _prove_one_writer(events.sparkSession)
     _check_connector(events, chosen)
     return _batches(events, chosen, partitions)
 
@@ -65,7 +66,7 @@ def kafka_writer(
     Raises:
         ConfigError: the producer refuses its settings, or the transform is wrong.
     """
-    _refuse_speculation(events)
+    _prove_one_writer(events.sparkSession)
     if options.engine == "floodmark":
         check_settings(options.settings)
         if transform is not None:
@@ -85,13 +86,14 @@ def kafka_writer(
     return rows.writeStream.format(FORMAT).outputMode("append").options(**options.writer)
 
 
-def _refuse_speculation(events: DataFrame) -> None:
+def _prove_one_writer(session: SparkSession) -> None:
     """Refuse to let two attempts of a task write at the same time: the later one could end with older events.
 
     Raises:
         ConfigError: Spark may run a task twice.
     """
-    if events.sparkSession.sparkContext.getConf().get("spark.speculation", "false") == "true":
+    warn_of_late_writers(session)
+    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
         raise ConfigError(
             "Spark's property 'spark.speculation' is true, with which two attempts of a task could write a key's "
             "events at the same time, so that an older one comes last.",
