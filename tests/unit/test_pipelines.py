@@ -80,6 +80,7 @@ def test_spark_gets_what_each_sink_needs() -> None:
     by_spark = {"lake": LAKE, "events": {**EVENTS, "options": {**EVENTS["options"], "engine": "spark"}}}
     properties = spark_properties(*parsed(by_spark).pipelines)
     assert "kafka" in properties["spark.jars.packages"]
+    assert properties["spark.executor.heartbeat.maxFailures"] == "6"
     assert properties["spark.app.name"] == "shop"
     assert properties["spark.scheduler.mode"] == "FAIR"
 

@@ -72,7 +72,7 @@ def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.R
         if not parts:
             arrays.append(pa.nulls(rows, field.type))
             continue
-        column = pa.concat_arrays(parts.values())
+        column = next(iter(parts.values())) if len(parts) == 1 else pa.concat_arrays(parts.values())
         if len(parts) < len(groups):
             # With ``format=tables`` each table has a column. Adding nulls group by group would cost the square of the
             # number of tables, so ``take`` adds them, by each event's place among those that have the column.
