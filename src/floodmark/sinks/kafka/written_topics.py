@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from floodmark.capture.seals import opened, sealed
 from floodmark.errors import DamagedFileError
@@ -17,8 +17,20 @@ log = get_logger(__name__)
 
 _NAME = "topics"
 _PATIENCE_S = 10.0
-"""How long a partition may seem shorter than it is, while a broker takes it over from another one."""
+"""How long a topic may seem to be shorter, or gone, while a broker takes over from another one."""
 _PAUSE_S = 0.2
+
+
+class Loss(NamedTuple):
+    """What tells that a topic has lost events.
+
+    Attributes:
+        what: for people.
+        may_pass: whether it may seem so only as long as brokers know nothing newer.
+    """
+
+    what: str
+    may_pass: bool = True
 
 
 class SmallFile(Protocol):
@@ -76,31 +88,33 @@ class WrittenTopics:
         while True:
             found = self._brokers.ends(topics)
             lost = list(losses(found, before))
-            if not lost or time.monotonic() > until:
+            if not all(one.may_pass for one in lost) or not lost or time.monotonic() > until:
                 break
             time.sleep(_PAUSE_S)
         if lost and not self._goes_on:
-            raise lost_events(lost[0])
-        for what in lost:
-            log.warning("kafka_has_lost_events", reason=what)
+            raise lost_events(lost[0].what)
+        for one in lost:
+            log.warning("kafka_has_lost_events", reason=one.what)
         for topic in before.keys() - found.keys():
             del self._known[topic]
         return found
 
 
-def losses(found: Mapping[str, TopicEnds], before: Mapping[str, TopicEnds]) -> Iterator[str]:
+def losses(found: Mapping[str, TopicEnds], before: Mapping[str, TopicEnds]) -> Iterator[Loss]:
     """Yield what tells that topics have lost events."""
     for topic, one in before.items():
         now = found.get(topic)
         if now is None:
-            yield f"the topic '{topic}' isn't there any more"
+            yield Loss(f"the topic '{topic}' isn't there any more")
         elif one.id and now.id and one.id != now.id:
-            yield f"the topic '{topic}' is another one than the query has written, though it has the same name"
+            yield Loss(f"the topic '{topic}' is another one than the query has written, of the same name", False)
         else:
             for partition, end in sorted(one.ends.items()):
                 ends = now.ends.get(partition, end)
                 if ends < end:
-                    yield f"partition {partition} of the topic '{topic}' had {end} records, and now ends after {ends}"
+                    yield Loss(
+                        f"partition {partition} of the topic '{topic}' had {end} records, and now ends after {ends}"
+                    )
 
 
 def to_text(topics: Mapping[str, TopicEnds]) -> bytes:
