@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.kafka_clients import connection_settings, kafka_secrets, without_secrets
@@ -12,6 +12,7 @@ from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.registry import connector_module
 from floodmark.errors import ConfigError
 from floodmark.events.topics import table_topic
+from floodmark.sinks.kafka.brokers import Brokers
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.topics import TopicRules
 from floodmark.spark.pipelines.model import Pipeline
@@ -63,14 +64,12 @@ def captured_topics(options: CommonOptions) -> list[str]:
 
 
 def _check(topics: Sequence[str], settings: Mapping[str, str], rules: TopicRules | None) -> Finding:
-    from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka import KafkaException
 
-    errors: list[KafkaError] = []
-    admin: AdminClient | None = None
+    brokers: Brokers | None = None
     try:
-        given: dict[str, Any] = {**settings, "error_cb": errors.append}
-        admin = AdminClient(given)
+        brokers = Brokers(settings, TIMEOUT_S)
+        admin = brokers.admin
         found = admin.list_topics(timeout=TIMEOUT_S)
         missing = [topic for topic in topics if topic not in found.topics]
         if not missing:
@@ -79,12 +78,11 @@ def _check(topics: Sequence[str], settings: Mapping[str, str], rules: TopicRules
             return _would_make(admin, missing, rules, len(topics))
         automatic = _makes_topics(admin, next(iter(found.brokers)))
     except (KafkaException, TypeError, ValueError) as exc:
-        reason = exc.args[0].str() if isinstance(exc, KafkaException) else str(exc)
-        if admin is not None:
-            # Why it got no answer, such as a wrong password.
-            admin.poll(0)
-            reason = next((error.str() for error in errors if error.name() != "_ALL_BROKERS_DOWN"), reason)
-        text = f"The topics can't be read: {without_secrets(kafka_secrets(settings), reason)}."
+        if isinstance(exc, KafkaException) and brokers is not None:
+            reason = brokers.reason(exc.args[0])
+        else:
+            reason = without_secrets(kafka_secrets(settings), str(exc))
+        text = f"The topics can't be read: {reason}."
         return Finding(CHECK, "error", text, "Correct the options kafka.… of the sink, or start the brokers.")
     if automatic:
         return Finding(CHECK, "ok", f"{_some(missing)} will be made by the brokers ({_AUTOMATIC})")

@@ -10,13 +10,13 @@ from floodmark.errors import TargetError
 from floodmark.logger import get_logger
 from floodmark.sinks.kafka.failures import no_topics
 
-log = get_logger(__name__)
-
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
+
+log = get_logger(__name__)
 
 TIMEOUT_S = 30.0
 _ALL_DOWN = "_ALL_BROKERS_DOWN"
@@ -109,9 +109,12 @@ class Brokers:
 
     def unanswered(self, error: KafkaError) -> TargetError:
         """Return the error for a request that failed."""
-        # Why there is no answer, such as a wrong password.
+        return no_topics(self.reason(error))
+
+    def reason(self, error: KafkaError) -> str:
+        """Return why a request failed, such as a wrong password, without secrets."""
         self.admin.poll(0)
-        return no_topics(self.shown(next((one for one in self._errors if one.name() != _ALL_DOWN), error)))
+        return self.shown(next((one for one in self._errors if one.name() != _ALL_DOWN), error))
 
     def shown(self, error: KafkaError) -> str:
         """Return Kafka's words for an error, without secrets."""

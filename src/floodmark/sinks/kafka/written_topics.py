@@ -95,8 +95,12 @@ class WrittenTopics:
             raise lost_events(lost[0].what)
         for one in lost:
             log.warning("kafka_has_lost_events", reason=one.what)
-        for topic in before.keys() - found.keys():
-            del self._known[topic]
+        if lost:
+            # At once: the next start would wait for them and tell of them again.
+            self._known = {topic: found.get(topic, one) for topic, one in self._known.items()}
+            for topic in before.keys() - found.keys():
+                del self._known[topic]
+            self._file.write(to_text(self._known))
         return found
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from floodmark.changes.event_blocks import BLOCK_SCHEMA, in_order
-from floodmark.sinks.kafka.brokers import Brokers
+from floodmark.sinks.kafka.brokers import TIMEOUT_S, Brokers
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writer, writer_of
 from floodmark.sinks.kafka.written_topics import WrittenTopics
@@ -70,7 +70,9 @@ class KafkaTasks:
     def _topics(self, session: SparkSession, run: str) -> WrittenTopics:
         """Return the topics of this start of the query; those of its last start are compared first."""
         if self._written is None or self._written[0] != run:
-            brokers, file = Brokers(self._settings), CheckpointFile(session, _FILE)
+            # A broker that is started again is waited for as long as events wait for it.
+            patience_s = max(TIMEOUT_S, float(self._settings.get("delivery.timeout.ms", 0)) / 1000)
+            brokers, file = Brokers(self._settings, patience_s), CheckpointFile(session, _FILE)
             self._written = run, WrittenTopics(brokers, file, self._goes_on)
         return self._written[1]
 

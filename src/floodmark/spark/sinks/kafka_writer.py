@@ -89,6 +89,8 @@ def kafka_writer(
 def _prove_one_writer(session: SparkSession) -> None:
     """Refuse to let two attempts of a task write at the same time: the later one could end with older events.
 
+    Where an attempt on an executor that is cut off may write late, that is only logged.
+
     Raises:
         ConfigError: Spark may run a task twice.
     """
