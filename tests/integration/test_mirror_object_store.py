@@ -27,14 +27,16 @@ from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vacuum import vacuum
 from floodmark.sinks.delta.parts import make_parts
 from floodmark.sinks.delta.planning.target_rows import KeptRows
-from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
-from floodmark.sinks.delta.replacing import Replaced, Replacement
+from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
+from floodmark.sinks.delta.rebuilding.replacing import Replacement
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, prove_location, table_folder
 from floodmark.sinks.delta.upkeep import AtOnce
 from floodmark.sinks.delta.verifiable import DeltaTarget
 from floodmark.sinks.delta.writer import DeltaWriter, own_writers
 from floodmark.sinks.folders import folder_name
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.rebuilds.mark import RebuildMark
+from floodmark.sinks.rebuilds.target import Replaced
 from tests.support.delta_mirror import Listener
 from tests.support.patience import within
 from tests.unit.test_last_changes import Source, schema

@@ -21,8 +21,8 @@ import floodmark
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, FloodmarkError, SourceStateError, TargetError
 from floodmark.rebuilding import rebuilder
-from floodmark.sinks.delta.rebuilds import RebuildMarks
-from floodmark.sinks.delta.replacing import Replacement
+from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
+from floodmark.sinks.delta.rebuilding.replacing import Replacement
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.progress import QueryProgress, reads
 from tests.conftest import Source, drop, make_source
@@ -330,7 +330,7 @@ def test_the_command(spark: SparkSession, source: Source, tmp_path: Path) -> Non
     assert f"floodmark rebuild {file} --table public.a" in shown
     with running(spark, streaming(pipeline)):
         code, shown = call("rebuild", str(file), "--table", TABLE)
-        assert (code, "public.a: is rebuilt, as version" in shown) == (0, True), shown
+        assert (code, "public.a: is rebuilt, as of version" in shown) == (0, True), shown
         assert one(verify(pipeline)).status == "equal"
     code, shown = call("rebuild", str(file), "--table", TABLE, "--cancel")
     assert (code, "The table 'public.a' is not being rebuilt" in shown) == (1, True), shown

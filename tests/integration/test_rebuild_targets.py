@@ -23,12 +23,14 @@ from floodmark.sinks.delta.compaction import rewritten
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import DeltaLog
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
-from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
-from floodmark.sinks.delta.replacing import Replaced, Replacement
-from floodmark.sinks.delta.shadows import ShadowedWriter
+from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
+from floodmark.sinks.delta.rebuilding.replacing import Replacement
+from floodmark.sinks.delta.rebuilding.shadows import ShadowedWriter
 from floodmark.sinks.delta.upkeep import AtOnce, Upkeep
 from floodmark.sinks.delta.writer import DeltaWriter
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.rebuilds.mark import RebuildMark
+from floodmark.sinks.rebuilds.target import Replaced
 from tests.support.delta_mirror import in_order
 from tests.support.lake import KEY, Lake
 from tests.support.patience import within

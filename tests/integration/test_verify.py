@@ -60,6 +60,9 @@ def running(spark: SparkSession, pipeline: Pipeline) -> Iterator[None]:
     try:
         yield
         assert query.exception() is None
+    except Exception as error:
+        error.add_note(f"The query: {query.exception() or 'runs'}")
+        raise
     finally:
         query.stop()
 

@@ -136,7 +136,7 @@ def rebuild_command(
     ] = 600.0,
     sink: SinkName = None,
 ) -> None:
-    """Read a mirror's table again while the pipeline runs, and replace the target at once when that is done.
+    """Read a table again while the pipeline runs, and replace its target at once when that is done.
 
     If it is interrupted, the same command goes on.
     """

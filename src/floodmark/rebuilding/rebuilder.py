@@ -1,27 +1,23 @@
-"""``floodmark.rebuild``: a mirror's table gets the source's rows anew, at once, while the stream goes on."""
+"""``floodmark.rebuild``: a target gets the source's rows anew, at once, while the stream goes on."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
 from obstore.exceptions import BaseError
 
 from floodmark.connectors.load import load_options
-from floodmark.errors import ConfigError, FloodmarkError, SourceStateError, TargetUnfitError
+from floodmark.errors import ConfigError, SourceStateError, TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.rebuilding.followed import FollowedSnapshot
 from floodmark.signals.files import new_signal, send
-from floodmark.sinks.delta.rebuilds import RebuildMark, RebuildMarks
-from floodmark.sinks.delta.replacing import Replaced, Replacement
-from floodmark.sinks.delta.tables import application_of
-from floodmark.sinks.delta.targets import unwritable
-from floodmark.sinks.delta.verifiable import DeltaTarget
+from floodmark.sinks.rebuilds.mark import RebuildMark
+from floodmark.sinks.rebuilds.target import RebuildableTarget, Replaced
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.verification.progress import QueryProgress, reads
 from floodmark.verification.source import SourceTables
@@ -43,7 +39,7 @@ class Rebuilt:
     Attributes:
         table: the source's name of the table.
         replaced: whether the target was replaced; False: the rebuilding was cancelled.
-        version: the Delta table's version since then; None if it was cancelled.
+        version: what the target calls its state since then; None if it was cancelled.
     """
 
     table: str
@@ -53,7 +49,7 @@ class Rebuilt:
 
 def rebuild(
     options: Mapping[str, str],
-    path: str,
+    target: str | Mapping[str, str],
     checkpoint: str,
     table: str,
     *,
@@ -61,15 +57,15 @@ def rebuild(
     wait_s: float = WAIT_S,
     tell: Tell | None = None,
 ) -> Rebuilt:
-    """Read a table of the source again, and then put its rows in the place of those that its Delta table has.
+    """Read a table of the source again, and then put its rows in the place of those that its target has.
 
-    The query that writes the mirror must run: it reads the table by an incremental snapshot while the stream goes on,
-    and writes what it delivers to a shadow as well. Readers see the old table until one commit replaces it. A
+    The query that writes the target must run: it reads the table by an incremental snapshot while the stream goes on,
+    and writes what it delivers to a shadow as well. Readers see the old rows until one commit replaces them. A
     rebuilding that was interrupted goes on when this is called again.
 
     Args:
         options: the source's options, as for ``spark.readStream``.
-        path: the mirror's path.
+        target: the path of a mirror of Delta tables, or the options of the sink ``jdbc``.
         checkpoint: the query's.
         table: the source's name of the table, ``schema.table``.
         cancel: whether to give up a rebuilding that was interrupted, instead.
@@ -84,31 +80,50 @@ def rebuild(
     """
     if wait_s < 0:
         raise ConfigError(f"The argument wait_s is {wait_s}; it can't be negative.", "Give a number from 0 on.")
-    with _readable(path, table):
-        one = _Rebuilding(options, path, checkpoint, table, wait_s, tell or _silent)
+    progress = QueryProgress(checkpoint)
+    found = _target(options, target, table, progress.query)
+    one = _Rebuilding(options, found, checkpoint, progress, table, wait_s, tell or _silent)
+    try:
         return one.cancel() if cancel else one.run()
+    except (BaseError, OSError) as error:
+        raise found.failure(error) from error
+
+
+def _target(options: Mapping[str, str], target: str | Mapping[str, str], table: str, query: str) -> RebuildableTarget:
+    if isinstance(target, str):
+        from floodmark.sinks.delta.rebuilding.target import RebuildableDeltaTable
+
+        return RebuildableDeltaTable(target, table, query)
+    from floodmark.sinks.relational.options import JdbcOptions
+    from floodmark.sinks.relational.rebuilding.target import RebuildableRelation
+
+    return RebuildableRelation(JdbcOptions.parse(target), load_options(options), table, query)
 
 
 class _Rebuilding:
     def __init__(
-        self, options: Mapping[str, str], path: str, checkpoint: str, table: str, wait_s: float, tell: Tell
+        self,
+        options: Mapping[str, str],
+        target: RebuildableTarget,
+        checkpoint: str,
+        progress: QueryProgress,
+        table: str,
+        wait_s: float,
+        tell: Tell,
     ) -> None:
         self._given = options
         self._source = load_options(options)
-        self._path = path
+        self._target = target
         self._checkpoint = Checkpoint(checkpoint)
-        self._progress = QueryProgress(checkpoint)
-        self._application = application_of(self._progress.query)
+        self._progress = progress
         self._table = table
         self._wait_s = wait_s
         self._tell = tell
-        self._marks = RebuildMarks(path)
-        self._target = DeltaTarget(path, table)
 
     def run(self) -> Rebuilt:
         """Rebuild the table, or go on with that."""
-        mark = self._marks.get(self._table)
-        if mark is not None and Replacement(self._path, mark, self._application).is_done():
+        mark = self._target.mark()
+        if mark is not None and self._target.is_replaced(mark):
             return self._finished(mark)
         self._prove_captured()
         self._prove_fit(mark is not None)
@@ -123,12 +138,12 @@ class _Rebuilding:
 
     def cancel(self) -> Rebuilt:
         """Give up what another call has begun."""
-        mark = self._marks.get(self._table)
+        mark = self._target.mark()
         if mark is None:
             raise ConfigError(
                 f"The table '{self._table}' is not being rebuilt.", "floodmark status shows which tables are."
             )
-        if Replacement(self._path, mark, self._application).is_done():
+        if self._target.is_replaced(mark):
             return self._finished(mark)
         self._give_up(mark)
         return Rebuilt(self._table, False, None)
@@ -184,8 +199,7 @@ class _Rebuilding:
         """Mark the table, and only then let it be read, so that the shadow gets all that follows."""
         batch = self._newest()
         mark = RebuildMark(str(uuid4()), self._table, str(uuid4()), batch)
-        self._marks.remove_shadows(self._table)
-        if not self._marks.add(mark):
+        if not self._target.begin(mark):
             raise ConfigError(
                 f"The table '{self._table}' is being rebuilt by another call already.", "Wait until that has ended."
             )
@@ -243,16 +257,16 @@ class _Rebuilding:
     def _prove_sound(self, mark: RebuildMark) -> None:
         """Check that the table and its shadow still get rows, so that nobody waits in vain."""
         self._target.prove_written()
-        found = self._marks.get(self._table)
+        found = self._target.mark()
         if found is None or found.id != mark.id:
             raise SourceStateError(f"The rebuilding of '{self._table}' was cancelled meanwhile.")
         if found.error:
             raise SourceStateError(f"The table '{self._table}' can't be rebuilt. {found.error}", "Rebuild it again.")
 
     def _replace(self, mark: RebuildMark, empty: bool) -> None:
-        replacement, until = Replacement(self._path, mark, self._application), time.monotonic() + self._wait_s
+        until = time.monotonic() + self._wait_s
         self._tell(f"{self._table}: all rows are read, the table is replaced")
-        while replacement.attempt(empty) is not Replaced.DONE:
+        while self._target.attempt(mark, empty) is not Replaced.DONE:
             # The attempt has looked at the mark.
             self._target.prove_written()
             if time.monotonic() >= until:
@@ -264,29 +278,15 @@ class _Rebuilding:
             time.sleep(_POLL_S)
 
     def _finished(self, mark: RebuildMark) -> Rebuilt:
-        self._marks.remove(self._table)
-        self._marks.remove_shadows(self._table)
+        self._target.finish(mark)
         version = self._target.view().version
         log.info("a_table_was_rebuilt", table=self._table, id=mark.id, version=version)
         return Rebuilt(self._table, True, version)
 
     def _give_up(self, mark: RebuildMark) -> None:
-        # The query looks for the mark with each micro-batch, and forgets the shadow then.
-        self._marks.remove(self._table)
-        files = Replacement(self._path, mark, self._application).discard()
-        self._marks.remove_shadows(self._table)
-        log.info("a_rebuilding_was_given_up", table=self._table, id=mark.id, files=files)
+        self._target.give_up(mark)
+        log.info("a_rebuilding_was_given_up", table=self._table, id=mark.id)
 
 
 def _silent(line: str) -> None:
     del line
-
-
-@contextmanager
-def _readable(path: str, table: str) -> Iterator[None]:
-    try:
-        yield
-    except FloodmarkError:
-        raise
-    except (BaseError, OSError) as error:
-        raise unwritable(path, table, error) from error

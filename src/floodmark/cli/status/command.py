@@ -28,7 +28,7 @@ from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline
 
 if TYPE_CHECKING:
-    from floodmark.sinks.delta.rebuilds import RebuildMark
+    from floodmark.sinks.rebuilds.mark import RebuildMark
 
 log = get_logger(__name__)
 
@@ -149,19 +149,36 @@ def read_aside(pipeline: Pipeline) -> list[TargetAside]:
 
 
 def read_rebuilt(pipeline: Pipeline) -> list[RebuildMark]:
-    """Return the tables of a mirror that are being rebuilt; none if its path can't be read, which is logged."""
+    """Return the tables whose targets are being rebuilt; none if the targets can't be read, which is logged."""
     path = pipeline.sink.path
-    if pipeline.sink.type != "mirror" or path is None or ("://" not in path and not Path(path).is_dir()):
-        return []
+    try:
+        if pipeline.sink.type == "jdbc":
+            return _rebuilt_relations(pipeline)
+        if pipeline.sink.type == "mirror" and path is not None and ("://" in path or Path(path).is_dir()):
+            return _rebuilt_files(path)
+    except FloodmarkError as error:
+        log.warning("rebuilt_tables_are_not_known", error=describe(error))
+    return []
+
+
+def _rebuilt_files(path: str) -> list[RebuildMark]:
     from obstore.exceptions import BaseError
 
-    from floodmark.sinks.delta.rebuilds import RebuildMarks
+    from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
 
     try:
         return list(RebuildMarks(path).all().values())
-    except (BaseError, OSError, FloodmarkError) as error:
+    except (BaseError, OSError) as error:
         log.warning("rebuilt_tables_are_not_known", error=without_uri_secrets(path, describe(error)))
         return []
+
+
+def _rebuilt_relations(pipeline: Pipeline) -> list[RebuildMark]:
+    from floodmark.sinks.relational.options import JdbcOptions
+    from floodmark.sinks.relational.rebuilding.target import rebuilt_tables
+
+    query = Checkpoint(pipeline.checkpoint).query()
+    return rebuilt_tables(JdbcOptions.parse(pipeline.sink.options), query) if query else []
 
 
 def read_log(pipeline: Pipeline, found: PipelineProgress) -> LogStatus:

@@ -23,7 +23,7 @@ from floodmark.sinks.targets_aside import TargetAside
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 if TYPE_CHECKING:
-    from floodmark.sinks.delta.rebuilds import RebuildMark
+    from floodmark.sinks.rebuilds.mark import RebuildMark
 
 STATE_STYLES = {"reading": "cyan", "paused": "yellow", "read": "green", "set aside": "bold red"}
 

@@ -26,8 +26,8 @@ from floodmark.sinks.delta.planning.histories import Histories, has_ended
 from floodmark.sinks.delta.planning.replacements import Replacements
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
 from floodmark.sinks.delta.protocols import MakeWriter, TableListener, TableWriter
-from floodmark.sinks.delta.rebuilds import MarksOfBatch
-from floodmark.sinks.delta.shadows import ShadowedWriter, ShadowListener
+from floodmark.sinks.delta.rebuilding.marks import MarksOfBatch
+from floodmark.sinks.delta.rebuilding.shadows import ShadowedWriter, ShadowListener
 from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import evolution, fitted, prove_writable, widened
 from floodmark.sinks.delta.upkeep import AtOnce, Upkeep

@@ -1,4 +1,4 @@
-"""What the target database itself keeps of queries: offsets, whose the tables are, and which are set aside.
+"""What the target database itself keeps of queries: offsets, whose the tables are, which are set aside or rebuilt.
 
 A micro-batch's offset is written in the transaction of its rows, so both are there or neither.
 """
@@ -13,6 +13,7 @@ from floodmark.errors import TargetBusyError, TargetChangedError, TargetUnfitErr
 from floodmark.sinks.relational.dialect import Dialect, Session
 
 OFFSETS, TABLES, ASIDE = "floodmark_offsets", "floodmark_tables", "floodmark_set_aside"
+REBUILDS = "floodmark_rebuilds"
 NEVER = -1
 """The number of the micro-batch before the first one."""
 
@@ -78,6 +79,18 @@ class Bookkeeping:
             (
                 ASIDE,
                 [("query", name), ("target", name), ("source", text), ("reason", text), ("content", text)],
+                ["query", "target"],
+            ),
+            (
+                REBUILDS,
+                [
+                    ("query", name),
+                    ("target", name),
+                    ("mark", text),
+                    ("written", "bigint NOT NULL"),
+                    ("columns_written", text),
+                    ("replaced", flag),
+                ],
                 ["query", "target"],
             ),
         )

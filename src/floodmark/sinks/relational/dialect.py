@@ -191,6 +191,18 @@ class Dialect(Protocol):
             key: the columns of the primary key.
         """
 
+    def create_shadow(self, session: Session, name: str, target: str, key: Sequence[str]) -> Sequence[str]:
+        """Return the statements that make a table for the rows of a target with a key.
+
+        Its columns have the target's types, and none but the key's is without nulls.
+
+        Args:
+            session: a connection.
+            name: the table's.
+            target: the target's name.
+            key: the columns of the key.
+        """
+
     def add_columns(self, name: str, columns: Sequence[tuple[str, str]]) -> str:
         """Return the statement that adds columns."""
 
@@ -319,6 +331,22 @@ class Dialect(Protocol):
         Args:
             stage: the staging table's name, quoted.
             key: number, name and cast of each column of the key.
+        """
+
+    def delete_others(self, target: str, shadow: str, key: Sequence[str]) -> str:
+        """Return the statement that deletes the rows of a target that its shadow hasn't.
+
+        Args:
+            target: the target's name, quoted.
+            shadow: the shadow's, quoted.
+            key: the columns of the key.
+        """
+
+    def take_over(self, target: str, shadow: str, columns: Sequence[str], key: Sequence[str]) -> str:
+        """Return the statement that gives a target all rows of its shadow, with the arguments of ``delete_others``.
+
+        Args:
+            columns: those that are written; others keep their values.
         """
 
     def keep_offset(self) -> str:

@@ -92,21 +92,27 @@ class Merge:
         self._stages = stages
         self._lost = lost
 
-    def apply(self, target: Prepared, books: Bookkeeping, registered: str) -> None:
-        """Apply a micro-batch to a target.
+    def empty(self, target: Prepared, books: Bookkeeping, registered: str) -> None:
+        """Remove the rows that a target has.
+
+        Args:
+            target: the target.
+            books: what the database keeps of the query.
+            registered: the target's name there.
+        """
+        name = self._dialect.full_name(target.name)
+        self._session.execute(f"DELETE FROM {name}", doing=f"emptying the table '{target.name}'")
+        books.own(self._session, registered, target.table, target.key)
+
+    def apply(self, target: Prepared) -> None:
+        """Apply a micro-batch to a target, or to its shadow before that.
 
         Args:
             target: the target, with the rows.
-            books: what the database keeps of the query.
-            registered: the target's name there.
 
         Raises:
             TargetUnfitError: the target can't take the rows.
         """
-        name = self._dialect.full_name(target.name)
-        if target.empties:
-            self._session.execute(f"DELETE FROM {name}", doing=f"emptying the table '{target.name}'")
-            books.own(self._session, registered, target.table, target.key)
         logged = sorted((part for part in target.parts if not part.is_read), key=lambda part: part.first)
         read = sorted((part for part in target.parts if part.is_read), key=lambda part: part.end)
         if not target.key:
@@ -119,7 +125,7 @@ class Merge:
         if not lacking:
             for part, stage in waiting:
                 self._upsert(target, part, stage)
-                self._drop(part, stage)
+                self._drop(target, part, stage)
             waiting = []
         for part in logged:
             stage = self._staged(target, part)
@@ -127,10 +133,10 @@ class Merge:
             self._apply(target, part, stage)
             for reads, at in waiting:
                 self._supersede(reads, at, part, stage)
-            self._drop(part, stage)
+            self._drop(target, part, stage)
         for part, stage in waiting:
             self._upsert(target, part, stage)
-            self._drop(part, stage)
+            self._drop(target, part, stage)
 
     def _apply(self, target: Prepared, part: Part, stage: str) -> None:
         """Apply a part of the log to a table with a key."""
@@ -162,7 +168,7 @@ class Merge:
         columns = [*_columns(target, part, part.columns.names), *own]
         statement = self._dialect.append(self._dialect.full_name(target.name), stage, columns)
         self._session.execute(statement, doing=f"writing the table '{target.name}'")
-        self._drop(part, stage)
+        self._drop(target, part, stage)
 
     def _before(self, target: Prepared, waiting: tuple[Part, str], part: Part, stage: str) -> tuple[Part, str] | None:
         """Apply those rows that were read which come before a part of the log; return the others."""
@@ -175,7 +181,7 @@ class Merge:
             for statement in self._dialect.defer(at, later, stage, columns.names, numbers, range(len(part.key))):
                 self._session.execute(statement, doing=f"sorting rows of the table '{target.name}'")
         self._upsert(target, reads, at)
-        self._drop(reads, at)
+        self._drop(target, reads, at)
         return None if later is None else (reads.in_stage(""), later)
 
     def _supersede(self, reads: Part, at: str, part: Part, stage: str) -> None:
@@ -190,7 +196,8 @@ class Merge:
         """Return the staging table of a part, quoted; rows that came through the driver are loaded into one."""
         if part.staged:
             prove_staged(self._dialect, self._session, part)
-            return self._dialect.stage_name(part.staged, temporary=False)
+            staged = self._dialect.stage_name(part.staged, temporary=False)
+            return self._copied(part, staged) if target.is_shadow else staged
         rows = part.rows
         assert rows is not None
         stage = self._stages.take(rows.schema)
@@ -199,9 +206,17 @@ class Merge:
                 self._lost(target.table, part.columns.names[int(name[1:])])
         return stage
 
-    def _drop(self, part: Part, stage: str) -> None:
+    def _copied(self, part: Part, staged: str) -> str:
+        """Return a staging table of the session with the rows of a task's, which applying them changes."""
+        columns = stage_schema(part.columns, part.key, part.lacking)
+        stage, names = self._stages.take(columns), ", ".join(columns.names)
+        statement = f"INSERT INTO {stage} ({names}) SELECT {names} FROM {staged}"
+        self._session.execute(statement, doing="copying staged rows")
+        return stage
+
+    def _drop(self, target: Prepared, part: Part, stage: str) -> None:
         """Drop a staging table of the session; those of tasks are dropped after the commit."""
-        if not part.staged:
+        if target.is_shadow or not part.staged:
             self._stages.drop(stage)
 
 

@@ -36,6 +36,7 @@ class Prepared:
         parts: what tasks have made of the rows.
         casts: the types that values of its columns are cast to (``TargetColumn.cast``).
         empties: whether the rows that it has are to be removed.
+        is_shadow: whether it is the shadow of a target, which gets the same rows afterwards.
     """
 
     table: str
@@ -44,6 +45,7 @@ class Prepared:
     parts: Sequence[Part]
     casts: Mapping[str, str]
     empties: bool
+    is_shadow: bool = False
 
 
 class Preparation:

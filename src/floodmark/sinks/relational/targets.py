@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from floodmark.config.common import CommonOptions
-from floodmark.errors import TargetError, TargetUnfitError
+from floodmark.errors import TargetBusyError, TargetError, TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.relational.bookkeeping import ASIDE, Bookkeeping, is_done
@@ -18,6 +18,7 @@ from floodmark.sinks.relational.merge import Merge, SessionStages
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import Part
 from floodmark.sinks.relational.preparation import Preparation, Prepared
+from floodmark.sinks.relational.rebuilding.shadows import Shadows
 from floodmark.sinks.relational.staging import StageLostError, drop_orphans, drop_stages
 from floodmark.sinks.table_policies import TablePolicies
 from floodmark.sinks.targets_aside import TargetAside, TargetsAside
@@ -61,6 +62,7 @@ class RelationalTargets:
         policies = TablePolicies(source, options, self._made)
         self._policies = policies
         self._preparation = Preparation(dialect, self._books, source, options, policies, query)
+        self._shadows = Shadows(dialect, query)
         self._loops = LoopCheck(source, dialect)
         self._open: Session | None = None
         self._kept: SessionStages | None = None
@@ -173,17 +175,20 @@ class RelationalTargets:
         if is_done(batch, marks, *self._books.offset(session), place):
             return
         prepared = self._prepared(session, parts, errors)
-        session.begin()
         try:
-            if is_done(batch, marks, *self._books.offset(session, lock=True), place):
+            if is_done(batch, marks, *self._begun(session), place):
                 session.rollback()
                 return
             stages = self._stages(session)
             merge = Merge(self._dialect, session, stages, self._tell)
+            self._shadows.begin(session)
             for table, target in prepared.items():
+                self._shadows.write(batch, session, merge, stages, target, self.registered(table))
                 session.execute("SAVEPOINT floodmark")
                 try:
-                    merge.apply(target, self._books, self.registered(table))
+                    if target.empties:
+                        merge.empty(target, self._books, self.registered(table))
+                    merge.apply(target)
                     session.execute("RELEASE SAVEPOINT floodmark")
                 except TargetUnfitError as error:
                     session.execute("ROLLBACK TO SAVEPOINT floodmark")
@@ -192,6 +197,8 @@ class RelationalTargets:
             self._prove_left(found, errors)
             for table, failure in errors.items():
                 self._mark(session, self._aside_of(batch, table, found[table], failure))
+                self._shadows.fail(session, self.registered(table), "The target was set aside.")
+            self._shadows.end(session, batch)
             kept = {table: mark for table, mark in marks.items() if table not in errors}
             self._books.keep_offset(session, batch, kept)
             session.commit()
@@ -204,6 +211,19 @@ class RelationalTargets:
             self._disconnect()
         for table, failure in errors.items():
             self._remember(batch, table, found[table], failure)
+
+    def _begun(self, session: Session) -> tuple[int, Mapping[str, str]]:
+        """Begin a transaction, and return the query's offset, which no other process changes until it ends."""
+        while True:
+            session.begin()
+            try:
+                return self._books.offset(session, lock=True)
+            except TargetBusyError as error:
+                session.rollback()
+                # Giving a target the rows of its shadow can take longer than locks are waited for.
+                if not self._shadows.exist(session):
+                    raise
+                log.info("the_target_is_waited_for", why=error.what)
 
     def _parts(self, found: Mapping[str, Rows], errors: Errors) -> dict[str, list[Part]]:
         """Return the parts of the tables that aren't set aside."""

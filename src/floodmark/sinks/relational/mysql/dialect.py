@@ -143,6 +143,22 @@ class MysqlDialect:
             parts.append(f"PRIMARY KEY ({', '.join(map(self.quote, key))})")
         return f"CREATE TABLE IF NOT EXISTS {self.full_name(name)} ({', '.join(parts)}) ENGINE = InnoDB"
 
+    def create_shadow(self, session: Session, name: str, target: str, key: Sequence[str]) -> Sequence[str]:
+        """Return the statement that makes a table for a target's rows (``Dialect``)."""
+        found = session.query(
+            "SELECT column_name, column_type, character_set_name, collation_name FROM information_schema.columns "
+            "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+            (self._options.connection_url.database, target),
+            "reading a table's columns",
+        )
+        texts = {one: f" CHARACTER SET {chars} COLLATE {order}" for one, _, chars, order in found if chars}
+        folded = {one.casefold() for one in key}
+        columns = [
+            (one, f"{_text(kind)}{texts.get(one, '')}{'' if one.casefold() in folded else ' NULL'}")
+            for one, kind, *_ in found
+        ]
+        return (self.create(name, columns, key),)
+
     def add_columns(self, name: str, columns: Sequence[tuple[str, str]]) -> str:
         """Return the statement that adds columns (``Dialect``)."""
         parts = [f"ADD COLUMN {self.quote(one)} {kind}" for one, kind in columns]
@@ -265,6 +281,18 @@ class MysqlDialect:
 
     def _same(self, key: Columns) -> str:
         return " AND ".join(f"t.{self.quote(name)} = s.c{number}" for number, name, _ in key)
+
+    def delete_others(self, target: str, shadow: str, key: Sequence[str]) -> str:
+        """Return the statement that deletes the rows that a shadow hasn't (``Dialect``)."""
+        same = " AND ".join(f"s.{one} = t.{one}" for one in map(self.quote, key))
+        return f"DELETE t FROM {target} AS t WHERE NOT EXISTS (SELECT 1 FROM {shadow} AS s WHERE {same})"
+
+    def take_over(self, target: str, shadow: str, columns: Sequence[str], key: Sequence[str]) -> str:
+        """Return the statement that gives a target a shadow's rows (``Dialect``)."""
+        names = ", ".join(map(self.quote, columns))
+        changed = [self.quote(one) for one in columns if one not in key]
+        given = ", ".join(f"{one} = VALUES({one})" for one in changed)
+        return f"INSERT INTO {target} ({names}) SELECT {names} FROM {shadow} ON DUPLICATE KEY UPDATE {given}"
 
     def keep_offset(self) -> str:
         """Return the statement that keeps an offset (``Dialect``)."""

@@ -150,6 +150,20 @@ class PostgresDialect:
             parts.append(f"PRIMARY KEY ({', '.join(map(self.quote, key))})")
         return f"CREATE TABLE IF NOT EXISTS {self.full_name(name)} ({', '.join(parts)})"
 
+    def create_shadow(self, session: Session, name: str, target: str, key: Sequence[str]) -> Sequence[str]:
+        """Return the statements that make a table for a target's rows (``Dialect``)."""
+        found = session.query(
+            "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
+            "AND attnotnull",
+            (self.full_name(target),),
+            "reading a table's columns",
+        )
+        shadow = self.full_name(name)
+        made = f"CREATE TABLE {shadow} (LIKE {self.full_name(target)})"
+        loose = [f"ALTER COLUMN {self.quote(one)} DROP NOT NULL" for (one,) in found if one not in key]
+        parts = [*loose, f"ADD PRIMARY KEY ({', '.join(map(self.quote, key))})"]
+        return made, f"ALTER TABLE {shadow} {', '.join(parts)}"
+
     def add_columns(self, name: str, columns: Sequence[tuple[str, str]]) -> str:
         """Return the statement that adds columns (``Dialect``)."""
         parts = [f"ADD COLUMN IF NOT EXISTS {self.quote(one)} {kind}" for one, kind in columns]
@@ -284,6 +298,21 @@ class PostgresDialect:
 
     def _same(self, key: Columns) -> str:
         return " AND ".join(f"t.{self.quote(name)} = {_cast(f's.c{number}', kind)}" for number, name, kind in key)
+
+    def delete_others(self, target: str, shadow: str, key: Sequence[str]) -> str:
+        """Return the statement that deletes the rows that a shadow hasn't (``Dialect``)."""
+        same = " AND ".join(f"s.{one} = t.{one}" for one in map(self.quote, key))
+        return f"DELETE FROM {target} AS t WHERE NOT EXISTS (SELECT FROM {shadow} AS s WHERE {same})"
+
+    def take_over(self, target: str, shadow: str, columns: Sequence[str], key: Sequence[str]) -> str:
+        """Return the statement that gives a target a shadow's rows (``Dialect``)."""
+        names = ", ".join(map(self.quote, columns))
+        changed = [self.quote(one) for one in columns if one not in key]
+        given = ", ".join(f"{one} = excluded.{one}" for one in changed)
+        return (
+            f"INSERT INTO {target} ({names}) SELECT {names} FROM {shadow} "
+            f"ON CONFLICT ({', '.join(map(self.quote, key))}) DO UPDATE SET {given}"
+        )
 
     def keep_offset(self) -> str:
         """Return the statement that keeps an offset (``Dialect``)."""

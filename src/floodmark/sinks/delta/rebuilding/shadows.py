@@ -12,8 +12,9 @@ from floodmark.errors import FloodmarkError, TargetUnfitError, describe
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import TableWriter
-from floodmark.sinks.delta.rebuilds import MarksOfBatch, RebuildMark
+from floodmark.sinks.delta.rebuilding.marks import MarksOfBatch
 from floodmark.sinks.delta.stores import TableFolder
+from floodmark.sinks.rebuilds.mark import RebuildMark
 
 log = get_logger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from urllib.parse import unquote
 
 import obstore
@@ -13,21 +12,14 @@ from floodmark.json_data import JsonObject
 from floodmark.sinks.delta.format.log import DataFile, DeltaLog, State, commit_info, now_ms
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.format.vectors import damaged
-from floodmark.sinks.delta.rebuilds import REBUILT_PROPERTY, RebuildMark, RebuildMarks
+from floodmark.sinks.delta.rebuilding.marks import REBUILT_PROPERTY, RebuildMarks
 from floodmark.sinks.delta.stores import table_folder
 from floodmark.sinks.delta.tables import owner, properties_in, with_features_of
+from floodmark.sinks.rebuilds.mark import RebuildMark
+from floodmark.sinks.rebuilds.target import Replaced
 
 _AGAIN = "Rebuild the table again."
 _REMOVED_AT_ONCE = 1000
-
-
-class Replaced(Enum):
-    """What came of an attempt."""
-
-    DONE = "done"
-    """The table has the shadow's rows, by this attempt or an earlier one."""
-    LATER = "later"
-    """The query is just writing a micro-batch, or another writer was faster: it can be tried again."""
 
 
 class Replacement:

@@ -7,21 +7,19 @@ table's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from threading import Lock
-from typing import Self
 
 import obstore
 from obstore.exceptions import AlreadyExistsError
 
 from floodmark.errors import TargetDamagedError
-from floodmark.json_data import JsonObject
 from floodmark.logger import get_logger
 from floodmark.redact import without_uri_secrets
 from floodmark.sinks.delta.stores import TableFolder, store_of_all, subfolder
 from floodmark.sinks.folders import folder_name
+from floodmark.sinks.rebuilds.mark import RebuildMark
 
 log = get_logger(__name__)
 
@@ -29,52 +27,6 @@ REBUILT_PROPERTY = "floodmark.rebuilt"
 """The property that names the last rebuilding whose rows a table has."""
 _MARKS = "_floodmark/rebuilds"
 _SHADOWS = "_floodmark/rebuild-"
-
-
-@dataclass(frozen=True)
-class RebuildMark:
-    """A table that is rebuilt.
-
-    Attributes:
-        id: tells this rebuilding from others.
-        table: the source's name of the table, ``schema.table``.
-        signal: the id of the signal that lets the source's table be read.
-        batch: the newest micro-batch that the query had planned before that; -1: none.
-        error: why the shadow isn't complete and gets no more rows; empty while it is.
-    """
-
-    id: str
-    table: str
-    signal: str
-    batch: int
-    error: str = ""
-
-    def to_bytes(self) -> bytes:
-        """Return the content of the mark's file."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_bytes(cls, content: bytes, path: str) -> Self:
-        """Return the mark that ``to_bytes`` described.
-
-        Args:
-            path: the file's, for errors.
-
-        Raises:
-            TargetDamagedError: it described something else.
-        """
-
-        def damaged(what: str) -> TargetDamagedError:
-            return TargetDamagedError(f"{what}.", f"Remove the file {path}, and rebuild the table again.")
-
-        try:
-            found = json.loads(content)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise damaged(f"The mark of a table that is rebuilt, {path}, is damaged")
-        mark = JsonObject(found, f"The mark of a table that is rebuilt, {path},", damaged)
-        return cls(mark.text("id"), mark.text("table"), mark.text("signal"), mark.integer("batch"), mark.text("error"))
 
 
 class RebuildMarks:
@@ -182,7 +134,7 @@ class RebuildMarks:
             content = bytes(obstore.get(self._store, path).bytes())
         except FileNotFoundError:
             return None
-        return RebuildMark.from_bytes(content, path)
+        return RebuildMark.from_bytes(content, f"the file {path}")
 
 
 class MarksOfBatch:

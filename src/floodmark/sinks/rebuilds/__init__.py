@@ -1,0 +1,1 @@
+"""What targets that are rebuilt have in common, whatever they are kept in."""
