@@ -15,6 +15,14 @@ from floodmark.events.json_text import value_bytes
 _PADS = pa.array([b"", b"\0\0", b"\0"], pa.binary())
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _EQUALS = ord("=")
+_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
+"""RFC 4648, section 4, and the padding."""
+_PAD = 64
+_LONG = 8
+_CHARACTERS = np.array([(8 * size + 5) // 6 for size in range(_LONG + 1)], np.uint8)
+"""By the size in bytes: how many characters hold it, and below how many there are with the padding."""
+_LENGTHS = np.array([(size + 2) // 3 * 4 for size in range(_LONG + 1)], np.int32)
+_SHIFTS = np.array([8 * (_LONG - size) for size in range(_LONG + 1)], np.uint64)
 
 
 def encode_base64(values: pa.BinaryArray, url_safe: bool = False) -> pa.StringArray:
@@ -37,6 +45,42 @@ def encode_base64(values: pa.BinaryArray, url_safe: bool = False) -> pa.StringAr
     data[last[rest != 0] - 1] = _EQUALS
     data[last[rest == 1] - 2] = _EQUALS
     return strings(ends, data, values)
+
+
+def encode_integers(values: NDArray[np.int64], like: pa.Array) -> pa.StringArray:
+    """Return base64 with padding of integers' shortest big-endian two's complement.
+
+    Args:
+        values: shape (rows,).
+        like: its nulls are copied.
+    """
+    # Inverted, a negative number needs as many bits besides the sign as its two's complement.
+    sizes = bytes_needed(values ^ (values >> 63))
+    first = values.view(np.uint64) << _SHIFTS[sizes]
+    characters, lengths = _CHARACTERS[sizes], _LENGTHS[sizes]
+    width = int(lengths.max(initial=0))
+    padded_from = int(characters.min(initial=width))
+    text = np.empty((len(values), width), np.uint8)
+    for place in range(width):
+        shift = 58 - 6 * place
+        bits = first >> np.uint64(shift) if shift >= 0 else first << np.uint64(-shift)
+        codes = bits.astype(np.uint8) & np.uint8(63)
+        if place >= padded_from:
+            codes[place >= characters] = _PAD
+        text[:, place] = _ALPHABET[codes]
+    kept = text.ravel() if (lengths == width).all() else text[np.arange(width) < lengths[:, None]]
+    return strings(ends_of(lengths), kept, like)
+
+
+def bytes_needed(magnitudes: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return how many bytes hold numbers >= 0 and a sign bit, shape (rows,)."""
+    largest = int(magnitudes.max(initial=0))
+    needed = np.ones(len(magnitudes), np.uint8)
+    for bits in range(7, 63, 8):
+        if largest >> bits == 0:
+            break
+        needed += magnitudes >= np.int64(1) << bits
+    return needed
 
 
 def ends_of(lengths: NDArray[np.integer]) -> NDArray[np.int32]:

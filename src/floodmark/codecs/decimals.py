@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import Mask, byte_at, has_letters, int64_values, lengths_of, mapped, valid, without
-from floodmark.codecs.base64_text import binary_rows, encode_base64
+from floodmark.codecs.base64_text import binary_rows, bytes_needed, encode_base64, encode_integers
 from floodmark.codecs.codec import Codec, Settings, bare, quoted, semantic, unchanged
 from floodmark.codecs.floats import java_number
 from floodmark.events.connect_schema import ConnectSchema
@@ -83,7 +83,7 @@ def unscaled_base64(digits: pa.StringArray) -> pa.StringArray:
     lengths = lengths_of(digits)
     longest = int(lengths.max(initial=0))
     if longest <= _LONG:
-        return encode_base64(_shortest(int64_values(digits.cast(pa.int64()))[:, None], digits))
+        return encode_integers(int64_values(digits.cast(pa.int64())), digits)
     huge = lengths > _WIDE
     wide = without(digits, huge).cast(pa.decimal128(_WIDE, 0))
     # Arrow stores them as 128-bit two's complements, the low word first.
@@ -92,31 +92,19 @@ def unscaled_base64(digits: pa.StringArray) -> pa.StringArray:
 
 
 def _shortest(words: NDArray[np.int64], like: pa.Array) -> pa.BinaryArray:
-    """Return two's complements without redundant leading bytes.
+    """Return two's complements of 128 bits without redundant leading bytes.
 
     Args:
-        words: shape (rows, 1 or 2), the lowest 64 bits first.
+        words: shape (rows, 2), the lowest 64 bits first.
         like: its nulls are copied.
     """
-    size = words.shape[1] * 8
-    matrix = np.ascontiguousarray(words[:, ::-1]).byteswap().view(np.uint8).reshape(-1, size)
+    matrix = np.ascontiguousarray(words[:, ::-1]).byteswap().view(np.uint8).reshape(-1, 16)
     # Inverted, a negative number needs as many bits besides the sign as its two's complement.
-    magnitude = words ^ (words[:, -1:] >> 63)
-    needed = _bytes_needed(magnitude[:, -1])
-    if words.shape[1] == 2:
-        low = magnitude[:, 0]
-        # A low word that is negative uses its top bit, so the sign takes a ninth byte.
-        low_needed = np.where(low < 0, 9, _bytes_needed(low))
-        needed = np.where(magnitude[:, 1] > 0, needed + 8, low_needed)
-    return binary_rows(matrix, np.arange(size) >= size - needed[:, None], like)
-
-
-def _bytes_needed(magnitude: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many bytes hold numbers >= 0 and a sign bit, shape (rows,)."""
-    needed = np.ones(len(magnitude), np.int64)
-    for bits in range(7, 63, 8):
-        needed += magnitude >= np.int64(1) << bits
-    return needed
+    low, high = (words ^ (words[:, -1:] >> 63)).T
+    # A low word that is negative uses its top bit, so the sign takes a ninth byte.
+    low_needed = np.where(low < 0, 9, bytes_needed(low))
+    needed = np.where(high > 0, bytes_needed(high) + 8, low_needed)
+    return binary_rows(matrix, np.arange(16) >= 16 - needed[:, None], like)
 
 
 def _huge_base64(digits: str) -> str:
