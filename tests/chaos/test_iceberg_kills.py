@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,12 @@ from floodmark.spark.targets.names import catalog_name
 from tests.chaos.killing import Place, judge, kill_and_end
 from tests.chaos.test_mirror_kills import KILLS
 from tests.support import quick_start, tpcc
+from tests.support.cli import CLI
 from tests.support.databases import Postgres
 from tests.support.driver import Driver
 from tests.support.iceberg_spark import LAKE, catalogue_in, iceberg_environment, properties, running_iceberg_spark
 from tests.support.tpcc import Terminal
 
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 SCHEMA = f"{LAKE}.shop"
 OWN = {"format": "iceberg", "catalog.schema": SCHEMA, "compact.files": "4"}
 SPARK = {**OWN, "engine": "spark"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +19,8 @@ from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.postgres.checks.server import check_source
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.demo.embedded import EmbeddedPostgres, free_port
+from tests.support.cli import CLI
 from tests.support.patience import within
-
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture(scope="module", params=[16, 18])

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +19,8 @@ from floodmark.demo.comparison import compare, source_rows, table_shape
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.shop import CUSTOMERS, ORDERS, PRODUCTS, TABLES, create_shop
 from floodmark.demo.writer import ShopWriter
+from tests.support.cli import CLI
 from tests.support.patience import within
-
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,13 +16,13 @@ import pytest
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.support import quick_start
+from tests.support.cli import CLI
 from tests.support.iceberg_readers import read_by_pyiceberg
 from tests.support.iceberg_rest import running_rest_catalogue
 from tests.support.iceberg_spark import catalogue_in, iceberg_environment, iceberg_jars
 from tests.support.patience import within
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "iceberg.md").read_text(encoding="utf-8")
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 SCHEMA = "shop"
 
 

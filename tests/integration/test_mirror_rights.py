@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +19,12 @@ from floodmark.spark.sinks.mirror import Mirror
 from tests.conftest import drop, make_source
 from tests.integration.test_mirror import rows_of
 from tests.support import quick_start
+from tests.support.cli import CLI
 from tests.support.delta_mirror import in_order
 from tests.support.lake import Lake
 from tests.support.options import REQUIRED
 from tests.support.patience import within
 from tests.support.rights import as_nobody, mode_of, refused
-
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,13 +27,13 @@ from floodmark.verification.progress import QueryProgress, reads
 from tests.conftest import Source, drop, make_source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
 from tests.integration.test_verify import changes, one, running, streaming, verify
+from tests.support.cli import CLI
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 from tests.support.planting import Planter
 
 pytestmark = pytest.mark.slow
 TABLE, WAIT_S = "public.a", within(60.0)
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from tests.conftest import Source, drop, make_source
 from tests.integration.test_jdbc_merge import COLUMNS, IDS, KEY, SEEDS, World, cut
 from tests.integration.test_verify import changes, one, running
 from tests.integration.test_verify_jdbc import verify
+from tests.support.cli import CLI
 from tests.support.jdbc import Event, Query, Target, block, pipeline_of, run, source_options, target_on
 from tests.support.patience import within
 
@@ -36,7 +36,6 @@ SERVERS = ["pg18", "mysql", "mariadb"]
 TABLE = "public.t"
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("mysql", "mariadb")]
 MARK = RebuildMark("one", TABLE, "signal", 0)
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture(params=SERVERS)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ import yaml
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
+from tests.support.cli import CLI
 from tests.support.patience import within
 
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 PATIENCE_S = within(90.0)
 
 pytestmark = pytest.mark.slow

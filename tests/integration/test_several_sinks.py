@@ -16,7 +16,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.demo.event_tail import EventTail
-from tests.integration.test_run import AVAILABLE_NOW, CLI, PATIENCE_S, Pipeline, conn, streams, wait_for
+from tests.integration.test_run import AVAILABLE_NOW, PATIENCE_S, Pipeline, conn, streams, wait_for
+from tests.support.cli import CLI
 from tests.support.jdbc import target_on
 from tests.support.planting import Planter
 

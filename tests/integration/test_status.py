@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +16,9 @@ import yaml
 import floodmark
 from floodmark.demo.embedded import free_port
 from tests.conftest import Source
+from tests.support.cli import CLI
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
-
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 class Pipeline:

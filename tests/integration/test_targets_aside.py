@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from pyspark.sql import SparkSession
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import Source, drop, make_source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
+from tests.support.cli import CLI
 
 pytestmark = pytest.mark.slow
 
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 CONFLICT = ("ALTER TABLE a ALTER v TYPE bigint USING v::bigint", "INSERT INTO a VALUES (2, 2)")
 
 

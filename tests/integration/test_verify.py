@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from floodmark.verification.results import TableResult, Verification
 from tests.conftest import Source, drop, make_source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
 from tests.support.batch import wait_for
+from tests.support.cli import CLI
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 from tests.support.planting import Planter
@@ -40,7 +40,6 @@ FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
 ROWS = 10_000_000 if FULL else 20_000
 LOAD_S = 60 if FULL else 5
 """How long tables are compared while rows change."""
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture

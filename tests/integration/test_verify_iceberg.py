@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import yaml
 from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conftest import drop, make_source
 from tests.support import quick_start
+from tests.support.cli import CLI
 from tests.support.iceberg_spark import LAKE, catalogue_in, iceberg_environment, properties, running_iceberg_spark
 from tests.support.patience import within
 
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 SCHEMA = f"{LAKE}.shop"
 TABLE = f"{SCHEMA}.public_a"
 

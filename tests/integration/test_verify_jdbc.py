@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.results import TableResult, Verification
 from tests.conftest import Source, drop, make_source
 from tests.integration.test_verify import changes, kinds, one, running
+from tests.support.cli import CLI
 from tests.support.jdbc import MysqlTarget, Target, pipeline_of, run, target_on
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.slow
 WAIT_S = within(20.0)
 _LONG = {name: pytest.param(name, marks=pytest.mark.long) for name in ("mysql", "mariadb")}
 SERVERS = ["pg16", "pg18", _LONG["mysql"], "mariadb"]
-CLI = (sys.executable, "-c", "from floodmark.cli.main import main; main()")
 
 
 @pytest.fixture

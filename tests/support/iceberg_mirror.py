@@ -11,7 +11,7 @@ from pyiceberg.table import StaticTable
 from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.protocols import TableWriter
 from floodmark.sinks.folders import table_name
-from floodmark.sinks.iceberg.columns import RENAMED
+from floodmark.sinks.iceberg.columns import renamed_columns
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.spark.targets.names import spark_folder
@@ -54,7 +54,7 @@ class IcebergMirror(Mirror):
         found = StaticTable.from_metadata(metadata_of(self.lake, self.table)).metadata
         identity = f"{found.table_uuid}/{found.current_schema_id}"
         layout = Layout.from_json(found.schema().model_dump_json(), identity)
-        renamed = RENAMED if self.options.get("deletes") == "soft" else {}
+        renamed = renamed_columns(self.options.get("deletes") == "soft")
         root = spark_folder(str(Path(self.path).parent), TABLE)
         return IcebergFiles(LocalStore(self.path), root, TABLE, layout, renamed)
 

@@ -9,10 +9,8 @@ from pyspark.sql import SparkSession
 
 from floodmark.errors import CheckpointError
 from floodmark.spark.java import java_exceptions
+from floodmark.spark.running_query import RunningQuery
 from floodmark.spark.versions import CHECKPOINT_PACKAGE
-
-_QUERY = "sql.streaming.queryId"
-"""The property of the thread that writes a query's micro-batches."""
 
 
 class CheckpointFile:
@@ -26,7 +24,7 @@ class CheckpointFile:
     def __init__(self, session: SparkSession, name: str) -> None:
         context = session.sparkContext
         jvm: Any = context._jvm
-        number = jvm.java.util.UUID.fromString(context.getLocalProperty(_QUERY))
+        number = jvm.java.util.UUID.fromString(RunningQuery.of(context).id)
         # A micro-batch has a session of its own, which doesn't list the query.
         query = session._jsparkSession.sharedState().activeStreamingQueries().get(number)
         self._path = jvm.org.apache.hadoop.fs.Path(query.resolvedCheckpointRoot(), name)

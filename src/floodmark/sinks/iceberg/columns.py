@@ -33,6 +33,15 @@ RENAMED = {DELETED: "_is_deleted"}
 """Columns of the mirror's own that Iceberg tables have under other names."""
 
 
+def renamed_columns(soft: bool) -> dict[str, str]:
+    """Return those of ``RENAMED`` that a mirror's tables have.
+
+    Args:
+        soft: whether deleted rows are only marked.
+    """
+    return RENAMED if soft else {}
+
+
 def prove_names(columns: pa.Schema, table: str, renamed: Mapping[str, str]) -> None:
     """Check that an Iceberg table can have columns with their names.
 

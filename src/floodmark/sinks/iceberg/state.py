@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ OWNER, KEY, DELETES, TABLE = "floodmark.query", "floodmark.key", "floodmark.dele
 """Properties: the query whose table it is, the columns of its key, what becomes of deleted rows, the source's table."""
 _DONE = "floodmark.done."
 """The beginning of the property in which a query keeps what it has written last."""
+_ANCESTORS = 1000
+"""How far back snapshots are looked at, each of which may cost a call to the JVM."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,25 @@ class TableState:
         """
         text = self.properties.get(_DONE + application)
         return None if text is None else Done.from_property(text)
+
+    def since(self, done: Done, by_number: Callable[[int], Snapshot | None]) -> TableState:
+        """Return it with the snapshots before ``head``, as far back as that with a micro-batch's rows, or an older one.
+
+        Args:
+            done: the micro-batch.
+            by_number: returns a snapshot; None: it has expired.
+        """
+        found: list[Snapshot] = []
+        one = self.head
+        while one is not None and one.parent is not None:
+            if one.number == done.snapshot or one.sequence < done.sequence or len(found) == _ANCESTORS:
+                break
+            parent = by_number(one.parent)
+            if parent is None:
+                break
+            one = parent
+            found.append(one)
+        return replace(self, ancestors=found, complete=one is None or one.parent is None)
 
     def lacks(self, done: Done) -> bool:
         """Return whether the table was brought back to before a micro-batch, as far as its snapshots tell."""

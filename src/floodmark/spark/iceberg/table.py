@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from floodmark.errors import ConfigError, TargetError
 from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.iceberg.changes import FILES, Changes
-from floodmark.sinks.iceberg.columns import RENAMED, as_staged, prove_names
+from floodmark.sinks.iceberg.columns import as_staged, prove_names, renamed_columns
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout, stored
 from floodmark.sinks.iceberg.protocols import Form, Gone
@@ -38,8 +38,6 @@ _BRANCHES = "floodmark_"
 """The beginning of the names of branches that micro-batches are written to."""
 _BRANCH_MS = 7 * 24 * 3600 * 1000
 """After so long without a change, the branch of a query that has ended goes with the snapshots that expire."""
-_ANCESTORS = 1000
-"""How far back snapshots are looked at, each of which costs a call to the JVM."""
 _TARGET_SIZE, _TARGET_BYTES = "write.target-file-size-bytes", 1 << 29
 """The property with the size of files that are written, and what it is by default."""
 _ENCRYPTED = "encryption.key-id"
@@ -68,7 +66,7 @@ class IcebergTable(MergedTable):
         self._catalog, self._within = schema.split(".", maxsplit=1)
         self._branch = ""
         super().__init__(spark_folder(location, table), self._full)
-        self._renamed = RENAMED if soft else {}
+        self._renamed = renamed_columns(soft)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -120,17 +118,12 @@ class IcebergTable(MergedTable):
         done = found.done(since)
         if done is None or done.snapshot == head.number:
             return found
-        ancestors: list[Snapshot] = []
-        one = head
-        while one.parent is not None and one.sequence >= done.sequence and len(ancestors) < _ANCESTORS:
-            java = table.snapshot(one.parent)
-            if java is None:
-                break
-            one = _snapshot(java)
-            ancestors.append(one)
-            if one.number == done.snapshot:
-                break
-        return TableState(properties, columns, head, found.has_rows, ancestors, one.parent is None)
+
+        def known(number: int) -> Snapshot | None:
+            one = table.snapshot(number)
+            return None if one is None else _snapshot(one)
+
+        return found.since(done, known)
 
     def create(self, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
         """Make the table, without rows (``CatalogTable``)."""

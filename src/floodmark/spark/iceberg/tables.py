@@ -12,7 +12,7 @@ from floodmark.sinks.iceberg.applying import ByOwnRows
 from floodmark.sinks.iceberg.catalogues.catalogue import Catalogue
 from floodmark.sinks.iceberg.catalogues.table import CatalogueTable
 from floodmark.sinks.iceberg.catalogues.target import CatalogueTarget
-from floodmark.sinks.iceberg.columns import RENAMED
+from floodmark.sinks.iceberg.columns import renamed_columns
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.iceberg.marks import IcebergMarks
@@ -95,7 +95,7 @@ def iceberg_files(location: str, name: str, options: MirrorOptions, layout: Layo
         options: the mirror's.
         layout: the table's columns, if they are known.
     """
-    renamed = RENAMED if options.mode == "soft" else {}
+    renamed = renamed_columns(options.mode == "soft")
     return IcebergFiles(table_folder(location, name).store, spark_folder(location, name), name, layout, renamed)
 
 

@@ -9,20 +9,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from floodmark.config.common import CommonOptions
-from floodmark.errors import ConfigError, FloodmarkError, TargetError
+from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.logger import get_logger
 from floodmark.sinks.relational.connect import dialect_of, persistent
 from floodmark.sinks.relational.options import JdbcOptions
 from floodmark.sinks.relational.parts import MESSAGE, Part, failed, make_parts
 from floodmark.sinks.relational.staging import StageLostError, stage_part
 from floodmark.sinks.relational.targets import RelationalTargets
+from floodmark.spark.running_query import RunningQuery
 from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
 
-_QUERY = "sql.streaming.queryId"
-"""The property of Spark that names the query, which the checkpoint keeps."""
 _ATTEMPTS = 3
 """How often tasks load their rows again that the target has lost in a crash."""
 
@@ -61,9 +60,7 @@ class JdbcSink:
         Raises:
             TargetError: it can't be applied.
         """
-        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
-        if not query:
-            raise TargetError("Spark doesn't tell which query this is.", "Start the sink with writeStream.")
+        query = RunningQuery.of(batch.sparkSession.sparkContext).id
         targets = self._targets
         if targets is None or targets.query != query:
             # The query's id is known with the first micro-batch only.

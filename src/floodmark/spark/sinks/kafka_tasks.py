@@ -16,10 +16,9 @@ from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writ
 from floodmark.sinks.kafka.written_topics import WrittenTopics
 from floodmark.spark.checkpoint_file import CheckpointFile
 from floodmark.spark.ordering import numbers_of_partitions, order_by_key
+from floodmark.spark.running_query import RunningQuery
 from floodmark.spark.versions import spark_schema
 
-_RUN = "spark.jobGroup.id"
-"""The property that tells this start of the query from others."""
 _WRITTEN = pa.schema([("topics", pa.list_(pa.string()))])
 """What a task tells: to which topics it has written."""
 _FILE = "floodmark-kafka-topics"
@@ -61,7 +60,7 @@ class KafkaTasks:
             TargetError: an event isn't taken.
             CheckpointError: the checkpoint can't be read or written.
         """
-        run = batch.sparkSession.sparkContext.getLocalProperty(_RUN) or ""
+        run = RunningQuery.of(batch.sparkSession.sparkContext).run
         topics = self._topics(batch.sparkSession, run)
         rows, tables = self._rows(batch)
         done = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN)).collect()

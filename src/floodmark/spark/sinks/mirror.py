@@ -10,7 +10,7 @@ from obstore.exceptions import BaseError
 from pyspark.sql import DataFrame, SparkSession
 
 from floodmark.config.common import CommonOptions
-from floodmark.errors import ConfigError, FloodmarkError, TargetError
+from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.logger import get_logger
 from floodmark.sinks.column_rules import columns_of
 from floodmark.sinks.delta.access import prove_usable
@@ -26,17 +26,13 @@ from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.delta.table import SparkTable
 from floodmark.spark.delta.writer import SparkWriter
 from floodmark.spark.iceberg.tables import IcebergTables, iceberg_files
+from floodmark.spark.running_query import RunningQuery
 from floodmark.spark.sinks.blocks import messages_by_table, rows_by_table
 from floodmark.spark.targets.names import spark_folder
 from floodmark.spark.targets.sessions import Sessions
 from floodmark.spark.versions import spark_schema
 
 log = get_logger(__name__)
-
-_QUERY = "sql.streaming.queryId"
-"""The property of Spark that names the query, which the checkpoint keeps."""
-_RUN = "spark.jobGroup.id"
-"""The one that tells this start of the query from others."""
 
 
 class Mirror:
@@ -72,7 +68,7 @@ class Mirror:
         self._source = source
         self._options = options
         self._targets: Targets | None = None
-        self._run: tuple[str, str | None] | None = None
+        self._running: RunningQuery | None = None
         self._layouts: dict[str, Layout] = {}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -85,15 +81,12 @@ class Mirror:
         Raises:
             TargetError: a table can't be written, and isn't set aside. The others are written.
         """
-        context = batch.sparkSession.sparkContext
-        query, run = context.getLocalProperty(_QUERY), context.getLocalProperty(_RUN)
-        if not query:
-            raise TargetError("Spark doesn't tell which query this is.", "Start the mirror with writeStream.")
+        running = RunningQuery.of(batch.sparkSession.sparkContext)
         targets = self._targets
-        if targets is None or self._run != (query, run):
+        if targets is None or self._running != running:
             # The query's id is known with the first micro-batch only.
-            targets = self._targets = self._open(batch.sparkSession, query)
-            self._run = (query, run)
+            targets = self._targets = self._open(batch.sparkSession, running.id)
+            self._running = running
         parts = _parts_of(self._location, self._options, targets.aside(), dict(self._layouts))
         sent = batch.mapInArrow(parts, spark_schema(MESSAGE)).toArrow()
         targets.write(number, messages_by_table(number, sent))

@@ -27,7 +27,7 @@ from floodmark.sinks.iceberg.catalogues.files import (
 )
 from floodmark.sinks.iceberg.catalogues.upkeep import compact, expire
 from floodmark.sinks.iceberg.changes import Changes
-from floodmark.sinks.iceberg.columns import RENAMED, as_staged, prove_names
+from floodmark.sinks.iceberg.columns import as_staged, prove_names, renamed_columns
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout, stored
 from floodmark.sinks.iceberg.protocols import Form, Gone
@@ -62,7 +62,7 @@ class CatalogueTable:
         self._catalogue = catalogue
         self._table = table
         self._files = files
-        self._renamed = RENAMED if soft else {}
+        self._renamed = renamed_columns(soft)
         self._identifier = (catalogue.schema, table_name(table))
         self._known: Table | None = None
 
@@ -112,15 +112,12 @@ class CatalogueTable:
         done = found.done(since)
         if done is None or done.snapshot == head.number:
             return found
-        ancestors: list[Snapshot] = []
-        one = head
-        while one.parent is not None and one.sequence >= done.sequence and one.number != done.snapshot:
-            parent = metadata.snapshot_by_id(one.parent)
-            if parent is None:
-                break
-            one = snapshot_of(parent)
-            ancestors.append(one)
-        return TableState(metadata.properties, columns, head, found.has_rows, ancestors, one.parent is None)
+
+        def known(number: int) -> Snapshot | None:
+            one = metadata.snapshot_by_id(number)
+            return None if one is None else snapshot_of(one)
+
+        return found.since(done, known)
 
     def create(self, rows: pa.Schema, properties: Mapping[str, str], replace: bool) -> None:
         """Make the table, without rows (``CatalogTable``).

@@ -13,7 +13,7 @@ from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
 from floodmark.sinks.delta.stores import FolderMarks, table_folder
 from floodmark.sinks.iceberg.catalogues.table import CatalogueTable
 from floodmark.sinks.iceberg.changes import Changes, files_of
-from floodmark.sinks.iceberg.columns import RENAMED
+from floodmark.sinks.iceberg.columns import renamed_columns
 from floodmark.sinks.iceberg.data_files import IcebergFiles
 from floodmark.sinks.iceberg.layout import Layout
 from floodmark.sinks.iceberg.protocols import Gone
@@ -163,7 +163,7 @@ class CataloguePart:
 
     def opened(self) -> IcebergFiles:
         """Return what reads the table's files."""
-        renamed = RENAMED if self.soft else {}
+        renamed = renamed_columns(self.soft)
         return IcebergFiles(table_folder(self.location, self.table).store, self.root, self.table, self.layout, renamed)
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
