@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 import typer
+from rich.console import Console
 
 from floodmark.cli.output import printable
 from floodmark.cli.targets import target_of
-from floodmark.errors import ConfigError
 from floodmark.rebuilding.rebuilder import rebuild as build
 from floodmark.sinks.options import MirrorOptions
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline
+from floodmark.spark.pipelines.query import spark_properties
+from floodmark.spark.session import spark_session
 
 
 def rebuild(file: PipelineFile, tables: Sequence[str], cancel: bool, wait_s: float, sink: str | None = None) -> None:
@@ -30,32 +33,30 @@ def rebuild(file: PipelineFile, tables: Sequence[str], cancel: bool, wait_s: flo
         FloodmarkError: a table can't be rebuilt.
     """
     pipeline = target_of(file, sink, "rebuilt", ("mirror", "jdbc"))
-    target = _target(pipeline)
-    for table in tables:
-        done = build(
-            pipeline.source,
-            target,
-            pipeline.checkpoint,
-            table,
-            cancel=cancel,
-            wait_s=wait_s,
-            tell=lambda line: typer.echo(printable(line)),
-        )
-        known = "version " if pipeline.sink.type == "mirror" else ""
-        what = f"is rebuilt, as of {known}{done.version}" if done.replaced else "is left as it is"
-        typer.echo(f"{printable(table)}: {what}")
+    is_mirror = pipeline.sink.type == "mirror"
+    target = pipeline.sink.path if is_mirror else pipeline.sink.options
+    assert target is not None, "a mirror has a path"
+    log = Console(stderr=True, soft_wrap=True, highlight=False)
+    with spark_session(spark_properties(pipeline), log.print) if _needs_spark(pipeline) else nullcontext():
+        for table in tables:
+            done = build(
+                pipeline.source,
+                target,
+                pipeline.checkpoint,
+                table,
+                cancel=cancel,
+                wait_s=wait_s,
+                tell=lambda line: typer.echo(printable(line)),
+                mirror=pipeline.sink.mirror_options if is_mirror else None,
+            )
+            known = "version " if is_mirror else ""
+            what = f"is rebuilt, as of {known}{done.version}" if done.replaced else "is left as it is"
+            typer.echo(f"{printable(table)}: {what}")
 
 
-def _target(pipeline: Pipeline) -> str | Mapping[str, str]:
-    """Return the path of a mirror, or the options of the sink ``jdbc``."""
-    if pipeline.sink.type == "jdbc":
-        return pipeline.sink.options
+def _needs_spark(pipeline: Pipeline) -> bool:
+    """Return whether only Spark knows the catalogue of a mirror's tables."""
+    if pipeline.sink.type != "mirror":
+        return False
     options = MirrorOptions.parse(pipeline.sink.mirror_options)
-    if options.format != "delta" or options.engine != "floodmark":
-        raise ConfigError(
-            f"The mirror has format={options.format} and engine={options.engine}; only Delta tables that Floodmark "
-            "itself writes can be rebuilt.",
-            "Remove the target, and start the query with the mirror's option missing.tables=read.",
-        )
-    assert pipeline.sink.path is not None, "a mirror has a path"
-    return pipeline.sink.path
+    return options.format == "iceberg" and options.engine == "floodmark" and not options.catalogue

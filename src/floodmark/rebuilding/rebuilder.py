@@ -16,6 +16,7 @@ from floodmark.errors import ConfigError, SourceStateError, TargetUnfitError
 from floodmark.logger import get_logger
 from floodmark.rebuilding.followed import FollowedSnapshot
 from floodmark.signals.files import new_signal, send
+from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.rebuilds.mark import RebuildMark
 from floodmark.sinks.rebuilds.target import RebuildableTarget, Replaced
 from floodmark.spark.checkpoint import Checkpoint
@@ -56,6 +57,7 @@ def rebuild(
     cancel: bool = False,
     wait_s: float = WAIT_S,
     tell: Tell | None = None,
+    mirror: Mapping[str, str] | None = None,
 ) -> Rebuilt:
     """Read a table of the source again, and then put its rows in the place of those that its target has.
 
@@ -65,12 +67,14 @@ def rebuild(
 
     Args:
         options: the source's options, as for ``spark.readStream``.
-        target: the path of a mirror of Delta tables, or the options of the sink ``jdbc``.
+        target: the path of a mirror, or the options of the sink ``jdbc``.
         checkpoint: the query's.
         table: the source's name of the table, ``schema.table``.
         cancel: whether to give up a rebuilding that was interrupted, instead.
         wait_s: how long to wait while the query doesn't go on.
         tell: receives lines that tell how far it is.
+        mirror: the mirror's options, which are needed with ``format=iceberg``. Then a session of Spark with the
+            catalogue must be active, unless the options name the catalogue.
 
     Raises:
         ConfigError: an option is wrong, there is no such table, or nothing to be cancelled.
@@ -81,7 +85,7 @@ def rebuild(
     if wait_s < 0:
         raise ConfigError(f"The argument wait_s is {wait_s}; it can't be negative.", "Give a number from 0 on.")
     progress = QueryProgress(checkpoint)
-    found = _target(options, target, table, progress.query)
+    found = _target(options, target, mirror or {}, table, progress.query)
     one = _Rebuilding(options, found, checkpoint, progress, table, wait_s, tell or _silent)
     try:
         return one.cancel() if cancel else one.run()
@@ -89,15 +93,36 @@ def rebuild(
         raise found.failure(error) from error
 
 
-def _target(options: Mapping[str, str], target: str | Mapping[str, str], table: str, query: str) -> RebuildableTarget:
+def _target(
+    options: Mapping[str, str],
+    target: str | Mapping[str, str],
+    mirror: Mapping[str, str],
+    table: str,
+    query: str,
+) -> RebuildableTarget:
     if isinstance(target, str):
-        from floodmark.sinks.delta.rebuilding.target import RebuildableDeltaTable
-
-        return RebuildableDeltaTable(target, table, query)
+        return _mirrored(target, MirrorOptions.parse(mirror), table, query)
     from floodmark.sinks.relational.options import JdbcOptions
     from floodmark.sinks.relational.rebuilding.target import RebuildableRelation
 
     return RebuildableRelation(JdbcOptions.parse(target), load_options(options), table, query)
+
+
+def _mirrored(path: str, mirror: MirrorOptions, table: str, query: str) -> RebuildableTarget:
+    if mirror.engine != "floodmark":
+        raise ConfigError(
+            f"The mirror has engine={mirror.engine}; only tables that Floodmark itself writes can be rebuilt.",
+            "Remove the target, and start the query with the mirror's option missing.tables=read.",
+        )
+    if mirror.format == "iceberg":
+        from pyspark.sql import SparkSession
+
+        from floodmark.spark.iceberg.tables import rebuildable_table
+
+        return rebuildable_table(path, mirror, table, query, SparkSession.getActiveSession())
+    from floodmark.sinks.delta.rebuilding.target import RebuildableDeltaTable
+
+    return RebuildableDeltaTable(path, table, query)
 
 
 class _Rebuilding:

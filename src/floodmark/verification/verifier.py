@@ -170,20 +170,15 @@ def iceberg_targets(location: str, options: Mapping[str, str]) -> MakeTarget:
     from pyspark.sql import SparkSession
 
     from floodmark.sinks.options import MirrorOptions
-    from floodmark.spark.iceberg.runtime import require_catalogue, require_iceberg
-    from floodmark.spark.iceberg.tables import catalogue_targets
+    from floodmark.spark.iceberg.runtime import require_catalogue
+    from floodmark.spark.iceberg.tables import catalogue_targets, required_session
     from floodmark.spark.iceberg.verifiable import IcebergTarget
 
-    chosen, session = MirrorOptions.parse(options), SparkSession.getActiveSession()
+    chosen = MirrorOptions.parse(options)
     if chosen.catalogue:
         require_catalogue(chosen)
         return catalogue_targets(location, chosen)
-    if session is None:
-        raise ConfigError(
-            "Only a session of Spark with the catalogue can read Iceberg tables, and none is active.",
-            "Start one with the properties that the query's has.",
-        )
-    require_iceberg(session, chosen.catalog_schema or "")
+    session = required_session(SparkSession.getActiveSession(), chosen)
     return lambda table: IcebergTarget(session, location, chosen, table)
 
 

@@ -72,6 +72,7 @@ class DeltaWriter:
         pool: where files are rewritten beside the micro-batches.
         written: the last micro-batch that the table must have, if it is known.
         log_folder: the folder with the table's log, if that isn't the one with its files.
+        files: the table's data files, if they aren't Delta's own.
     """
 
     def __init__(
@@ -85,10 +86,11 @@ class DeltaWriter:
         pool: Executor,
         written: int | None = None,
         log_folder: TableFolder | None = None,
+        files: DataFiles | None = None,
     ) -> None:
         log_folder = log_folder or folder
         self._partition = columns_of(name, options.partition_by)
-        self._files = DataFiles(folder.store, name, self._partition)
+        self._files = files or DataFiles(folder.store, name, self._partition)
         self._name = name
         self._application = application
         self._options = options

@@ -19,7 +19,7 @@ from floodmark.sinks.options import MirrorOptions
 
 log = get_logger(__name__)
 
-_VECTORS_SINCE = 3
+VECTORS_SINCE = 3
 """The first version of Iceberg's format with deletion vectors."""
 
 
@@ -98,7 +98,7 @@ class ByOwnRows:
 
     def _has_vectors(self, form: Form) -> bool:
         """Return whether replaced rows are marked in deletion vectors; otherwise their files are written again."""
-        if not self._vectors or form.version >= _VECTORS_SINCE:
+        if not self._vectors or form.version >= VECTORS_SINCE:
             return self._vectors
         if not self._told:
             self._told = True

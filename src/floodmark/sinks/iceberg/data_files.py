@@ -6,7 +6,7 @@ Format: the Iceberg table specification, section "Appendix A: Format-specific Re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -123,19 +123,28 @@ class IcebergFiles(DataFiles):
             TargetUnfitError: the table wants values that rows lack.
         """
         assert self._layout is not None
-        adds: list[Mapping[str, Json]] = []
-        for add in part.adds:
-            made = add
-            if add.get(_LAYOUT) != self._layout.identity:
-                # By name: what number a column had when a task wrote it says nothing of which one it is now.
-                rows = super().read(DataFile.from_json(dict(add)))
-                staged = {name: own for own, name in self._renamed.items()}
-                rows = rows.rename_columns([staged.get(name, name) for name in rows.column_names])
-                made = self.write_one(rows, part.key, {})
-                if _LAYOUT not in made:
-                    raise self._unfit(rows)
-            adds.append(made)
+        fits = self._layout.identity
+        adds = [add if add.get(_LAYOUT) == fits else self._again(add, part.key) for add in part.adds]
         return replace(part, adds=adds)
+
+    def copied(self, part: Part) -> Part:
+        """Return a part with files of its own that have the same rows, in the table's layout.
+
+        Raises:
+            TargetUnfitError: the table wants values that rows lack.
+        """
+        return replace(part, adds=[self._again(add, part.key) for add in part.adds])
+
+    def _again(self, add: Mapping[str, Json], key: Sequence[str]) -> Mapping[str, Json]:
+        """Write a file again in the table's layout, and return the content of the action that adds it."""
+        # By name: what number a column had when a task wrote it says nothing of which one it is now.
+        rows = super().read(DataFile.from_json(dict(add)))
+        staged = {name: own for own, name in self._renamed.items()}
+        rows = rows.rename_columns([staged.get(name, name) for name in rows.column_names])
+        made = self.write_one(rows, key, {})
+        if _LAYOUT not in made:
+            raise self._unfit(rows)
+        return made
 
     def _stored(self, rows: pa.Table) -> tuple[pa.Table, str, Mapping[str, Json]]:
         if self._layout is None or not self._fits(rows):

@@ -114,7 +114,14 @@ class CatalogTable(Protocol):
         """Return the files of a snapshot, with the columns ``FILES`` of the metadata table ``files``."""
 
     def commit(
-        self, base: Snapshot, changes: Changes, files: IcebergFiles, application: str, batch: int, mark: int
+        self,
+        base: Snapshot,
+        changes: Changes,
+        files: IcebergFiles,
+        application: str,
+        batch: int,
+        mark: int,
+        properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
         """Change the table's files, and say in the same commit which micro-batch that is.
 
@@ -124,6 +131,7 @@ class CatalogTable(Protocol):
             application: the query.
             batch: the number of the micro-batch.
             mark: tells it from others with that number.
+            properties: further ones that the table gets.
 
         Returns:
             What readers see after it; None: somebody else has changed the table.

@@ -78,6 +78,9 @@ class IcebergWriter:
         self._applying.leftovers(parts)
         return written
 
+    def share_files(self, shared: bool) -> None:
+        """Do nothing: the shadow of a table that is rebuilt has files of its own (``SharingWriter``)."""
+
     def _until_written(self, batch: int, agreed: Agreement) -> bool:
         """Write a micro-batch, and try it again while others change the table."""
         last: Exception | None = None

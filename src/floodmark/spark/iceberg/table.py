@@ -229,6 +229,7 @@ class IcebergTable(MergedTable):
         application: str,
         batch: int,
         mark: int,
+        properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
         """Change the table's files, and say in the same commit which micro-batch that is (``CatalogTable``)."""
         table = self._known()
@@ -251,7 +252,7 @@ class IcebergTable(MergedTable):
             finish.fastForwardBranch(_MAIN, branch)
             finish.removeBranch(branch)
             finish.commit()
-        _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence))
+        _commit_done(transaction, application, Done(batch, mark, end.number, end.sequence), properties)
         return end
 
     def compact(self, least_files: int, below_bytes: int | None) -> None:
@@ -324,10 +325,11 @@ def declared(field: pa.Field) -> str:
     return str(found.dataType.simpleString())
 
 
-def _commit_done(transaction: Any, application: str, done: Done) -> None:
-    """Commit a transaction, with the property that says what a query has written last."""
+def _commit_done(transaction: Any, application: str, done: Done, properties: Mapping[str, str] | None = None) -> None:
+    """Commit a transaction, with the property that says what a query has written last, and further ones."""
     update = transaction.updateProperties()
-    update.set(*done_property(application, done))
+    for name, value in (done_property(application, done), *(properties or {}).items()):
+        update.set(name, value)
     update.commit()
     transaction.commitTransaction()
 

@@ -14,7 +14,7 @@ from threading import Lock
 import obstore
 from obstore.exceptions import AlreadyExistsError
 
-from floodmark.errors import TargetDamagedError
+from floodmark.errors import TargetChangedError, TargetDamagedError
 from floodmark.logger import get_logger
 from floodmark.redact import without_uri_secrets
 from floodmark.sinks.delta.stores import TableFolder, store_of_all, subfolder
@@ -27,6 +27,7 @@ REBUILT_PROPERTY = "floodmark.rebuilt"
 """The property that names the last rebuilding whose rows a table has."""
 _MARKS = "_floodmark/rebuilds"
 _SHADOWS = "_floodmark/rebuild-"
+_AGAIN = "Rebuild the table again."
 
 
 class RebuildMarks:
@@ -67,6 +68,18 @@ class RebuildMarks:
             TargetDamagedError: it is damaged.
         """
         return self._read(_path(table))
+
+    def prove_current(self, mark: RebuildMark) -> None:
+        """Check that a table is still rebuilt, and that its shadow is complete.
+
+        Raises:
+            TargetChangedError: it isn't.
+        """
+        found = self.get(mark.table)
+        if found is None or found.id != mark.id:
+            raise TargetChangedError(f"The rebuilding of '{mark.table}' was cancelled meanwhile.", _AGAIN)
+        if found.error:
+            raise TargetChangedError(f"The table '{mark.table}' can't be rebuilt. {found.error}", _AGAIN)
 
     def add(self, mark: RebuildMark) -> bool:
         """Mark a table; return whether it wasn't marked."""

@@ -95,11 +95,7 @@ class Replacement:
     def _goes_with(self, new: State, old: State, empty: bool) -> bool:
         """Return whether both have the same micro-batches; False: the table is about to get the shadow's last one."""
         # After the table's state was read: if the shadow lacks a micro-batch of it, that was noted before.
-        found = self._marks.get(self._mark.table)
-        if found is None or found.id != self._mark.id:
-            raise TargetChangedError(f"The rebuilding of '{self._mark.table}' was cancelled meanwhile.", _AGAIN)
-        if found.error:
-            raise TargetChangedError(f"The table '{self._mark.table}' can't be rebuilt. {found.error}", _AGAIN)
+        self._marks.prove_current(self._mark)
         done, known = (state.transactions.get(self._application) for state in (new, old))
         if done is None:
             if empty:

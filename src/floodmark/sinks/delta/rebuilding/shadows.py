@@ -95,7 +95,7 @@ class ShadowListener:
         """
         del keyed
         if torn:
-            raise _altered(table)
+            raise altered(table)
 
     def exists(self, table: str) -> None:
         """Called when a shadow is written for the first time in this process."""
@@ -107,8 +107,9 @@ class ShadowListener:
             TargetUnfitError: always, since the log doesn't tell their values in these rows.
         """
         del columns
-        raise _altered(table)
+        raise altered(table)
 
 
-def _altered(table: str) -> TargetUnfitError:
+def altered(table: str) -> TargetUnfitError:
+    """Return the error for a table that got columns, or others, while it is rebuilt."""
     return TargetUnfitError(f"The table '{table}' was altered while it was rebuilt.", _AGAIN)

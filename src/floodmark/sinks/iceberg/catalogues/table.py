@@ -179,12 +179,20 @@ class CatalogueTable:
             return [described(file) for file in self._living(found)]
 
     def commit(
-        self, base: Snapshot, changes: Changes, files: IcebergFiles, application: str, batch: int, mark: int
+        self,
+        base: Snapshot,
+        changes: Changes,
+        files: IcebergFiles,
+        application: str,
+        batch: int,
+        mark: int,
+        properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
         """Change the table's files, and say which micro-batch that is (``CatalogTable``)."""
 
         def done(end: Snapshot) -> Mapping[str, str]:
-            return dict([done_property(application, Done(batch, mark, end.number, end.sequence))])
+            name, value = done_property(application, Done(batch, mark, end.number, end.sequence))
+            return {name: value, **(properties or {})}
 
         return self._committed(base, changes, files, done)
 
