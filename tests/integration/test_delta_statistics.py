@@ -95,7 +95,7 @@ def answers(reader: str, table: Path, spark: DeltaSpark, query: str) -> list[Any
     return [value.as_py() for value in found.columns[0]]
 
 
-@pytest.mark.parametrize("reader", ["deltalake", "polars", "DuckDB", "Spark"])
+@pytest.mark.parametrize("reader", ["deltalake", "polars", "DuckDB", pytest.param("Spark", marks=pytest.mark.long)])
 def test_no_file_is_skipped_that_has_the_row(table: Path, delta_spark: DeltaSpark, reader: str) -> None:
     for condition, number in conditions():
         if reader == "deltalake" and MOMENTS[number].year in (1, 9999) and "TIMESTAMP" in condition:

@@ -75,6 +75,7 @@ def test_a_quota_slows_the_producer_down(tmp_path: Path) -> None:
         assert numbers_by_key(broker, "t") == {key: list(range(key, 2000, KEYS)) for key in range(KEYS)}
 
 
+@pytest.mark.long
 def test_the_disk_of_a_broker_gets_full(tmp_path: Path) -> None:
     disk = SmallDisk(tmp_path / "disk", "300m")
     try:

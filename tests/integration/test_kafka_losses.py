@@ -73,7 +73,8 @@ def recreate(broker: Broker, topic: str) -> None:
     ("lose", "told"),
     [
         (recreate, r"the topic '.*\.public\.t' is another one than the query has written"),
-        (Broker.drop, r"the topic '.*\.public\.t' isn't there any more"),
+        # It takes the sink as long as a broker may take over from another one.
+        pytest.param(Broker.drop, r"the topic '.*\.public\.t' isn't there any more", marks=pytest.mark.long),
     ],
     ids=["made again", "gone"],
 )

@@ -58,6 +58,7 @@ def truncate(folder: str) -> None:
     assert DeltaTable(f"{path}/db.t").version() == 2
 
 
+@pytest.mark.long
 def test_a_truncate_without_the_memory_for_it(tmp_path: Path) -> None:
     # Arrow's own allocator reserves addresses ahead.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}

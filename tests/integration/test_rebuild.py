@@ -115,7 +115,8 @@ def test_a_table_is_rebuilt_while_the_stream_goes_on(spark: SparkSession, source
     assert not list(folder.glob("_floodmark/rebuild-*"))
 
 
-@pytest.mark.parametrize("flavor", [pytest.param("mysql", marks=pytest.mark.long), "mariadb"])
+@pytest.mark.long
+@pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_mysql_and_mariadb(spark: SparkSession, flavor: Any, tmp_path: Path) -> None:
     with MysqlServer(flavor) as server:
         server.execute("CREATE DATABASE shop", "CREATE TABLE shop.a (id int PRIMARY KEY, v varchar(50))")

@@ -46,6 +46,7 @@ def shop(delta_spark: DeltaSpark) -> Iterator[str]:
     delta_spark.run("DROP SCHEMA shop CASCADE")
 
 
+@pytest.mark.long
 def test_a_table_in_a_catalogue(tmp_path: Path, delta_spark: DeltaSpark, shop: str) -> None:
     options = {"catalog.schema": f"spark_catalog.{shop}", "compact.files": "0"}
     source, mirror = Source(KEY), Mirror(tmp_path / "t", KEY, delta_spark, **options)

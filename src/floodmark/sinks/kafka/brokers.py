@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 TIMEOUT_S = 30.0
+_ATTEMPT_S = 10.0
 _ALL_DOWN = "_ALL_BROKERS_DOWN"
 _MISSING = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
@@ -47,13 +49,16 @@ class Brokers:
     """
 
     def __init__(self, settings: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self.timeout_s = timeout_s
         self._secrets = kafka_secrets(settings)
         self._errors: list[KafkaError] = []
-        given: dict[str, Any] = {**settings, "log_level": "0", "error_cb": self._errors.append}
-        self.admin: AdminClient = AdminClient(given)
+        self._given: dict[str, Any] = {**settings, "log_level": "0", "error_cb": self._errors.append}
+        self.admin = self._client()
+
+    def _client(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(self._given)
 
     def names(self) -> set[str]:
         """Return the names of all topics that this user is shown.
@@ -77,6 +82,17 @@ class Brokers:
         """
         if not topics:
             return {}
+        until = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return self._ends(topics, min(self.timeout_s, _ATTEMPT_S))
+            except TargetError:
+                if time.monotonic() >= until:
+                    raise
+            # This one may wait for a broker that is gone, though others answer.
+            self.admin = self._client()
+
+    def _ends(self, topics: Collection[str], timeout_s: float) -> dict[str, TopicEnds]:
         from confluent_kafka import KafkaException, TopicCollection, TopicPartition, Uuid
         from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -86,7 +102,7 @@ class Brokers:
         none = str(Uuid(0, 0))
         found: dict[str, TopicEnds] = {}
         wanted: dict[TopicPartition, OffsetSpec] = {}
-        described = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=self.timeout_s)
+        described = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=timeout_s)
         for topic, answer in described.items():
             try:
                 about = answer.result()
@@ -98,7 +114,7 @@ class Brokers:
             found[topic] = TopicEnds("" if number == none else number, {})
             wanted |= {TopicPartition(topic, one.id): spec.latest() for one in about.partitions}
         if wanted:
-            for place, offset in self.admin.list_offsets(wanted, request_timeout=self.timeout_s).items():
+            for place, offset in self.admin.list_offsets(wanted, request_timeout=timeout_s).items():
                 try:
                     found[place.topic].ends[place.partition] = offset.result().offset
                 except KafkaException as error:
