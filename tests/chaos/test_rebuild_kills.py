@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from tests.chaos.beside import DeltaTables, Kept, RelationalTables, Work
 from tests.chaos.killing import Place
 from tests.support.jdbc import target_on
 from tests.support.patience import within
+from tests.support.repeating import repeated
 
 KILLS = int(os.environ.get("FLOODMARK_REBUILD_KILLS", "6"))
 REBUILD = """
@@ -79,23 +78,13 @@ def test_kills_while_a_table_is_rebuilt(place: Place, kept: Kept, tmp_path: Path
     assert kept.left_behind() == []
 
 
-@contextmanager
-def following(kept: Kept) -> Iterator[list[int]]:
+def following(kept: Kept) -> AbstractContextManager[list[int]]:
     """Read a table all the time, and prove that it has rows, each once."""
-    stop, found = threading.Event(), list[int]()
 
-    def read() -> None:
-        while not stop.is_set():
-            ids = [number for (number,) in kept.rows("plain", ["id"])]
-            assert ids
-            assert len(set(ids)) == len(ids)
-            found.append(len(ids))
-            stop.wait(0.3)
+    def read() -> int:
+        ids = [number for (number,) in kept.rows("plain", ["id"])]
+        assert ids
+        assert len(set(ids)) == len(ids)
+        return len(ids)
 
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(read)
-        try:
-            yield found
-        finally:
-            stop.set()
-        done.result()
+    return repeated(read, 0.3)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from tests.support.cli import CLI
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 from tests.support.planting import Planter
+from tests.support.repeating import repeated
 
 pytestmark = pytest.mark.slow
 TABLE, WAIT_S = "public.a", within(60.0)
@@ -67,24 +66,15 @@ def spoil(folder: Path) -> None:
     planter.add(5, id=-1)
 
 
-@contextmanager
-def readers(folder: Path) -> Iterator[list[tuple[int, bool, bool]]]:
+def readers(folder: Path) -> AbstractContextManager[list[tuple[int, bool, bool]]]:
     """Read a table all the time: its version, and whether it has the row that only the old and only the new one has."""
-    stop, found = threading.Event(), list[tuple[int, bool, bool]]()
 
-    def read() -> None:
-        while not stop.is_set():
-            table = DeltaTable(str(folder))
-            ids = {row["id"] for row in rows_of(folder, "id")}
-            found.append((table.version(), -1 in ids, 1 in ids))
+    def read() -> tuple[int, bool, bool]:
+        table = DeltaTable(str(folder))
+        ids = {row["id"] for row in rows_of(folder, "id")}
+        return table.version(), -1 in ids, 1 in ids
 
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(read)
-        try:
-            yield found
-        finally:
-            stop.set()
-        done.result()
+    return repeated(read, 0)
 
 
 def test_a_table_is_rebuilt_while_the_stream_goes_on(spark: SparkSession, source: Source, tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tests.integration.test_verify_jdbc import verify
 from tests.support.cli import CLI
 from tests.support.jdbc import Event, Query, Target, block, pipeline_of, run, source_options, target_on
 from tests.support.patience import within
+from tests.support.repeating import repeated
 
 SERVERS = ["pg18", "mysql", "mariadb"]
 TABLE = "public.t"
@@ -298,6 +300,10 @@ def test_a_damaged_mark(query: Query) -> None:
     query.target.execute("UPDATE floodmark_rebuilds SET mark = 'x'")
     with pytest.raises(TargetError, match=r"row of 'public_t' in floodmark_rebuilds, is damaged"):
         target.mark()
+    # The query goes on without the shadow.
+    write(query, 1, created(10, 1))
+    assert [number for number, *_ in rows(query)] == [0, 1]
+    assert query.target.rows("SELECT written FROM floodmark_rebuilds")[0][0] == 0
 
 
 @pytest.mark.parametrize("query", ["mysql", "mariadb"], indirect=True)
@@ -357,25 +363,15 @@ def rebuild(pipeline: Pipeline, table: str = "public.a", **wanted: Any) -> flood
     return floodmark.rebuild(pipeline.source, pipeline.sink.options, pipeline.checkpoint, table, **options)
 
 
-@contextmanager
-def readers(target: Target) -> Iterator[list[tuple[bool, int]]]:
+def readers(target: Target) -> AbstractContextManager[list[tuple[bool, int]]]:
     """Read a table all the time: whether it has the row that only the old one has, and how many rows."""
-    stop, found = threading.Event(), list[tuple[bool, int]]()
 
-    def read() -> None:
-        while not stop.is_set():
-            ids = [number for (number,) in target.rows("SELECT id FROM public_a")]
-            assert len(ids) == len(set(ids))
-            found.append((-1 in ids, len(ids)))
-            stop.wait(0.05)
+    def read() -> tuple[bool, int]:
+        ids = [number for (number,) in target.rows("SELECT id FROM public_a")]
+        assert len(ids) == len(set(ids))
+        return -1 in ids, len(ids)
 
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(read)
-        try:
-            yield found
-        finally:
-            stop.set()
-        done.result()
+    return repeated(read, 0.05)
 
 
 @pytest.mark.slow
@@ -399,6 +395,10 @@ def test_a_table_is_rebuilt_while_the_stream_goes_on(
         assert (done.table, done.replaced) == ("public.a", True)
         assert done.version is not None
         assert done.version.startswith("micro-batch ")
+        deadline = time.monotonic() + within(30)
+        while not seen or seen[-1][0]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
     assert len({surplus for surplus, _ in seen}) == 2
     first = next(number for number, (surplus, _) in enumerate(seen) if not surplus)
     # The new rows are there all at once, with none of the old ones.

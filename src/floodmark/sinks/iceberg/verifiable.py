@@ -95,6 +95,23 @@ def until_deleted(name: str, attempt: Callable[[], int | None]) -> int:
     )
 
 
+def prove_written(name: str, marks: FolderMarks) -> None:
+    """Check that a table gets rows.
+
+    Args:
+        name: the source's name of the table.
+        marks: those of tables that are set aside.
+
+    Raises:
+        TargetError: it is set aside.
+    """
+    if marks.get(name) is not None:
+        raise TargetError(
+            f"The target '{name}' is set aside: it gets no rows.",
+            "Mend the cause, which floodmark status shows, and drop it.",
+        )
+
+
 def verified_state(table: CatalogTable, name: str, marks: FolderMarks) -> tuple[TableState, Snapshot]:
     """Return the newest state of a table that can be compared, and its snapshot; the table is opened.
 
@@ -106,11 +123,7 @@ def verified_state(table: CatalogTable, name: str, marks: FolderMarks) -> tuple[
     Raises:
         TargetError: there is no table, or it is set aside, or can't be read.
     """
-    if marks.get(name) is not None:
-        raise TargetError(
-            f"The target '{name}' is set aside: it gets no rows.",
-            "Mend the cause, which floodmark status shows, and drop it.",
-        )
+    prove_written(name, marks)
     try:
         state = table.state("")
     except table.failures as error:

@@ -19,6 +19,7 @@ from floodmark.sinks.iceberg.changes import Changes, Files, files_of
 from floodmark.sinks.iceberg.data_files import FOLDER, IcebergFiles
 from floodmark.sinks.iceberg.protocols import CatalogTable, Gone
 from floodmark.sinks.iceberg.state import OWNER, TableState
+from floodmark.sinks.iceberg.verifiable import prove_written
 from floodmark.sinks.rebuilds.mark import RebuildMark
 from floodmark.sinks.rebuilds.target import Replaced
 from floodmark.sinks.verifiable import TargetView, VerifiableTarget
@@ -70,11 +71,7 @@ class RebuildableIcebergTable:
 
     def prove_written(self) -> None:
         """Check that the table gets rows (``RebuildableTarget``)."""
-        if self._aside.get(self._name) is not None:
-            raise TargetError(
-                f"The target '{self._name}' is set aside: it gets no rows.",
-                "Mend the cause, which floodmark status shows, and drop it.",
-            )
+        prove_written(self._name, self._aside)
 
     def mark(self) -> RebuildMark | None:
         """Return the table's mark (``RebuildableTarget``)."""
@@ -139,7 +136,8 @@ class RebuildableIcebergTable:
         known = files_of(self._table.files(state.head), self._files, form.layout)
         wanted = {file.path: file for file in new.files.values()}
         self._prove_complete(wanted)
-        changes = _changes(known, wanted)
+        # They have no file in common.
+        changes = Changes(list(wanted.values()), list(known.values()))
         rebuilt = {REBUILT_PROPERTY: mark.id}
         end = self._table.commit(state.head, changes, self._files, self._application, done.batch, done.mark, rebuilt)
         return Replaced.LATER if end is None else Replaced.DONE
@@ -196,8 +194,3 @@ class RebuildableIcebergTable:
 
 def _is_by(mark: RebuildMark, state: TableState) -> bool:
     return state.properties.get(REBUILT_PROPERTY) == mark.id
-
-
-def _changes(known: Files, wanted: Files) -> Changes:
-    """Return what makes the files of a table those of its shadow; they have none in common."""
-    return Changes(list(wanted.values()), list(known.values()))

@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
+from floodmark.errors import TargetDamagedError
+from floodmark.logger import get_logger
 from floodmark.sinks.rebuilds.mark import RebuildMark
 from floodmark.sinks.relational.bookkeeping import REBUILDS
 from floodmark.sinks.relational.dialect import Dialect, Session
+
+log = get_logger(__name__)
 
 _PREFIX = "floodmark_shadow_"
 _READING, _WRITING = "reading which targets are rebuilt", "writing which targets are rebuilt"
@@ -56,8 +60,14 @@ class RebuiltTargets:
         return f"{self.shadows(target)}{blake2b(mark.id.encode(), digest_size=4).hexdigest()}"
 
     def all(self, session: Session) -> list[RebuiltTarget]:
-        """Return all of them."""
-        return self._found(session, "query = %s", (self._query,))
+        """Return those whose marks aren't damaged: ``get`` raises the error for whoever rebuilds the others."""
+        found = []
+        for row in self._rows(session, "query = %s", (self._query,)):
+            try:
+                found.append(_of_row(row))
+            except TargetDamagedError as error:
+                log.error("a_rebuilding_is_given_up", error=str(error))
+        return found
 
     def get(self, session: Session, target: str) -> RebuiltTarget | None:
         """Return what is known of a target; None: it isn't rebuilt.
@@ -65,8 +75,8 @@ class RebuiltTargets:
         Raises:
             TargetDamagedError: that is damaged.
         """
-        found = self._found(session, "query = %s AND target = %s", (self._query, target))
-        return found[0] if found else None
+        rows = self._rows(session, "query = %s AND target = %s", (self._query, target))
+        return _of_row(rows[0]) if rows else None
 
     def add(self, session: Session, target: str, mark: RebuildMark, written: int) -> None:
         """Mark a target.
@@ -92,29 +102,18 @@ class RebuiltTargets:
         """Note that a target has its shadow's rows, in the transaction that gives it them."""
         self._set(session, target, "replaced", self._dialect.flag(True))
 
-    def keep_written(self, session: Session, batch: int) -> None:
-        """Note which micro-batch the shadows have, in its transaction."""
-        statement = f"UPDATE {self._name} SET written = %s WHERE query = %s"
-        session.execute(statement, (batch, self._query), _WRITING)
+    def keep_written(self, session: Session, target: str, batch: int) -> None:
+        """Note which micro-batch a shadow has, in its transaction."""
+        self._set(session, target, "written", batch)
 
     def remove(self, session: Session, target: str) -> None:
         """Remove the mark of a target."""
         statement = f"DELETE FROM {self._name} WHERE query = %s AND target = %s"
         session.execute(statement, (self._query, target), _WRITING)
 
-    def _found(self, session: Session, condition: str, values: Sequence[Any]) -> list[RebuiltTarget]:
+    def _rows(self, session: Session, condition: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         columns = "target, mark, written, columns_written, replaced"
-        found = session.query(f"SELECT {columns} FROM {self._name} WHERE {condition}", values, _READING)
-        return [
-            RebuiltTarget(
-                target,
-                RebuildMark.from_bytes(mark.encode(), f"the row of '{target}' in {REBUILDS}"),
-                int(written),
-                None if names is None else json.loads(names),
-                bool(replaced),
-            )
-            for target, mark, written, names, replaced in found
-        ]
+        return session.query(f"SELECT {columns} FROM {self._name} WHERE {condition}", values, _READING)
 
     def _set(self, session: Session, target: str, column: str, value: Any) -> None:
         statement = f"UPDATE {self._name} SET {column} = %s WHERE query = %s AND target = %s"
@@ -124,3 +123,9 @@ class RebuiltTargets:
     def _name(self) -> str:
         # Every statement here has values, so a percent sign in the schema's name must be doubled.
         return self._dialect.full_name(REBUILDS).replace("%", "%%")
+
+
+def _of_row(row: tuple[Any, ...]) -> RebuiltTarget:
+    target, mark, written, names, replaced = row
+    known = RebuildMark.from_bytes(mark.encode(), f"the row of '{target}' in {REBUILDS}")
+    return RebuiltTarget(target, known, int(written), None if names is None else json.loads(names), bool(replaced))

@@ -99,5 +99,5 @@ class Shadows:
 
     def end(self, session: Session, batch: int) -> None:
         """Note which micro-batch the shadows have; called before the transaction is committed."""
-        if self._found:
-            self._targets.keep_written(session, batch)
+        for target in self._found:
+            self._targets.keep_written(session, target, batch)
