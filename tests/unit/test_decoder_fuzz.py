@@ -367,6 +367,9 @@ class Channel:
         self._data = self._data[size:]
         return size
 
+    def room(self) -> int:
+        return 1 << 20
+
     def send(self, data: bytes) -> None:
         """Take a status update."""
 
@@ -376,7 +379,7 @@ class Channel:
 
 def test_broken_streams(decoder: PostgresDecoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "structures", lambda _, wanted: dict.fromkeys(wanted, CurrentStructure()))
-    monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
+    monkeypatch.setattr(stream_module, "PAUSE_S", 0)
     options = PostgresOptions.parse({**REQUIRED, "skipped.operations": "none", "segment.bytes": "65536"})
     watch = Watch()
     for number in range(INPUTS // 4):

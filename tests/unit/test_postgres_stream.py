@@ -42,6 +42,9 @@ class CannedChannel:
         view[: len(piece)] = piece
         return len(piece)
 
+    def room(self) -> int:
+        return 1 << 20
+
     def send(self, data: bytes) -> None:
         kind, received, flushed, applied, _, reply = struct.unpack(">cQQQqB", data)
         self.sent.append((kind, received, flushed, applied, reply))
@@ -54,7 +57,7 @@ class CannedChannel:
 def streaming(monkeypatch: pytest.MonkeyPatch) -> Callable[[CannedChannel], PostgresStream]:
     known = catalog()
     monkeypatch.setattr(stream_module, "structures", lambda _, wanted: known.answer(wanted))
-    monkeypatch.setattr(stream_module, "BURST_PAUSE_S", 0)
+    monkeypatch.setattr(stream_module, "PAUSE_S", 0)
 
     def run(channel: CannedChannel) -> PostgresStream:
         monkeypatch.setattr(Replication, "begin", lambda *_: channel)
@@ -129,3 +132,10 @@ def ended(log: Log, end: LastEnd | None) -> list[int | None]:
     received.feed(raw(log))
     received.cut()
     return [SegmentHeader.from_json(cut.data.header).last_commit for cut in received.cuts]
+
+
+def test_a_backlog_is_read_with_longer_pauses_unless_the_server_would_wait() -> None:
+    pause_s = stream_module._pause_s
+    assert pause_s(1_000, 3 << 20) == stream_module.PAUSE_S
+    assert pause_s(200_000, 3 << 20) == stream_module.BURST_PAUSE_S
+    assert pause_s(60_000, 64 << 10) < 0.001

@@ -16,7 +16,6 @@ from floodmark.connectors.postgres.server.slots import check_position, check_slo
 from floodmark.connectors.postgres.wire.channel import CopyChannel, messages, open_channel
 from floodmark.errors import ConnectError, SlotBusyError, SourceStateError
 
-RECEIVE_BUFFER = 64 << 10
 LAST_WORDS_S = 1.0
 
 Catalog = Callable[[], Conn]
@@ -49,7 +48,7 @@ class Replication:
         except BaseException:
             conn.close()
             raise
-        channel = open_channel(conn, RECEIVE_BUFFER)
+        channel = open_channel(conn)
         try:
             self._start(channel, lsn, settings)
             # The slot is checked only now, since nothing else can drop or advance it while this connection holds it.

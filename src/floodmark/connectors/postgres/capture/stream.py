@@ -21,7 +21,12 @@ from floodmark.connectors.postgres.snapshot.commit_log import CommitLog
 from floodmark.connectors.postgres.wire.channel import CopyChannel
 from floodmark.connectors.postgres.wire.status_update import status_update
 
-BURST_PAUSE_S = 0.004
+PAUSE_S = 0.004
+BURST_PAUSE_S = 0.03
+BURST_BYTES = 64 << 10
+"""As many bytes at once tell of a backlog, which is read with longer pauses: a change's delay doesn't matter there."""
+FASTEST = 100e6
+"""How many bytes a server sends in a second at most, about."""
 MAX_STATUS_INTERVAL_S = 10.0
 
 
@@ -71,7 +76,8 @@ class PostgresStream:
         assert self._channel is not None
         assert self._receiver is not None
         self.tend()
-        count = self._channel.read_into(self._receiver.space(), timeout)
+        space = self._receiver.space()
+        count = self._channel.read_into(space, timeout)
         if count:
             for arrived in self._receiver.take(count):
                 if isinstance(arrived, Gap):
@@ -81,9 +87,8 @@ class PostgresStream:
                     self._commits.add(arrived.lsn, arrived.xid)
                 if arrived.reply:
                     self._send_status()
-            # While the socket accepts every message at once, the server sends each one separately. A short
-            # pause lets the small receive window fill, and the server batches: cheaper for both.
-            time.sleep(BURST_PAUSE_S)
+            if count < len(space):
+                time.sleep(_pause_s(count, self._channel.room()))
         return count
 
     def tend(self) -> None:
@@ -163,3 +168,17 @@ class PostgresStream:
                 return
             self._channel.send(status_update(self._receiver.lsn, flushed, time.time_ns() // 1000, reply))
             self._last_status = time.monotonic()
+
+
+def _pause_s(count: int, room: int) -> float:
+    """Return how long to wait before the next read, in seconds.
+
+    A server sends each message by itself. To receive each by itself costs both more than to let many arrive.
+
+    Args:
+        count: how many bytes were there.
+        room: how many can arrive before the server must wait, which it must not.
+    """
+    if count < min(BURST_BYTES, room // 4):
+        return PAUSE_S
+    return min(BURST_PAUSE_S, room / FASTEST)

@@ -56,6 +56,9 @@ class CopyChannel(Protocol):
             How many bytes were written to ``view``: messages as on the wire, cut anywhere.
         """
 
+    def room(self) -> int:
+        """Return about how many bytes can arrive while nothing is read, before the server must wait."""
+
     def send(self, data: bytes) -> None:
         """Send one CopyData message."""
 
@@ -66,16 +69,15 @@ class CopyChannel(Protocol):
         """Close the connection."""
 
 
-def open_channel(conn: psycopg.Connection[TupleRow], receive_buffer: int | None = None) -> CopyChannel:
+def open_channel(conn: psycopg.Connection[TupleRow]) -> CopyChannel:
     """Take over a connection for COPY commands.
 
     Args:
         conn: an idle connection, which belongs to the channel from now on.
-        receive_buffer: size of the socket's receive buffer; a small one makes the server send in bursts.
     """
     if conn.pgconn.ssl_in_use:
         return _LibpqChannel(conn)
-    return _SocketChannel(conn, receive_buffer)
+    return _SocketChannel(conn)
 
 
 def server_error(fields: dict[str, str]) -> ConnectError | SourceStateError:
@@ -126,12 +128,10 @@ def parse_error(body: bytes) -> dict[str, str]:
 
 
 class _SocketChannel:
-    def __init__(self, conn: psycopg.Connection[TupleRow], receive_buffer: int | None) -> None:
+    def __init__(self, conn: psycopg.Connection[TupleRow]) -> None:
         self._conn = conn
         self._socket = socket.socket(fileno=os.dup(conn.pgconn.socket))
         self._socket.setblocking(False)
-        if receive_buffer:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
@@ -162,7 +162,13 @@ class _SocketChannel:
                     break
                 raise ConnectError("PostgreSQL closed the connection.")
             count += got
+            if count < len(view):
+                # That was all. To ask again at once would find a few bytes, as often as the server sends some.
+                break
         return count
+
+    def room(self) -> int:
+        return _room(self._socket)
 
     def send(self, data: bytes) -> None:
         self._send_all(b"d" + _LENGTH.pack(len(data) + 4) + data)
@@ -205,6 +211,11 @@ class _SocketChannel:
         return bytes(data)
 
 
+def _room(connection: socket.socket) -> int:
+    """Return what a connection's buffer holds. Linux lets a buffer grow, and counts its own needs, too: about half."""
+    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+
+
 class _LibpqChannel:
     def __init__(self, conn: psycopg.Connection[TupleRow]) -> None:
         self._conn = conn
@@ -238,6 +249,10 @@ class _LibpqChannel:
         view[:count] = self._pending[:count]
         del self._pending[:count]
         return count
+
+    def room(self) -> int:
+        with socket.socket(fileno=os.dup(self._pgconn.socket)) as same:
+            return _room(same)
 
     def send(self, data: bytes) -> None:
         try:
