@@ -47,6 +47,7 @@ def test_names_and_units_are_translated() -> None:
         "max.in.flight.requests.per.connection": "5",
         "delivery.timeout.ms": "120000",
         "partitioner": "murmur2_random",
+        "batch.size": "524288",
     }
 
 
@@ -63,7 +64,7 @@ def test_what_excludes_idempotence_turns_it_off_unless_it_is_asked_for(given: di
 
 def test_the_defaults_are_taken_by_librdkafka() -> None:
     options = KafkaOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.linger.ms": "7"})
-    assert options.librdkafka["batch.size"] == "262144"
+    assert options.librdkafka["batch.size"] == "524288"
     assert options.librdkafka["compression.type"] == "lz4"
     check_settings(options.settings)
 

@@ -21,8 +21,10 @@ _REFUSED = {
 """Settings of the producer that can't be given, and what to do instead."""
 _ACKS = ("acks", "request.required.acks")
 """Names of one setting: the Java client's, and librdkafka's other one."""
-_DEFAULTS = {"batch.size": "262144", "compression.type": "lz4"}
+_DEFAULTS = {"compression.type": "lz4"}
 """Settings of the producer where none are given: a task writes many events, and those of a table are much alike."""
+_OF_JAVA = {"batch.size": "262144"}
+"""The same, for the Java client only. It takes all of a batch's memory when it begins one."""
 
 
 def _advise(model: type[Options], key: str) -> tuple[str, str]:
@@ -84,7 +86,7 @@ class KafkaOptions(Options):
     @property
     def writer(self) -> dict[str, str]:
         """The options of Spark's sink."""
-        producer = {f"{PRODUCER}{name}": value for name, value in (_DEFAULTS | self.settings).items()}
+        producer = {f"{PRODUCER}{name}": value for name, value in (_DEFAULTS | _OF_JAVA | self.settings).items()}
         return {**producer, "includeHeaders": str(self.headers).lower()}
 
     @property

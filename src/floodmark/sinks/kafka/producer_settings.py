@@ -44,6 +44,9 @@ _DEFAULTS = {
     _IN_FLIGHT: "5",
     _KIBIBYTES: "32768",
     _LARGEST: "1048576",
+    # A task flushes at its end, so waiting delays nothing, and without it the client's thread looks after each event.
+    "batch.size": "524288",
+    "linger.ms": "100",
     "delivery.timeout.ms": "120000",
     "topic.metadata.propagation.max.ms": "60000",
     # As the Java client chooses a key's partition, so that a topic can go on with either.

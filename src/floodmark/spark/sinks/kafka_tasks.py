@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -18,12 +19,14 @@ from floodmark.spark.checkpoint_file import CheckpointFile
 from floodmark.spark.ordering import numbers_of_partitions, order_by_key
 from floodmark.spark.running_query import RunningQuery
 from floodmark.spark.versions import spark_schema
+from floodmark.spark.worker_memory import keep_modules
 
 _WRITTEN = pa.schema([("topics", pa.list_(pa.string()))])
 """What a task tells: to which topics it has written."""
 _FILE = "floodmark-kafka-topics"
 """In the checkpoint: where they end."""
 _ORDERED = (*COLUMNS, "position")
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 class KafkaTasks:
@@ -63,7 +66,9 @@ class KafkaTasks:
         run = RunningQuery.of(batch.sparkSession.sparkContext).run
         topics = self._topics(batch.sparkSession, run)
         rows, tables = self._rows(batch)
-        done = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN)).collect()
+        written = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN))
+        with _planned_once(batch.sparkSession):
+            done = written.collect()
         topics.add({topic for row in done for topic in row["topics"]})
 
     def _topics(self, session: SparkSession, run: str) -> WrittenTopics:
@@ -83,6 +88,24 @@ class KafkaTasks:
         if has_blocks(batch):
             return _blocks_by_part(batch, self._partitions).select("first", "last", "events"), _records_of_blocks
         return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
+
+
+@contextmanager
+def _planned_once(session: SparkSession) -> Iterator[None]:
+    """Let Spark plan what is executed meanwhile as a whole.
+
+    The number of tasks that write is given, so after those that read there is nothing to adapt. Planning again, and
+    running the stages as jobs of their own, costs a tenth of a second for each micro-batch.
+
+    Args:
+        session: the query's own.
+    """
+    before = session.conf.get(_ADAPTIVE) or "true"
+    session.conf.set(_ADAPTIVE, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_ADAPTIVE, before)
 
 
 def has_blocks(events: DataFrame) -> bool:
@@ -108,6 +131,7 @@ def _writing(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_modules()
         topics: set[str] = set()
         try:
             for some in records(batches):
