@@ -6,10 +6,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
+
 from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
+from floodmark.sinks.folders import table_name
 from tests.chaos.killing import Place
 from tests.integration.test_mirror import rows_of
 from tests.support.driver import Driver
@@ -63,6 +70,37 @@ class DeltaTables:
         # Planting needs deletion vectors.
         if SURPLUS not in ids and "deletion.vectors" not in self.sink["mirrors"]:
             Planter(self.folder("plain")).add(ids[0], id=SURPLUS)
+
+    def left_behind(self) -> list[str]:
+        return list(RebuildMarks(self.target).all())
+
+
+class IcebergTables:
+    """Iceberg tables of a mirror that commits to a catalogue itself (``Kept``)."""
+
+    def __init__(self, schema: str, work: Path) -> None:
+        self.target = str(work / "out")
+        catalogue = {"type": "sql", "uri": f"sqlite:///{work}/lake.db", "warehouse": f"file://{work}/lake"}
+        named = {f"catalog.{name}": value for name, value in catalogue.items()}
+        self.sink = {"mirrors": {"format": "iceberg", "catalog.schema": "lake.shop", **named}}
+        self._schema = schema
+        self._catalogue = load_catalog("lake", **catalogue)
+        self._catalogue.create_namespace("shop")
+
+    def table(self, name: str) -> Table:
+        return self._catalogue.load_table(("shop", table_name(f"{self._schema}.{name}")))
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        found = self.table(table).scan(selected_fields=tuple(columns)).to_arrow().select(list(columns))
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+    def add_surplus(self) -> None:
+        table = self.table("plain")
+        kept = table.scan(limit=1).to_arrow()
+        if (SURPLUS,) not in self.rows("plain", ["id"]):
+            # A killed query may still be about to commit; what it commits first, this comes after.
+            with suppress(CommitFailedException):
+                table.append(pa.Table.from_pylist([{**kept.to_pylist()[0], "id": SURPLUS}], kept.schema))
 
     def left_behind(self) -> list[str]:
         return list(RebuildMarks(self.target).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.beside import DeltaTables, Kept, RelationalTables, Work
+from tests.chaos.beside import DeltaTables, IcebergTables, Kept, RelationalTables, Work
 from tests.chaos.killing import Place
 from tests.support.jdbc import target_on
 from tests.support.patience import within
@@ -22,14 +23,17 @@ KILLS = int(os.environ.get("FLOODMARK_REBUILD_KILLS", "6"))
 REBUILD = """
 import json, sys
 import floodmark
-options, target = json.loads(sys.argv[1]), json.loads(sys.argv[2])
-floodmark.rebuild(options, target, sys.argv[3], sys.argv[4], wait_s=600.0, tell=print)
+options, target, mirror = map(json.loads, (*sys.argv[1:3], sys.argv[5]))
+floodmark.rebuild(options, target, sys.argv[3], sys.argv[4], wait_s=600.0, tell=print, mirror=mirror)
 """
 
 
-@pytest.fixture(params=["vectors", "copies", "pg16", "mysql", "mariadb"])
+@pytest.fixture(params=["vectors", "copies", "iceberg", "pg16", "mysql", "mariadb"])
 def kept(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iterator[Kept]:
-    """Return what the tables are kept in: a mirror's Delta tables, or another database."""
+    """Return what the tables are kept in: a mirror's tables, or another database."""
+    if request.param == "iceberg":
+        yield IcebergTables(place[0].schema, tmp_path)
+        return
     if request.param in ("vectors", "copies"):
         mirrors = {"deletion.vectors": "off"} if request.param == "copies" else {}
         yield DeltaTables(place[0].schema, tmp_path, mirrors)
@@ -43,14 +47,14 @@ def kept(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iterat
 def test_kills_while_a_table_is_rebuilt(place: Place, kept: Kept, tmp_path: Path) -> None:
     chance = random.Random(f"{place[0].schema} {kept.sink}")
     work = Work(place, kept, tmp_path, REBUILD)
-    table = f"{place[0].schema}.plain"
+    asked = f"{place[0].schema}.plain", json.dumps(kept.sink.get("mirrors", {}))
     rebuilt, query, command = 0, None, None
     work.workload.start()
     try:
         with following(kept) as seen:
             for _ in range(KILLS):
                 kept.add_surplus()
-                command = command or work.command(table)
+                command = command or work.command(*asked)
                 query = query or work.query()
                 assert query.wait_for_batches(query.batches() + 1, within(180)), query.log()[-4000:]
                 time.sleep(chance.random() * within(8))
@@ -66,7 +70,7 @@ def test_kills_while_a_table_is_rebuilt(place: Place, kept: Kept, tmp_path: Path
                     rebuilt += command.returncode == 0
                     command = None
             query = query or work.query()
-            command = command or work.command(table)
+            command = command or work.command(*asked)
             assert command.wait(within(300)) == 0, work.told()
             rebuilt += 1
             query.kill()
