@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 import floodmark
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, FloodmarkError, SourceStateError, TargetError
-from floodmark.rebuilding import rebuilder
 from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
 from floodmark.sinks.delta.rebuilding.replacing import Replacement
 from floodmark.spark.pipelines.model import Pipeline
@@ -136,57 +135,6 @@ def test_a_table_that_became_empty(spark: SparkSession, source: Source, tmp_path
     with running(spark, pipeline):
         assert rebuild(pipeline).replaced
     assert rows_of(folder, "id") == []
-
-
-STEPS: dict[str, tuple[Any, str, bool]] = {
-    "before the mark": (RebuildMarks, "add", False),
-    "after the mark": (RebuildMarks, "add", True),
-    "after the signal": (rebuilder._Rebuilding, "_ask", True),
-    "all rows are read": (rebuilder._Rebuilding, "_replace", False),
-    "the table is replaced": (rebuilder._Rebuilding, "_replace", True),
-    "the mark is removed": (RebuildMarks, "remove", True),
-}
-
-
-class Death(BaseException):
-    """The process that rebuilds dies."""
-
-
-OFTEN = ("after the mark", "all rows are read", "the table is replaced")
-
-
-@pytest.mark.parametrize(
-    "step", [step if step in OFTEN else pytest.param(step, marks=pytest.mark.long) for step in STEPS]
-)
-def test_a_process_that_dies_at_each_step(
-    spark: SparkSession, source: Source, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it has done, the same call goes on, and meanwhile the query keeps the old table or the new one."""
-    fill(source, 500)
-    pipeline, folder = pipeline_of(source, tmp_path), tmp_path / "lake" / TABLE
-    run(spark, pipeline)
-    spoil(folder)
-    owner, name, after = STEPS[step]
-    method: Callable[..., Any] = getattr(owner, name)
-
-    def dies(*args: Any) -> Any:
-        if after:
-            method(*args)
-        raise Death
-
-    with running(spark, pipeline), monkeypatch.context() as patch:
-        patch.setattr(owner, name, dies)
-        with pytest.raises(Death):
-            rebuild(pipeline)
-    replaced = step in ("the table is replaced", "the mark is removed")
-    source.execute("UPDATE a SET v = 'later' WHERE id % 7 = 0", "DELETE FROM a WHERE id % 11 = 0")
-    run(spark, pipeline)
-    ids = {row["id"] for row in rows_of(folder, "id")}
-    assert (-1 in ids) is not replaced
-    with running(spark, pipeline):
-        assert rebuild(pipeline).replaced
-        assert one(verify(pipeline)).status == "equal"
-    assert RebuildMarks(str(tmp_path / "lake")).all() == {}
 
 
 def test_it_is_cancelled(spark: SparkSession, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
