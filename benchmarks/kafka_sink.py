@@ -14,17 +14,17 @@ from pathlib import Path
 
 from tests.conformance.debezium.usage import TreeSampler
 from tests.support.kafka import Broker, running_broker, spark_jars
+from tests.support.mysql import Flavor
 
 from benchmarks import engine, reference
 from benchmarks.chain.connect import Connect
-from benchmarks.common import LEG_TIMEOUT_S, Leg, Result, Scale, database, wait_until
-from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, process_peaks, source_options
-from benchmarks.mirror_chain import START_UP, TRANSACTION, update
+from benchmarks.common import LEG_TIMEOUT_S, Leg, Result, Scale, wait_until
+from benchmarks.engine import START_TIMEOUT_S, Amount, QueryProcess, process_peaks
+from benchmarks.kafka_sources import KafkaSource, mysql_source, postgres_source
+from benchmarks.mirror_chain import START_UP, TRANSACTION
 from benchmarks.query import Spec
-from benchmarks.workload import create_tables, fill, slot_active
 
 PARTITIONS = 2
-TABLE = "public.t"
 THEIRS = "debezium_kafka"
 MADE = {
     "topic.creation.default.partitions": str(PARTITIONS),
@@ -45,54 +45,66 @@ BROKER = "of Kafka"
 
 
 def run(scale: Scale, postgres: int) -> Result:
-    """Load the table with both, let updates wait in the log, and follow them with both."""
-    result = Result("kafka_sink", scale.name, f"PostgreSQL {postgres}")
+    """Load a table of PostgreSQL with both, let updates wait in the log, and follow them with both."""
+    with postgres_source(scale.snapshot_rows, postgres) as source:
+        return _both("kafka_sink", scale, source)
+
+
+def binlog(scale: Scale, flavor: Flavor) -> Result:
+    """Do the same with MySQL or MariaDB."""
+    with mysql_source(scale.snapshot_rows, flavor) as source:
+        return _both(f"{flavor}_kafka_sink", scale, source)
+
+
+def _both(name: str, scale: Scale, source: KafkaSource) -> Result:
+    result = Result(name, scale.name, source.version)
     rows = scale.snapshot_rows
     with ExitStack() as stack:
-        server, connection = stack.enter_context(database(postgres))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        create_tables(connection, ["t"])
-        fill(connection, "t", 1, rows)
-        connection.execute("VACUUM ANALYZE t")
         broker = stack.enter_context(running_broker(scratch / "broker"))
         sampler = stack.enter_context(TreeSampler(broker.pid))
         specs = {}
-        for number, (name, made) in enumerate(OURS.items()):
+        for number, (query_name, made) in enumerate(OURS.items()):
             prefix = f"floodmark_kafka_{number}"
-            options = source_options(server, TABLE, prefix, scratch / f"state_{number}", "initial")
+            options = source.options(prefix, scratch / f"state_{number}")
             sink = {"kafka.bootstrap.servers": broker.servers, **SETTINGS, **made}
             checkpoint = str(scratch / f"checkpoint_{number}")
             blocks = {} if "engine" in made else BLOCKS
-            specs[name] = Spec(options | {"topic.prefix": prefix} | blocks, checkpoint, "kafka", json.dumps(sink))
+            own = options | {"topic.prefix": prefix} | blocks
+            specs[query_name] = (prefix, Spec(own, checkpoint, "kafka", json.dumps(sink)))
             if made != MADE:
-                broker.create(f"{prefix}.{TABLE}", PARTITIONS)
+                broker.create(f"{prefix}.{source.table}", PARTITIONS)
         loaded = Amount("rows/s", rows, rows)
         theirs = None
         if scale.debezium:
             connect = stack.enter_context(Connect(broker.servers, scratch / "connect"))
-            theirs = _Connector(connect, broker, sampler, reference.debezium_options(server, TABLE, THEIRS))
+            given = source.debezium(THEIRS, scratch)
+            theirs = _Connector(connect, broker, sampler, given, f"{given['topic.prefix']}.{source.table}")
             broker.create(theirs.topic, PARTITIONS)
+            streams = source.streams(THEIRS)
             connect.start(theirs.options)
             leg = theirs.measure(rows, loaded, partial(_has_records, theirs))
             result.legs.append(_leg("first load", leg, loaded))
             connect.stop(theirs.name)
-            wait_until(lambda: not slot_active(connection, THEIRS), 60, "Debezium rests")
-        queries = [*specs.values(), *specs.values()]
-        query = stack.enter_context(QueryProcess(queries, scratch / "query.log", environment=_environment()))
-        for name, spec in specs.items():
-            leg = _ours(query, name, sampler, loaded, lambda: engine.copies(connection))
+            wait_until(lambda: not streams(), 60, "Debezium rests")
+        queries = [spec for _, spec in specs.values()]
+        query = stack.enter_context(
+            QueryProcess([*queries, *queries], scratch / "query.log", environment=_environment())
+        )
+        for query_name, (prefix, _) in specs.items():
+            leg = _ours(query, query_name, sampler, loaded, source.reads())
             result.legs.append(_leg("first load", leg, loaded))
-            _expect(broker, f"{spec.options['topic.prefix']}.{TABLE}", rows)
-        updates = update(connection, rows, scale.mirror_updates)
+            _expect(broker, f"{prefix}.{source.table}", rows)
+        updates = source.update(rows, scale.mirror_updates)
         changed = Amount("changes/s", updates, updates)
-        for name, spec in specs.items():
-            slot = spec.options["slot.name"]
-            leg = _ours(query, name, sampler, changed, partial(slot_active, connection, slot))
+        for query_name, (prefix, _) in specs.items():
+            leg = _ours(query, query_name, sampler, changed, source.streams(prefix))
             result.legs.append(_leg("updates", leg, changed))
-            _expect(broker, f"{spec.options['topic.prefix']}.{TABLE}", rows + updates)
+            _expect(broker, f"{prefix}.{source.table}", rows + updates)
         if theirs is not None:
+            streams = source.streams(THEIRS)
             theirs.connect.resume(theirs.name)
-            leg = theirs.measure(rows + updates, changed, lambda: slot_active(connection, THEIRS))
+            leg = theirs.measure(rows + updates, changed, streams)
             result.legs.append(_leg("updates", leg, changed))
     result.notes.append(f"{rows:,} rows, and {updates:,} updates of random ones, {TRANSACTION} in a transaction")
     result.notes.append(f"topics of {PARTITIONS} partitions, one broker; CPU s includes the broker's")
@@ -128,20 +140,18 @@ class _Connector:
         broker: where it writes.
         sampler: the broker's.
         options: the connector's.
+        topic: the table's.
     """
 
     connect: Connect
     broker: Broker
     sampler: TreeSampler
     options: Mapping[str, str]
+    topic: str
 
     @property
     def name(self) -> str:
         return self.options["name"]
-
-    @property
-    def topic(self) -> str:
-        return f"{self.options['topic.prefix']}.{TABLE}"
 
     def measure(self, expected: int, amount: Amount, begun: Callable[[], bool]) -> Leg:
         """Measure it from when it reads until its events are in the topic.

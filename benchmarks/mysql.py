@@ -86,7 +86,7 @@ def snapshot(scale: Scale, flavor: Flavor) -> Result:
         wall, cpu = reference.run_client(*command)
         result.legs.append(Leg(SELECT, {"rows/s": rows / wall, "seconds": wall, "CPU s": cpu}))
         if scale.debezium:
-            result.legs.append(reference.debezium_reads(_debezium_options(server), rows))
+            result.legs.append(reference.debezium_reads(debezium_options(server), rows))
         specs = _specs({"snapshot.mode": "initial_only"}, server, scratch)
         with QueryProcess(specs, scratch / "query.log") as query:
             for name in FLOODMARK:
@@ -119,7 +119,7 @@ def incremental(scale: Scale, flavor: Flavor) -> Result:
             for chunk in (None, 10_000):
                 with Writer(session(server, update)), Watch(server) as watch:
                     asked = Asked(rows, ask, watch.streams)
-                    result.legs += debezium_reads(_debezium_options(server) | signals, asked, chunk)
+                    result.legs += debezium_reads(debezium_options(server) | signals, asked, chunk)
         for name, own in INCREMENTAL.items():
             scratch = Path(directory) / name
             scratch.mkdir()
@@ -158,7 +158,7 @@ def _prepare_halves(options: dict[str, str]) -> str:
 
 def _prepare_debezium(server: MysqlServer, scratch: Path) -> dict[str, str]:
     """Let Debezium write down a place in the log, and return the options with which it goes on from there."""
-    options = _debezium_options(server) | {
+    options = debezium_options(server) | {
         "snapshot.mode": "no_data",
         "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
         "offset.storage.file.filename": str(scratch / "offsets"),
@@ -171,7 +171,8 @@ def _prepare_debezium(server: MysqlServer, scratch: Path) -> dict[str, str]:
     return options
 
 
-def _debezium_options(server: MysqlServer) -> dict[str, str]:
+def debezium_options(server: MysqlServer) -> dict[str, str]:
+    """Return options of Debezium's connector for the table, which keeps offsets and schema history in memory."""
     return mysql_options(server) | {"table.include.list": TABLE, "include.schema.changes": "false"}
 
 

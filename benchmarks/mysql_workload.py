@@ -71,6 +71,24 @@ BEGIN
 END
 """
 
+UPDATE = f"""
+CREATE PROCEDURE {DATABASE}.update_rows(transactions integer, size integer, many bigint)
+BEGIN
+    DECLARE left_over, chosen bigint;
+    WHILE transactions > 0 DO
+        SET left_over = size;
+        START TRANSACTION;
+        WHILE left_over > 0 DO
+            SET chosen = 1 + FLOOR(RAND() * many);
+            UPDATE {TABLE} SET amount = amount + 1, updated_at = NOW(6) WHERE id = chosen;
+            SET left_over = left_over - 1;
+        END WHILE;
+        COMMIT;
+        SET transactions = transactions - 1;
+    END WHILE;
+END
+"""
+
 
 @dataclass(frozen=True)
 class BinlogBacklog:
@@ -119,6 +137,12 @@ def fill(server: MysqlServer, rows: int) -> None:
     with server.connect() as session, session.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {TABLE}")
         cursor.fetchall()
+
+
+def update(server: MysqlServer, rows: int, updates: int, size: int) -> int:
+    """Update rows of the table, which has so many, at random, ``size`` in a transaction; return how many updates."""
+    server.execute(UPDATE, f"CALL {DATABASE}.update_rows({updates // size}, {size}, {rows})")
+    return updates // size * size
 
 
 def session(server: MysqlServer, statement: str) -> Session:

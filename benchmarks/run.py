@@ -54,6 +54,8 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "jdbc": jdbc.run,
     "jdbc_chain": jdbc_chain.run,
     "kafka_sink": kafka_sink.run,
+    "mysql_kafka_sink": lambda scale, _: kafka_sink.binlog(scale, "mysql"),
+    "mariadb_kafka_sink": lambda scale, _: kafka_sink.binlog(scale, "mariadb"),
     "tables": tables.run,
     "verify": verify.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
