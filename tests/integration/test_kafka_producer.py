@@ -152,7 +152,7 @@ def test_the_target_s_topic_and_no_headers(strict: Broker, topic: str) -> None:
         (
             {"value": "x" * 2_000_000},
             {"kafka.max.request.size": "3000000", "kafka.compression.type": "none"},
-            "An event is larger than its topic takes",
+            "An event, or a batch of them, is larger than its topic takes",
         ),
         (
             {"value": "x" * 900_000},
@@ -168,6 +168,16 @@ def test_records_that_are_not_taken(
     with pytest.raises(TargetError, match=says) as error:
         written(target, records(topic, {"key": "k", "value": "v", **row}))
     assert "nothing is lost" in str(error.value)
+
+
+def test_a_topic_that_takes_less_than_a_batch(strict: Broker, topic: str) -> None:
+    strict.allow(topic, "max.message.bytes", "100000")
+    many = records(topic, *({"key": str(number), "value": "x" * 10_000} for number in range(30)))
+    options = {"kafka.compression.type": "none"}
+    with pytest.raises(TargetError, match=r"a batch of them, is larger .* lower kafka.batch.size"):
+        written(target_of(strict, **options), many)
+    written(target_of(strict, **options, **{"kafka.batch.size": "90000"}), many)
+    assert {one.key() for one in strict.records(topic)} == {str(number).encode() for number in range(30)}
 
 
 def login(strict: Broker, password: str = PASSWORD) -> dict[str, str]:

@@ -46,9 +46,10 @@ def too_large(size: str, most: str, setting: str = "kafka.max.request.size") -> 
 
 
 def refused_as_too_large() -> TargetError:
-    """Return the error for an event that a broker doesn't take."""
+    """Return the error for what a broker doesn't take at once: an event, or with librdkafka a batch of smaller ones."""
     return TargetError(
-        "An event is larger than its topic takes.", f"Raise max.message.bytes of the topic, {_LEAVE_OUT}. {GO_ON}"
+        "An event, or a batch of them, is larger than its topic takes.",
+        f"Raise max.message.bytes of the topic, or lower kafka.batch.size in sink.options, {_LEAVE_OUT}. {GO_ON}",
     )
 
 
