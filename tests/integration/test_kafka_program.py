@@ -33,6 +33,35 @@ def test_events_and_blocks_of_them_are_written(
     assert sorted(json.loads(one.key() or b"{}")["id"] for one in records) == list(range(1, 21))
 
 
+@pytest.mark.parametrize("change", ["", "coalesce", "repartition"])
+def test_events_of_a_key_are_in_order_whatever_a_program_does_with_blocks(
+    change: str, spark: SparkSession, small: Source, broker: Broker, tmp_path: Path
+) -> None:
+    prefix = f"order_{change}_{tmp_path.name}"
+    options = {"topic.prefix": prefix, "event.blocks": "2", "segment.bytes": "65536"}
+    source = {**small.options, **options, "trigger.available.now": "true"}
+    events = spark.readStream.format("floodmark").options(**source).load()
+    if change:
+        events = events.coalesce(1) if change == "coalesce" else events.repartition(3)
+    writer = floodmark.kafka(events, {"kafka.bootstrap.servers": broker.servers})
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    small.execute("ALTER TABLE t ADD v text")
+    for first in (0, 400):
+        for number in range(first, first + 400):
+            small.execute(f"UPDATE t SET v = '{number} {'x' * 300}' WHERE id % 4 = {number % 4}")
+        query = writer.start()
+        query.processAllAvailable()
+        query.stop()
+    written: dict[bytes, list[int]] = {}
+    for one in broker.records(f"{prefix}.public.t"):
+        found = json.loads(one.value() or b"{}")
+        if found["op"] == "u":
+            written.setdefault(one.key() or b"", []).append(int(found["after"]["v"].split()[0]))
+    assert len(written) == 20
+    assert all(numbers == sorted(numbers) for numbers in written.values())
+    assert all(numbers[-1] >= 796 for numbers in written.values())
+
+
 def test_what_the_sink_refuses(spark: SparkSession, small: Source) -> None:
     blocks = spark.readStream.format("floodmark").options(**small.options, **{"event.blocks": "2"}).load()
     brokers = {"kafka.bootstrap.servers": "127.0.0.1:1"}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from floodmark.capture.segment import Segment
 from floodmark.connectors.contract.chunk import Chunk, DescribedTable
 from floodmark.spark.stream.partitions import (
     MOST_ANNOUNCED,
+    MOST_IN_SERIES,
     MOST_TOGETHER,
+    ChunkPartition,
+    HeartbeatPartition,
     LogPartition,
     announcement_partitions,
+    in_series,
     window_partitions,
 )
 
@@ -58,3 +64,18 @@ def test_announcements_are_cut() -> None:
     assert [row for task in made for row in task.rows] == rows
     assert len(made) in (3, 4)
     assert all(sum(len(row["value"]) for row in task.rows[:-1]) < MOST_ANNOUNCED for task in made)
+
+
+def test_one_task_reads_the_log_in_series_unless_several_are_faster() -> None:
+    log = [part(f"{n:02}", f"{n + 1:02}") for n in range(MOST_IN_SERIES + 1)]
+    heartbeat = HeartbeatPartition(0, "09-00")
+    for few in (log, [*log, heartbeat], log[:1]):
+        made = in_series(few, MOST_IN_SERIES)
+        assert made is not None
+        assert list(made.partitions) == few
+    assert in_series(log, MOST_IN_SERIES + 1) is None
+    assert in_series(log[:MOST_IN_SERIES], 100) is not None
+    assert in_series([heartbeat], 1) is None
+    chunks = ChunkPartition("owner", "batch", "incremental", [chunk(0, 1.0)])
+    assert in_series([chunks, *log[:1]], 1) is None
+    assert in_series([replace(log[0], only=(1,)), *log[1:2]], 1) is None

@@ -1,6 +1,7 @@
 """Events in blocks: a row of the stream holds many events, so that Spark doesn't convert each (``event.blocks``).
 
-Each block has events of keys that no other part of the same micro-batch has. A sink that takes the blocks of a part in
+Each block has events of keys that no other part of the same micro-batch has; if one task reads all of it, in the log's
+order, there is one part. A sink that takes the blocks of a part in
 the order of their positions has the events of each key in their order.
 """
 
@@ -27,6 +28,8 @@ BLOCK_SCHEMA = pa.schema(
 )
 KEPT = pa.schema([EVENT_SCHEMA.field(name) for name in ("topic", "key", "value", "headers", "position")])
 """The columns of events that are in blocks."""
+IN_SERIES = -1
+"""The part of all blocks where one task reads a micro-batch in the log's order."""
 _HASHED = 256
 """How many bytes of a key decide on its part, counted from its end: a key's schema comes before its values."""
 _WORD = 8
@@ -34,18 +37,19 @@ _WEIGHTS: NDArray[np.uint64] = np.random.default_rng(1).integers(0, 1 << 63, _HA
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def blocks_of(events: pa.RecordBatch, parts: int) -> pa.RecordBatch:
+def blocks_of(events: pa.RecordBatch, parts: int | None) -> pa.RecordBatch:
     """Return events as blocks, those of a key in the same part of any batch.
 
     Args:
         events: with the columns of ``EVENT_SCHEMA``, or those of them that are kept.
-        parts: how many parts there are; a row of the result is a part's.
+        parts: how many parts there are; a row of the result is a part's. None: the task reads all of the micro-batch,
+            in the log's order.
     """
     if not events.num_rows:
         return pa.RecordBatch.from_pylist([], schema=BLOCK_SCHEMA)
     rows = pa.Table.from_batches([_in_order(events.select(KEPT.names))])
-    numbers, pieces = [0], [rows]
-    if parts > 1:
+    numbers, pieces = [IN_SERIES if parts is None else 0], [rows]
+    if parts is not None and parts > 1:
         owner = part_of(rows, parts)
         counts = np.bincount(owner, minlength=parts)
         numbers = np.flatnonzero(counts).tolist()

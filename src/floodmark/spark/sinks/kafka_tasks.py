@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from floodmark.changes.event_blocks import BLOCK_SCHEMA, in_order
+from floodmark.changes.event_blocks import BLOCK_SCHEMA, IN_SERIES, in_order
 from floodmark.sinks.kafka.brokers import TIMEOUT_S, Brokers
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writer, writer_of
@@ -26,6 +28,7 @@ _WRITTEN = pa.schema([("topics", pa.list_(pa.string()))])
 _FILE = "floodmark-kafka-topics"
 """In the checkpoint: where they end."""
 _ORDERED = (*COLUMNS, "position")
+_OF_BLOCKS = ("part", "first", "last", "events")
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -85,8 +88,10 @@ class KafkaTasks:
         if self._partitions is None:
             found = [name.lower() for name in batch.columns]
             return batch.select(*(F.col(name).alias(name) for name in TAKEN if name in found)), _records
+        if has_blocks(batch) and _in_one_task(batch):
+            return batch.select(*_OF_BLOCKS), _records_of_blocks
         if has_blocks(batch):
-            return _blocks_by_part(batch, self._partitions).select("first", "last", "events"), _records_of_blocks
+            return _blocks_by_part(batch, self._partitions).select(*_OF_BLOCKS), _records_of_blocks
         return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
 
 
@@ -113,10 +118,15 @@ def has_blocks(events: DataFrame) -> bool:
     return list(events.columns) == list(BLOCK_SCHEMA.names)
 
 
+def _in_one_task(blocks: DataFrame) -> bool:
+    """Return whether one task reads all blocks."""
+    return bool(blocks._jdf.queryExecution().toRdd().getNumPartitions() <= 1)
+
+
 def _blocks_by_part(blocks: DataFrame, partitions: int) -> DataFrame:
     """Return blocks, those of a part in one partition, in the order of their positions."""
     numbers: Column = F.array(*map(F.lit, numbers_of_partitions(partitions)))
-    place = F.element_at(numbers, F.col("part") % partitions + 1)
+    place = F.element_at(numbers, F.pmod(F.col("part"), F.lit(partitions)) + 1)
     return blocks.repartition(partitions, place).sortWithinPartitions("first")
 
 
@@ -153,10 +163,16 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def _records_of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     blocks = (
-        (first, last, events.as_buffer())
+        (part, first, last, events.as_buffer())
         for batch in batches
-        for first, last, events in zip(
-            batch["first"].to_pylist(), batch["last"].to_pylist(), batch["events"], strict=True
+        for part, first, last, events in zip(
+            *(batch[name].to_pylist() for name in _OF_BLOCKS[:-1]), batch["events"], strict=True
         )
     )
-    return in_order(blocks)
+    begin = next(blocks, None)
+    if begin is None:
+        return iter(())
+    every = chain([begin], blocks)
+    # A program may have put blocks of several tasks into one partition.
+    ordered = every if begin[0] == IN_SERIES else sorted(every, key=itemgetter(1))
+    return in_order(block[1:] for block in ordered)

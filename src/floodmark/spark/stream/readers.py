@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from floodmark.spark.stream.partitions import (
     HeartbeatPartition,
     LogPartition,
     NotificationPartition,
+    SeriesPartition,
     WarmPartition,
     WindowPartition,
     in_window,
@@ -94,7 +96,8 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
     keep_modules()
     if options.event_blocks:
         events = _read_partition(options, EVENT_SCHEMA, partition)
-        return (blocks_of(batch, options.event_blocks) for batch in events)
+        parts = None if isinstance(partition, SeriesPartition) else options.event_blocks
+        return (blocks_of(batch, parts) for batch in events)
     batches = _read_partition(options, schema, partition)
     if options.format != "tables" or isinstance(partition, GapPartition):
         return batches
@@ -104,6 +107,8 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
 
 
 def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    if isinstance(partition, SeriesPartition):
+        return chain.from_iterable(_read_partition(options, schema, one) for one in partition.partitions)
     if isinstance(partition, LogPartition):
         return read_log(options, schema, partition)
     if isinstance(partition, WindowPartition):

@@ -22,10 +22,12 @@ from floodmark.spark.stream.partitions import (
     HeartbeatPartition,
     LogPartition,
     NotificationPartition,
+    SeriesPartition,
     WarmPartition,
     WindowPartition,
     announcement_partitions,
     chunk_partitions,
+    in_series,
     window_partitions,
 )
 
@@ -39,6 +41,7 @@ Task = (
     | WindowPartition
     | NotificationPartition
     | HeartbeatPartition
+    | SeriesPartition
     | WarmPartition
 )
 
@@ -94,7 +97,8 @@ class MicroBatchTasks:
             result.append(NotificationPartition(end.notifications, end.log))
         if end.heartbeat is not None:
             result.append(HeartbeatPartition(end.heartbeat, f"{end.log}-00"))
-        return result
+        series = in_series(result, self._options.event_blocks) if self._options.event_blocks else None
+        return result if series is None else [series]
 
     def _announcements(self, start: Offset, snapshot: SnapshotState) -> list[Task]:
         """Return the announcements that precede the rows, if the snapshot begins with this micro-batch."""
