@@ -313,7 +313,7 @@ def test_a_policy_that_hides_rows(shop: Source) -> None:
 def test_a_policy_made_during_a_snapshot(shop: Source, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
     """No rows are left out silently: the table is set aside, and its error says why; also where libpq reads them."""
     if tls:
-        monkeypatch.setattr(channel_module, "_SocketChannel", lambda conn, _: channel_module._LibpqChannel(conn))
+        monkeypatch.setattr(channel_module, "_SocketChannel", channel_module._LibpqChannel)
     shop.execute("INSERT INTO t SELECT g, g FROM generate_series(11, 20000) g")
     options = {**read_only(shop), "snapshot.chunk.bytes": "8192", "max.batch.bytes": "8192"}
     query = InProcess(options)
@@ -378,7 +378,7 @@ def test_a_publication_missing_in_the_past(pg16: EmbeddedPostgres, tmp_path: Pat
 def test_a_notice_of_a_missing_publication(shop: Source, monkeypatch: pytest.MonkeyPatch, tls: bool) -> None:
     """Version 18 only notices it, and leaves changes out: the stream's own word, even if nothing else is looked at."""
     if tls:
-        monkeypatch.setattr(channel_module, "_SocketChannel", lambda conn, _: channel_module._LibpqChannel(conn))
+        monkeypatch.setattr(channel_module, "_SocketChannel", channel_module._LibpqChannel)
     monkeypatch.setattr(published.PublicationProof, "outdated", lambda *_: False)
     monkeypatch.setattr(published.PublicationProof, "_prove_unaltered", lambda *_: None)
     query = InProcess(shop.options)

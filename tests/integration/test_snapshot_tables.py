@@ -109,7 +109,7 @@ def test_a_task_reads_small_tables_over_one_connection(
     source: Source, opened: list[int], monkeypatch: pytest.MonkeyPatch, tls: bool
 ) -> None:
     if tls:
-        monkeypatch.setattr(channel, "_SocketChannel", lambda conn, _: channel._LibpqChannel(conn))
+        monkeypatch.setattr(channel, "_SocketChannel", channel._LibpqChannel)
     query = InProcess(source.options)
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
     tasks = query.reader.partitions(query.offset, end)
