@@ -82,12 +82,8 @@ class _Mysql:
         return mysql.source_options(self._server, state) | {"snapshot.mode": "initial"}
 
     def debezium(self, name: str, folder: Path) -> dict[str, str]:  # noqa: ARG002
-        # It must outlive the connector, which is stopped in between.
-        history = {
-            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-            "schema.history.internal.file.filename": str(folder / "history"),
-        }
-        return mysql.debezium_options(self._server) | history
+        # The connector is stopped in between.
+        return mysql.debezium_options(self._server) | mysql.history_in(folder)
 
     def reads(self) -> Seen:
         return Watch(self._server).reads

@@ -162,13 +162,20 @@ def _prepare_debezium(server: MysqlServer, scratch: Path) -> dict[str, str]:
         "snapshot.mode": "no_data",
         "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
         "offset.storage.file.filename": str(scratch / "offsets"),
-        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-        "schema.history.internal.file.filename": str(scratch / "history"),
     }
+    options |= history_in(scratch)
     with Watch(server) as watch, Debezium(options) as debezium:
         wait_until(watch.streams, START_TIMEOUT_S, "Debezium streams")
         debezium.wait_records(first_rows(server), START_TIMEOUT_S)
     return options
+
+
+def history_in(folder: Path) -> dict[str, str]:
+    """Return options with which Debezium's schema history outlives the connector."""
+    return {
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": str(folder / "history"),
+    }
 
 
 def debezium_options(server: MysqlServer) -> dict[str, str]:
