@@ -1,8 +1,8 @@
 """Events in blocks: a row of the stream holds many events, so that Spark doesn't convert each (``event.blocks``).
 
 Each block has events of keys that no other part of the same micro-batch has; if one task reads all of it, in the log's
-order, there is one part. A sink that takes the blocks of a part in
-the order of their positions has the events of each key in their order.
+order, there is one part. A sink that takes the blocks of a part in the order of their positions has the events of each
+key in their order.
 """
 
 from __future__ import annotations

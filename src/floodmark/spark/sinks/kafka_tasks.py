@@ -88,10 +88,9 @@ class KafkaTasks:
         if self._partitions is None:
             found = [name.lower() for name in batch.columns]
             return batch.select(*(F.col(name).alias(name) for name in TAKEN if name in found)), _records
-        if has_blocks(batch) and _in_one_task(batch):
-            return batch.select(*_OF_BLOCKS), _records_of_blocks
         if has_blocks(batch):
-            return _blocks_by_part(batch, self._partitions).select(*_OF_BLOCKS), _records_of_blocks
+            blocks = batch if _in_one_task(batch) else _blocks_by_part(batch, self._partitions)
+            return blocks.select(*_OF_BLOCKS), _records_of_blocks
         return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
 
 
