@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, FloodmarkError, SourceStateError, TargetError
 from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
 from floodmark.sinks.delta.rebuilding.replacing import Replacement
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.progress import QueryProgress, reads
-from tests.conftest import Source, drop, make_source
+from tests.conftest import Source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
 from tests.integration.test_verify import changes, one, running, streaming, verify
 from tests.support.cli import CLI
@@ -32,13 +30,6 @@ from tests.support.repeating import repeated
 
 pytestmark = pytest.mark.slow
 TABLE, WAIT_S = "public.a", within(60.0)
-
-
-@pytest.fixture
-def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
-    made = make_source(pg18, tmp_path / "state", **{"signal.poll.interval.ms": "200"})
-    yield made
-    drop(made)
 
 
 def fill(source: Source, rows: int = 5000) -> None:

@@ -18,14 +18,13 @@ import yaml
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError, TargetBusyError, TargetChangedError, TargetError
 from floodmark.sinks.rebuilds.mark import RebuildMark
 from floodmark.sinks.relational.mysql import session as mysql_session
 from floodmark.sinks.relational.rebuilding.target import RebuildableRelation
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.progress import QueryProgress
-from tests.conftest import Source, drop, make_source
+from tests.conftest import Source
 from tests.integration.test_jdbc_merge import COLUMNS, IDS, KEY, SEEDS, World, cut
 from tests.integration.test_verify import changes, one, running
 from tests.integration.test_verify_jdbc import verify
@@ -343,19 +342,6 @@ def test_the_query_waits_for_as_long_as_rows_are_replaced(query: Query, monkeypa
     with pytest.raises(TargetBusyError):
         write(query, 2, created(20, 2))
     other.close()
-
-
-@pytest.fixture
-def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
-    made = make_source(pg18, tmp_path / "source_state", **{"signal.poll.interval.ms": "200"})
-    yield made
-    drop(made)
-
-
-@pytest.fixture
-def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    with target_on(request.getfixturevalue(request.param)) as made:
-        yield made
 
 
 def rebuild(pipeline: Pipeline, table: str = "public.a", **wanted: Any) -> floodmark.Rebuilt:

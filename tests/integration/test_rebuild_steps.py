@@ -15,23 +15,24 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.rebuilding import rebuilder
 from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
 from floodmark.sinks.delta.rebuilding.target import RebuildableDeltaTable
 from floodmark.sinks.iceberg.rebuilding.target import RebuildableIcebergTable
+from floodmark.sinks.relational.rebuilding.marks import RebuiltTargets
 from floodmark.sinks.relational.rebuilding.target import RebuildableRelation
-from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
-from tests.conftest import Source, drop, make_source
-from tests.integration.test_mirror import rows_of, run
-from tests.integration.test_verify import running
+from floodmark.spark.pipelines.model import Pipeline
+from tests.conftest import Source
+from tests.integration.test_mirror import pipeline_of, rows_of, run
+from tests.integration.test_verify import one, running
+from tests.support.jdbc import pipeline_of as jdbc_pipeline_of
 from tests.support.jdbc import target_on
 from tests.support.patience import within
 from tests.support.planting import Planter
 
 pytestmark = pytest.mark.slow
 TABLE = "public.a"
-Rows = list[tuple[int, str]]
+Rows = list[tuple[int, str, str]]
 
 
 @dataclass(frozen=True)
@@ -41,31 +42,22 @@ class Kept:
     Attributes:
         pipeline: the query.
         kind: what can be rebuilt.
+        marks: where that is marked.
         rows: returns its rows.
-        spoil: lets the rows with the keys 1 and 2 be missing, and adds one with the key -1.
+        spoil: makes it wrong in a way that no change mends, with a row whose key is -1.
         marked: returns the tables that are being rebuilt.
     """
 
     pipeline: Pipeline
     kind: type
+    marks: type
     rows: Callable[[], Rows]
     spoil: Callable[[], None]
     marked: Callable[[], list[str]]
 
 
-def made(source: Source, folder: Path, **sink: Any) -> Pipeline:
-    return parse_pipeline(
-        {
-            "source": source.options,
-            "sink": sink,
-            "checkpoint": str(folder / "checkpoint"),
-            "trigger": {"availableNow": "true"},
-        }
-    )
-
-
 def in_order(rows: list[dict[str, Any]]) -> Rows:
-    return sorted((row["id"], row["v"]) for row in rows)
+    return sorted((row["id"], row["v"], row["big"]) for row in rows)
 
 
 def delta(source: Source, folder: Path) -> Kept:
@@ -74,11 +66,18 @@ def delta(source: Source, folder: Path) -> Kept:
     def spoil() -> None:
         planter = Planter(table)
         planter.lose([1, 2])
+        planter.spoil(3, v="other")
+        planter.double(4)
         planter.add(5, id=-1)
 
-    pipeline = made(source, folder, type="mirror", path=str(lake))
-    rows = lambda: in_order(rows_of(table, "id, v"))  # noqa: E731
-    return Kept(pipeline, RebuildableDeltaTable, rows, spoil, lambda: list(RebuildMarks(str(lake)).all()))
+    return Kept(
+        pipeline_of(source, folder),
+        RebuildableDeltaTable,
+        RebuildMarks,
+        lambda: in_order(rows_of(table, "id, v, big")),
+        spoil,
+        lambda: list(RebuildMarks(str(lake)).all()),
+    )
 
 
 def iceberg(source: Source, folder: Path) -> Kept:
@@ -91,22 +90,22 @@ def iceberg(source: Source, folder: Path) -> Kept:
 
     def spoil() -> None:
         table = lake.load_table("shop.public_a")
-        row = table.scan(row_filter="id = 5").to_arrow()
-        table.delete("id = 1 or id = 2")
-        table.append(row.set_column(row.schema.get_field_index("id"), row.schema.field("id"), pa.array([-1], "int32")))
+        kept = table.scan(row_filter="id = 5").to_arrow()
+        (row,) = kept.to_pylist()
+        table.delete("id <= 3")
+        table.append(pa.Table.from_pylist([{**row, "id": 3, "v": "other"}, {**row, "id": -1}], kept.schema))
 
     options = {"catalog.schema": "lake.shop", **{f"catalog.{name}": value for name, value in catalogue.items()}}
-    path = str(folder / "lake")
-    pipeline = made(source, folder, type="mirror", format="iceberg", path=path, options=options)
-    marked = lambda: list(RebuildMarks(path).all())  # noqa: E731
-    return Kept(pipeline, RebuildableIcebergTable, lambda: in_order(rows().to_pylist()), spoil, marked)
-
-
-@pytest.fixture
-def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
-    made = make_source(pg18, tmp_path / "state", **{"signal.poll.interval.ms": "200"})
-    yield made
-    drop(made)
+    pipeline = pipeline_of(source, folder)
+    sink = pipeline.sink.model_copy(update={"format": "iceberg", "options": options})
+    return Kept(
+        pipeline.model_copy(update={"sink": sink}),
+        RebuildableIcebergTable,
+        RebuildMarks,
+        lambda: in_order(rows().to_pylist()),
+        spoil,
+        lambda: list(RebuildMarks(str(folder / "lake")).all()),
+    )
 
 
 @pytest.fixture
@@ -117,36 +116,52 @@ def kept(request: pytest.FixtureRequest, source: Source, tmp_path: Path) -> Iter
     with target_on(request.getfixturevalue(request.param)) as target:
         surplus = "INSERT INTO public_a (id, v, big, _position) SELECT -1, v, big, _position FROM public_a WHERE id = 5"
         yield Kept(
-            made(source, tmp_path, type="jdbc", options=target.options),
+            jdbc_pipeline_of(source, target, tmp_path),
             RebuildableRelation,
-            lambda: sorted((number, v) for number, v in target.rows("SELECT id, v FROM public_a")),
-            lambda: target.execute("DELETE FROM public_a WHERE id IN (1, 2)", surplus),
+            RebuiltTargets,
+            lambda: sorted((number, v, big) for number, v, big in target.rows("SELECT id, v, big FROM public_a")),
+            lambda: target.execute(
+                "DELETE FROM public_a WHERE id IN (1, 2)", "UPDATE public_a SET v = 'other' WHERE id = 3", surplus
+            ),
             lambda: [name for (name,) in target.rows("SELECT target FROM floodmark_rebuilds")],
         )
 
 
-STEPS: dict[str, tuple[type | None, str, bool]] = {
-    "before the mark": (None, "begin", False),
-    "after the mark": (None, "begin", True),
-    "after the signal": (rebuilder._Rebuilding, "_ask", True),
-    "all rows are read": (rebuilder._Rebuilding, "_replace", False),
-    "the table is replaced": (rebuilder._Rebuilding, "_replace", True),
-    "the mark is removed": (None, "finish", True),
+STEPS: dict[str, tuple[str, str, bool]] = {
+    "before the mark": ("marks", "add", False),
+    "the mark is written": ("marks", "add", True),
+    "after the mark": ("kind", "begin", True),
+    "after the signal": ("rebuilder", "_ask", True),
+    "all rows are read": ("rebuilder", "_replace", False),
+    "the table is replaced": ("rebuilder", "_replace", True),
+    "the mark is removed": ("marks", "remove", True),
+    "all is done": ("kind", "finish", True),
 }
-"""Methods, those of the target where no class is given, and whether the process dies after what they do."""
-OFTEN = {(delta, "after the mark"), (delta, "the table is replaced"), ("pg16", "all rows are read")}
+"""Whose methods, and whether the process dies after what they do."""
+OFTEN = {
+    *((delta, step) for step in ("after the mark", "all rows are read", "the table is replaced")),
+    ("pg16", "all rows are read"),
+}
 
 
 class Death(BaseException):
     """The process that rebuilds dies."""
 
 
-def rebuild(pipeline: Pipeline) -> floodmark.Rebuilt:
+def arguments(pipeline: Pipeline) -> dict[str, Any]:
+    """Return what ``floodmark.rebuild`` and ``floodmark.verify`` are both called with."""
     sink = pipeline.sink
-    target = sink.path or sink.options
-    mirror = {"format": "iceberg", **sink.options} if sink.format == "iceberg" else {}
-    wait_s = within(60.0)
-    return floodmark.rebuild(pipeline.source, target, pipeline.checkpoint, TABLE, mirror=mirror, wait_s=wait_s)
+    return {
+        "options": pipeline.source,
+        "target": sink.path or sink.options,
+        "checkpoint": pipeline.checkpoint,
+        "wait_s": within(60.0),
+        "mirror": {"format": "iceberg", **sink.options} if sink.format == "iceberg" else {},
+    }
+
+
+def rebuild(pipeline: Pipeline) -> floodmark.Rebuilt:
+    return floodmark.rebuild(table=TABLE, **arguments(pipeline))
 
 
 @pytest.mark.parametrize(
@@ -174,8 +189,8 @@ def test_a_process_that_dies_at_each_step(
     )
     run(spark, kept.pipeline)
     kept.spoil()
-    owner, name, after = STEPS[step]
-    owner = owner or kept.kind
+    whose, name, after = STEPS[step]
+    owner = {"marks": kept.marks, "kind": kept.kind, "rebuilder": rebuilder._Rebuilding}[whose]
     method: Callable[..., Any] = getattr(owner, name)
 
     def dies(*args: Any) -> Any:
@@ -187,14 +202,15 @@ def test_a_process_that_dies_at_each_step(
         patch.setattr(owner, name, dies)
         with pytest.raises(Death):
             rebuild(kept.pipeline)
-    replaced = step in ("the table is replaced", "the mark is removed")
+    replaced = step in ("the table is replaced", "the mark is removed", "all is done")
     source.execute("UPDATE a SET v = 'later' WHERE id % 7 = 0", "DELETE FROM a WHERE id % 11 = 0")
     run(spark, kept.pipeline)
-    assert (-1 in dict(kept.rows())) is not replaced
+    assert (-1 in {number for number, *_ in kept.rows()}) is not replaced
     with running(spark, kept.pipeline):
         assert rebuild(kept.pipeline).replaced
+        assert one(floodmark.verify(**arguments(kept.pipeline))).status == "equal"
     with closing(psycopg.connect(source.conninfo)) as connection:
-        expected = connection.execute("SELECT id, v FROM a ORDER BY id").fetchall()
+        expected = connection.execute("SELECT id, v, big FROM a ORDER BY id").fetchall()
     run(spark, kept.pipeline)
     assert kept.rows() == expected
     assert kept.marked() == []

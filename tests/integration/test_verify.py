@@ -20,12 +20,11 @@ import yaml
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import ConfigError
 from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
 from floodmark.spark.pipelines.query import start_query
 from floodmark.verification.results import TableResult, Verification
-from tests.conftest import Source, drop, make_source
+from tests.conftest import Source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
 from tests.support.batch import wait_for
 from tests.support.cli import CLI
@@ -40,13 +39,6 @@ FULL = bool(os.environ.get("FLOODMARK_FULL_MATRIX"))
 ROWS = 10_000_000 if FULL else 20_000
 LOAD_S = 60 if FULL else 5
 """How long tables are compared while rows change."""
-
-
-@pytest.fixture
-def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
-    made = make_source(pg18, tmp_path / "state", **{"signal.poll.interval.ms": "200"})
-    yield made
-    drop(made)
 
 
 def streaming(pipeline: Pipeline) -> Pipeline:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ import yaml
 from pyspark.sql import SparkSession
 
 import floodmark
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.verification.results import TableResult, Verification
-from tests.conftest import Source, drop, make_source
+from tests.conftest import Source
 from tests.integration.test_verify import changes, kinds, one, running
 from tests.support.cli import CLI
-from tests.support.jdbc import MysqlTarget, Target, pipeline_of, run, target_on
+from tests.support.jdbc import MysqlTarget, Target, pipeline_of, run
 from tests.support.mysql import MysqlServer
 from tests.support.patience import within
 
@@ -26,19 +24,6 @@ pytestmark = pytest.mark.slow
 WAIT_S = within(20.0)
 _LONG = {name: pytest.param(name, marks=pytest.mark.long) for name in ("mysql", "mariadb")}
 SERVERS = ["pg16", "pg18", _LONG["mysql"], "mariadb"]
-
-
-@pytest.fixture
-def source(pg18: EmbeddedPostgres, tmp_path: Path) -> Iterator[Source]:
-    made = make_source(pg18, tmp_path / "state", **{"signal.poll.interval.ms": "200"})
-    yield made
-    drop(made)
-
-
-@pytest.fixture
-def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    with target_on(request.getfixturevalue(request.param)) as made:
-        yield made
 
 
 def verify(pipeline: Pipeline, **wanted: Any) -> Verification:
