@@ -11,8 +11,8 @@ from types import TracebackType
 
 import psutil
 
-INTERVAL_S = 0.2
-MEMORY_INTERVAL_S = 1.0
+INTERVAL_S = 0.5
+MEMORY_INTERVAL_S = 2.0
 GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 
@@ -38,6 +38,9 @@ class Usage:
 
 class TreeSampler:
     """Samples a process and its descendants in a thread; use it as a context manager.
+
+    The thread is needed for peaks, and where descendants come and go: `now` and `usage` sample, too. It takes CPU
+    time from what is measured, most of it for the memory.
 
     The CPU time of descendants which have ended is contained in their parents' accounts, so that
     short-lived processes count too. Peak memory is the largest sum of proportional set sizes at one moment, in
