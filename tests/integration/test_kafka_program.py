@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import floodmark
 from floodmark.connectors.load import load_options
+from floodmark.spark.sinks import kafka_tasks
 from tests.conftest import Source
 from tests.integration.test_program import small
 from tests.support.kafka import Broker
@@ -60,6 +64,28 @@ def test_events_of_a_key_are_in_order_whatever_a_program_does_with_blocks(
     assert len(written) == 20
     assert all(numbers == sorted(numbers) for numbers in written.values())
     assert all(numbers[-1] >= 796 for numbers in written.values())
+
+
+def test_a_task_writes_a_block_before_it_has_the_next(
+    spark: SparkSession, small: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = kafka_tasks._WRITTEN
+    told: set[str] = set()
+
+    def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            yield pa.RecordBatch.from_pylist([{"topics": [f"{number}: {batch.num_rows}"]}], schema=schema)
+
+    monkeypatch.setattr(kafka_tasks, "_writing", lambda *_: sizes)
+    topics = SimpleNamespace(add=told.update)
+    monkeypatch.setattr(kafka_tasks.KafkaTasks, "_topics", lambda *_: topics)
+    source = {**small.options, "event.blocks": "2", "trigger.available.now": "true"}
+    events = spark.readStream.format("floodmark").options(**source).load().coalesce(1)
+    writer = floodmark.kafka(events, {"kafka.bootstrap.servers": "127.0.0.1:1"})
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.processAllAvailable()
+    query.stop()
+    assert told == {"0: 1", "1: 1"}
 
 
 def test_what_the_sink_refuses(spark: SparkSession, small: Source) -> None:

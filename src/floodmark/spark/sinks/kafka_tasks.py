@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -29,7 +29,12 @@ _FILE = "floodmark-kafka-topics"
 """In the checkpoint: where they end."""
 _ORDERED = (*COLUMNS, "position")
 _OF_BLOCKS = ("part", "first", "last", "events")
-_ADAPTIVE = "spark.sql.adaptive.enabled"
+_PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
+"""The number of tasks that write is given, so after those that read there is nothing to adapt. Planning again, and
+running the stages as jobs of their own, costs a tenth of a second for each micro-batch."""
+_ONE_BY_ONE = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}
+"""Spark would keep 10,000 blocks, nearly always all of a task's, before it gives them to Python: no event would be
+written before the last is decoded."""
 
 
 class KafkaTasks:
@@ -70,7 +75,7 @@ class KafkaTasks:
         topics = self._topics(batch.sparkSession, run)
         rows, tables = self._rows(batch)
         written = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN))
-        with _planned_once(batch.sparkSession):
+        with _settings(batch.sparkSession, _PLANNED_ONCE | (_ONE_BY_ONE if has_blocks(batch) else {})):
             done = written.collect()
         topics.add({topic for row in done for topic in row["topics"]})
 
@@ -95,21 +100,21 @@ class KafkaTasks:
 
 
 @contextmanager
-def _planned_once(session: SparkSession) -> Iterator[None]:
-    """Let Spark plan what is executed meanwhile as a whole.
-
-    The number of tasks that write is given, so after those that read there is nothing to adapt. Planning again, and
-    running the stages as jobs of their own, costs a tenth of a second for each micro-batch.
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Execute with other settings of Spark.
 
     Args:
         session: the query's own.
+        settings: those.
     """
-    before = session.conf.get(_ADAPTIVE) or "true"
-    session.conf.set(_ADAPTIVE, "false")
+    before = {name: str(session.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
-        session.conf.set(_ADAPTIVE, before)
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def has_blocks(events: DataFrame) -> bool:
