@@ -20,7 +20,7 @@ from floodmark.spark.stream.partitions import LogPartition
 log = get_logger(__name__)
 
 IDLE_WAIT_S = 0.1
-BACKLOG_WAIT_S = 0.4
+BACKLOG_WAIT_S = 0.1
 END_CHECK_S = 3.0
 SHORT_CHECKS = 4
 """How many times in a row the source's log must end too early: what was just written may not be on its disk yet."""
