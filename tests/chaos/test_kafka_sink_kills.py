@@ -22,8 +22,9 @@ KILLS = int(os.environ.get("FLOODMARK_KAFKA_KILLS", "2"))
 CASES = [("pg18", "floodmark")]
 if os.environ.get("FLOODMARK_FULL_MATRIX"):
     CASES = [*product(["pg18", "mysql", "mariadb"], ["floodmark", "spark"])]
-BLOCKS = {"event.blocks": "2"}
-"""The source's option that a pipeline sets for Floodmark's own engine."""
+BLOCKS = ({"event.blocks": "2"}, {"event.blocks": "3"})
+"""The source's option that a pipeline sets for Floodmark's own engine: one task reads and writes the log, or several
+with a shuffle between them. One start takes the first, the next the second."""
 BROKER_FALLS_EVERY = 4
 """Every which time the broker is killed beside the query."""
 ELSEWHERE_EVERY = 3
@@ -43,7 +44,6 @@ def test_what_a_consumer_sees(place: Place, engine: str, tmp_path: Path) -> None
     if engine == "spark" and not GIVES_START:
         pytest.skip("the jars are those of the connector for Spark 4.2 and 4.3")
     database, options = place
-    options = {**options, **(BLOCKS if engine == "floodmark" else {})}
     small = {**options, "snapshot.chunk.bytes": "65536", "segment.bytes": "65536", "max.batch.rows": "2000"}
     chance = random.Random(database.schema)
     workload = Workload(database, 1)
@@ -55,7 +55,7 @@ def test_what_a_consumer_sees(place: Place, engine: str, tmp_path: Path) -> None
         workload.start()
         try:
             for number in range(1, KILLS + 1):
-                driver = Driver(small, tmp_path, kafka=target, properties=properties)
+                driver = Driver({**small, **_blocks(engine, number)}, tmp_path, kafka=target, properties=properties)
                 planned = driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(120))
                 assert planned, driver.log()[-4000:]
                 if number % ELSEWHERE_EVERY == 0:
@@ -71,9 +71,15 @@ def test_what_a_consumer_sees(place: Place, engine: str, tmp_path: Path) -> None
                 driver.kill()
         finally:
             workload.stop()
-        last = Driver(options, tmp_path, available_now=True, kafka=target, properties=properties)
+        last = Driver(
+            {**options, **_blocks(engine, 0)}, tmp_path, available_now=True, kafka=target, properties=properties
+        )
         assert last.wait(within(120)) == 0, last.log()[-4000:]
         _verify(place, broker)
+
+
+def _blocks(engine: str, number: int) -> dict[str, str]:
+    return BLOCKS[number % len(BLOCKS)] if engine == "floodmark" else {}
 
 
 def _wait_for_writing(broker: Broker, prefix: str) -> None:
