@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 import floodmark
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.rebuilding import rebuilder
 from floodmark.sinks.delta.rebuilding.marks import RebuildMarks
 from floodmark.sinks.delta.rebuilding.target import RebuildableDeltaTable
@@ -25,8 +27,8 @@ from floodmark.spark.pipelines.model import Pipeline
 from tests.conftest import Source
 from tests.integration.test_mirror import pipeline_of, rows_of, run
 from tests.integration.test_verify import one, running
+from tests.support.jdbc import PostgresTarget, Target, target_on
 from tests.support.jdbc import pipeline_of as jdbc_pipeline_of
-from tests.support.jdbc import target_on
 from tests.support.patience import within
 from tests.support.planting import Planter
 
@@ -114,19 +116,28 @@ def kept(request: pytest.FixtureRequest, source: Source, tmp_path: Path) -> Iter
         yield request.param(source, tmp_path)
         return
     with target_on(request.getfixturevalue(request.param)) as target:
-        surplus = "INSERT INTO public_a (id, v, big, _position) SELECT -1, v, big, _position FROM public_a WHERE id = 5"
-        yield Kept(
-            jdbc_pipeline_of(source, target, tmp_path),
-            RebuildableRelation,
-            RebuiltTargets,
-            lambda: sorted((number, v, big) for number, v, big in target.rows("SELECT id, v, big FROM public_a")),
-            lambda: target.execute(
-                "DELETE FROM public_a WHERE id IN (1, 2)", "UPDATE public_a SET v = 'other' WHERE id = 3", surplus
-            ),
-            lambda: [name for (name,) in target.rows("SELECT target FROM floodmark_rebuilds")],
-        )
+        yield relation(source, target, tmp_path)
 
 
+def relation(source: Source, target: Target, folder: Path, **options: str) -> Kept:
+    surplus = "INSERT INTO public_a (id, v, big, _position) SELECT -1, v, big, _position FROM public_a WHERE id = 5"
+    return Kept(
+        jdbc_pipeline_of(source, target, folder, **options),
+        RebuildableRelation,
+        RebuiltTargets,
+        lambda: sorted((number, v, big) for number, v, big in target.rows("SELECT id, v, big FROM public_a")),
+        lambda: target.execute(
+            "DELETE FROM public_a WHERE id IN (1, 2)", "UPDATE public_a SET v = 'other' WHERE id = 3", surplus
+        ),
+        lambda: [name for (name,) in target.rows("SELECT target FROM floodmark_rebuilds")],
+    )
+
+
+MADE = (
+    "CREATE TABLE a (id integer PRIMARY KEY, v text, big text)",
+    "ALTER TABLE a ALTER big SET STORAGE EXTERNAL",
+    "INSERT INTO a SELECT g, 'v' || g, repeat('b' || g, 900) FROM generate_series(1, 500) g",
+)
 STEPS: dict[str, tuple[str, str, bool]] = {
     "before the mark": ("marks", "add", False),
     "the mark is written": ("marks", "add", True),
@@ -182,11 +193,7 @@ def test_a_process_that_dies_at_each_step(
     spark: SparkSession, source: Source, kept: Kept, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it has done, the same call goes on, and meanwhile the query keeps the old table or the new one."""
-    source.execute(
-        "CREATE TABLE a (id integer PRIMARY KEY, v text, big text)",
-        "ALTER TABLE a ALTER big SET STORAGE EXTERNAL",
-        "INSERT INTO a SELECT g, 'v' || g, repeat('b' || g, 900) FROM generate_series(1, 500) g",
-    )
+    source.execute(*MADE)
     run(spark, kept.pipeline)
     kept.spoil()
     whose, name, after = STEPS[step]
@@ -209,8 +216,50 @@ def test_a_process_that_dies_at_each_step(
     with running(spark, kept.pipeline):
         assert rebuild(kept.pipeline).replaced
         assert one(floodmark.verify(**arguments(kept.pipeline))).status == "equal"
-    with closing(psycopg.connect(source.conninfo)) as connection:
-        expected = connection.execute("SELECT id, v, big FROM a ORDER BY id").fetchall()
     run(spark, kept.pipeline)
-    assert kept.rows() == expected
+    assert kept.rows() == rows_at(source)
     assert kept.marked() == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(pytest.param(step, marks=pytest.mark.long) for step in ("after the mark", "all rows are read")),
+        "after the signal",
+    ],
+)
+def test_a_server_that_crashes_at_a_step(
+    step: str, spark: SparkSession, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query and the rebuilding wait for the server, whose shadow has all that was committed."""
+    source.execute(*MADE)
+    _, name, after = STEPS[step]
+    owner = RebuildableRelation if step == "after the mark" else rebuilder._Rebuilding
+    method: Callable[..., Any] = getattr(owner, name)
+    with EmbeddedPostgres(18) as server:
+        target = PostgresTarget(server, "postgres")
+        kept = relation(source, target, tmp_path, flush_max_retries="100")
+        run(spark, kept.pipeline)
+        kept.spoil()
+        starting = Thread(target=server.start)
+
+        def crashes(*args: Any) -> Any:
+            result = method(*args) if after else None
+            if not starting.ident:
+                source.execute("UPDATE a SET v = 'meanwhile' WHERE id % 3 = 0")
+                server.stop("immediate")
+                starting.start()
+            return result if after else method(*args)
+
+        with running(spark, kept.pipeline), monkeypatch.context() as patch:
+            patch.setattr(owner, name, crashes)
+            assert rebuild(kept.pipeline).replaced
+        starting.join()
+        run(spark, kept.pipeline)
+        assert kept.rows() == rows_at(source)
+        assert kept.marked() == []
+
+
+def rows_at(source: Source) -> Rows:
+    with closing(psycopg.connect(source.conninfo)) as connection:
+        return connection.execute("SELECT id, v, big FROM a ORDER BY id").fetchall()

@@ -75,11 +75,11 @@ class RebuildableRelation:
 
     def view(self) -> RelationalView:
         """Return the table as it is now (``RebuildableTarget``)."""
-        return self._target.view()
+        return persistent(self._options, self._target.view)
 
     def prove_written(self) -> None:
         """Check that the table gets rows (``RebuildableTarget``)."""
-        self._target.view()
+        self.view()
 
     def mark(self) -> RebuildMark | None:
         """Return the table's mark (``RebuildableTarget``)."""
