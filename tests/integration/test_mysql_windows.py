@@ -65,7 +65,7 @@ def before(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, step: Callab
 
 def capture_no_more_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the log come as late as it may: only what is waited for."""
-    bounded, wait_for = CapturedLog.bounded, CapturedLog.wait_for
+    bounded, wait_for = CapturedLog.bounded, CapturedLog._wait_for
     reached = [""]
     waiting = [False]
 
@@ -73,17 +73,17 @@ def capture_no_more_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
         end = bounded(log, after, rows)
         return end if waiting[0] else max(after, min(end, reached[0]))
 
-    def waited(log: CapturedLog, after: str, target: str, rows: int | None) -> str:
+    def waited(log: CapturedLog, after: str, target: str, rows: int | None, patience_s: float) -> str:
         waiting[0] = True
         try:
-            end = wait_for(log, after, target, rows)
+            end = wait_for(log, after, target, rows, patience_s)
         finally:
             waiting[0] = False
         reached[0] = max(reached[0], end)
         return end
 
     monkeypatch.setattr(CapturedLog, "bounded", late)
-    monkeypatch.setattr(CapturedLog, "wait_for", waited)
+    monkeypatch.setattr(CapturedLog, "_wait_for", waited)
 
 
 def changing(server: MysqlServer, first: int, image: str) -> Callable[[], None]:

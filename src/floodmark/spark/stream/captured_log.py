@@ -21,6 +21,9 @@ log = get_logger(__name__)
 
 IDLE_WAIT_S = 0.1
 BACKLOG_WAIT_S = 0.1
+"""How long a micro-batch of a backlog waits for more log."""
+POINT_WAIT_S = 0.4
+"""How long log is waited for up to a position that is needed, before a micro-batch ends without it."""
 END_CHECK_S = 3.0
 SHORT_CHECKS = 4
 """How many times in a row the source's log must end too early: what was just written may not be on its disk yet."""
@@ -110,8 +113,15 @@ class CapturedLog:
 
         That is before ``target`` if the micro-batch is full, capture has paused, or waiting takes too long.
         """
+        return self._wait_for(after, target, rows, POINT_WAIT_S)
+
+    def drain(self, after: str, target: str, rows: int | None) -> str:
+        """Do the same where what there is can be delivered meanwhile."""
+        return self._wait_for(after, target, rows, BACKLOG_WAIT_S)
+
+    def _wait_for(self, after: str, target: str, rows: int | None, patience_s: float) -> str:
         pinged = 0.0
-        patient_until = time.monotonic() + BACKLOG_WAIT_S
+        patient_until = time.monotonic() + patience_s
         end_check = _EndCheck(self._source.log, target)
         while True:
             # Read `known` before the segments: one that is added in between must not be passed over.

@@ -50,7 +50,7 @@ class LogPart:
         target = self._log.end() if rows is None else self._ending.target
         if target is None:
             return self._captured.wait_briefly(after, rows, wait_s)
-        return after if after >= target else self._captured.wait_for(after, target, rows)
+        return after if after >= target else self._captured.drain(after, target, rows)
 
     def with_chunks(self, after: str, state: IncrementalState, rows: int | None) -> tuple[str, IncrementalState]:
         """Plan chunks of incremental snapshots, or postpone them if the source keeps them waiting for too long.
