@@ -25,6 +25,7 @@ from benchmarks import (
     mirror_tables,
     mirror_writer,
     mysql,
+    oracle_redo,
     pace,
     scale,
     snapshot,
@@ -64,6 +65,8 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mariadb_drain": lambda scale, _: mysql.drain(scale, "mariadb"),
     "mariadb_snapshot": lambda scale, _: mysql.snapshot(scale, "mariadb"),
     "mariadb_incremental": lambda scale, _: mysql.incremental(scale, "mariadb"),
+    "oracle_redo": lambda scale, _: oracle_redo.run(scale),
+    "oracle_redo_wide": lambda scale, _: oracle_redo.run(scale, wide=True),
 }
 
 

@@ -1,0 +1,1 @@
+"""Oracle: the connector that reads its redo log."""

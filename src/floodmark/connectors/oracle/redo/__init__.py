@@ -1,0 +1,1 @@
+"""SQL_REDO: the statements in which LogMiner shows changes of rows."""

@@ -1,0 +1,70 @@
+"""The values of statements of SQL_REDO, as they stand in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.connectors.oracle.redo.gaps import QUOTE
+from floodmark.connectors.oracle.redo.scanner import Form, Side
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The values of statements.
+
+    Attributes:
+        forms: shape (2, columns, statements): how each has a column's value, by side.
+        begins: of the same shape: where it begins in the text.
+        ends: the same.
+        text: all statements, one after the other.
+        problems: by the number of the statement, why it can't be read. It has no values.
+    """
+
+    forms: NDArray[np.uint8]
+    begins: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    text: pa.Buffer
+    problems: dict[int, str]
+
+    @classmethod
+    def without_values(cls, columns: int, bounds: NDArray[np.int32], text: pa.Buffer) -> Self:
+        """Return statements whose values aren't known yet.
+
+        Args:
+            columns: how many the table has.
+            bounds: where each statement begins in the text, and where the last one ends.
+            text: all statements, one after the other.
+        """
+        shape = (2, columns, len(bounds) - 1)
+        empty = np.broadcast_to(bounds[:-1], shape)
+        return cls(np.zeros(shape, np.uint8), empty.copy(), empty.copy(), text, {})
+
+    def texts(self, side: Side, column: int) -> pa.StringArray:
+        """Return a column's values, shape (statements,).
+
+        That is the content of literals, the text of expressions, and null for what is neither.
+        """
+        forms = self.forms[side, column]
+        missing = forms < Form.LITERAL
+        # Between the values are pieces that aren't taken. A missing one is empty, within its statement.
+        bounds = np.empty(2 * len(forms) + 1, np.int32)
+        bounds[:-1:2], bounds[1::2] = self.begins[side, column], self.ends[side, column]
+        bounds[-1] = bounds[-2] if len(forms) else 0
+        pieces = pa.StringArray.from_buffers(2 * len(forms), pa.py_buffer(bounds), self.text)
+        indices = np.arange(0, 2 * len(forms), 2, dtype=np.int32)
+        chosen = pieces.take(pa.array(indices, mask=missing if missing.any() else None))
+        return _unescaped(chosen, forms == Form.LITERAL)
+
+
+def _unescaped(texts: pa.StringArray, literals: NDArray[np.bool_]) -> pa.StringArray:
+    """Return texts with each pair of quotes in a literal as the quote that it stands for."""
+    data = texts.buffers()[2]
+    if data is None or not literals.any() or not (np.frombuffer(data, np.uint8) == QUOTE).any():
+        return texts
+    return pc.if_else(pa.array(literals), pc.replace_substring(texts, "''", "'"), texts)
