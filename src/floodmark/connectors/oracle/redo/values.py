@@ -59,12 +59,16 @@ class Statements:
         pieces = pa.StringArray.from_buffers(2 * len(forms), pa.py_buffer(bounds), self.text)
         indices = np.arange(0, 2 * len(forms), 2, dtype=np.int32)
         chosen = pieces.take(pa.array(indices, mask=missing if missing.any() else None))
-        return _unescaped(chosen, forms == Form.LITERAL)
+        expressions = forms == Form.EXPRESSION
+        if not expressions.any():
+            return unescaped(chosen)
+        literals = forms == Form.LITERAL
+        return pc.if_else(pa.array(literals), unescaped(chosen), chosen) if literals.any() else chosen
 
 
-def _unescaped(texts: pa.StringArray, literals: NDArray[np.bool_]) -> pa.StringArray:
-    """Return texts with each pair of quotes in a literal as the quote that it stands for."""
+def unescaped(texts: pa.StringArray) -> pa.StringArray:
+    """Return what is between the quotes of literals, with each pair of quotes as the quote that it stands for."""
     data = texts.buffers()[2]
-    if data is None or not literals.any() or not (np.frombuffer(data, np.uint8) == QUOTE).any():
+    if data is None or not (np.frombuffer(data, np.uint8) == QUOTE).any():
         return texts
-    return pc.if_else(pa.array(literals), pc.replace_substring(texts, "''", "'"), texts)
+    return pc.replace_substring(texts, "''", "'")

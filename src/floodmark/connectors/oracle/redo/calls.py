@@ -1,0 +1,135 @@
+"""What the values of statements mean: text, or what a function's call makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.connectors.oracle.redo.gaps import Gaps, gaps_between, quotes_in
+from floodmark.connectors.oracle.redo.national_text import decoded
+from floodmark.connectors.oracle.redo.scanner import Form, Side
+from floodmark.connectors.oracle.redo.values import Statements, unescaped
+
+
+class Kind(IntEnum):
+    """What the content of a value is."""
+
+    NONE = 0
+    """There is none: the value is null, can't be shown, or isn't in the statement."""
+    TEXT = 1
+    DATE = 2
+    TIMESTAMP = 3
+    ZONED_TIMESTAMP = 4
+    DAY_INTERVAL = 5
+    MONTH_INTERVAL = 6
+    HEX = 7
+    EMPTY_CLOB = 8
+    EMPTY_BLOB = 9
+    OTHER = 10
+    """An expression as it stands in the statement, such as a number."""
+
+
+_CALLS = {
+    b"TO_DATE(": Kind.DATE,
+    b"TO_TIMESTAMP(": Kind.TIMESTAMP,
+    b"TO_TIMESTAMP_TZ(": Kind.ZONED_TIMESTAMP,
+    b"TO_DSINTERVAL(": Kind.DAY_INTERVAL,
+    b"TO_YMINTERVAL(": Kind.MONTH_INTERVAL,
+    b"HEXTORAW(": Kind.HEX,
+    b"UNISTR(": Kind.TEXT,
+}
+"""By how they begin, calls of which the first literal is the content."""
+_WHOLE = {b"EMPTY_CLOB()": Kind.EMPTY_CLOB, b"EMPTY_BLOB()": Kind.EMPTY_BLOB}
+_NATIONAL = b"UNISTR("
+_NATIONAL_GAPS = {_NATIONAL, b") || UNISTR(", b")"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A column's values.
+
+    Attributes:
+        kinds: shape (statements,): of each.
+        texts: the same: their content; null where there is none.
+    """
+
+    kinds: NDArray[np.uint8]
+    texts: pa.StringArray
+
+
+def contents(statements: Statements, side: Side, column: int) -> Contents:
+    """Return the content of a column's values.
+
+    Raises:
+        DecodeError: a text of ``UNISTR`` is no text.
+    """
+    forms, texts = statements.forms[side, column], statements.texts(side, column)
+    kinds = np.where(forms == Form.LITERAL, np.uint8(Kind.TEXT), np.uint8(Kind.NONE))
+    rows = np.flatnonzero(forms == Form.EXPRESSION)
+    if not len(rows):
+        return Contents(kinds, texts)
+    found, values = _of_expressions(texts if len(rows) == len(forms) else texts.take(pa.array(rows)))
+    if len(rows) == len(forms):
+        return Contents(found, values)
+    kinds[rows] = found
+    places = np.arange(len(forms))
+    places[rows] = len(forms) + np.arange(len(rows))
+    return Contents(kinds, pa.concat_arrays([texts, values]).take(pa.array(places)))
+
+
+def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.StringArray]:
+    """Return kinds and contents of expressions, of which none is null."""
+    _, offsets, text = expressions.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(expressions) + 1, expressions.offset * 4)
+    quotes = quotes_in(np.frombuffer(text, np.uint8), bounds)
+    gaps = gaps_between(quotes, bounds[:-1], bounds[1:], text)
+    first = np.cumsum(gaps.counts) - gaps.counts
+    calls = np.array([_CALLS.get(gap, Kind.OTHER) for gap in gaps.distinct], np.uint8)
+    whole = np.array([_WHOLE.get(gap, Kind.OTHER) for gap in gaps.distinct], np.uint8)
+    numbers = gaps.numbers[first]
+    kinds = np.where(gaps.counts == 1, whole[numbers], calls[numbers])
+    national = _national(gaps, first)
+    kinds[(kinds == Kind.TEXT) & ~national] = Kind.OTHER
+    # The content of a call is its first literal; the rest is a format.
+    called = (kinds != Kind.OTHER) & (gaps.counts > 1)
+    pieces = np.empty(2 * len(bounds) - 1, np.int32)
+    pieces[:-1:2] = np.where(called, gaps.ends[first] + 1, bounds[:-1])
+    pieces[1::2] = np.where(called, gaps.begins[np.minimum(first + 1, len(gaps.begins) - 1)] - 1, bounds[1:])
+    pieces[-1] = bounds[-1]
+    every = pa.StringArray.from_buffers(len(pieces) - 1, pa.py_buffer(pieces), text)
+    values = every.take(pa.array(np.arange(0, len(pieces) - 1, 2, dtype=np.int32)))
+    if (kinds == Kind.TEXT).any():
+        values = _with_national(values, gaps, first, kinds == Kind.TEXT, text)
+    return kinds, values
+
+
+def _national(gaps: Gaps, first: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which expressions are calls of ``UNISTR``, one after the other."""
+    known = np.array([gap in _NATIONAL_GAPS for gap in gaps.distinct])
+    return np.logical_and.reduceat(known[gaps.numbers], first)
+
+
+def _with_national(
+    values: pa.StringArray, gaps: Gaps, first: NDArray[np.int64], national: NDArray[np.bool_], text: pa.Buffer
+) -> pa.StringArray:
+    """Return values, of which some are what all literals of their expression say together."""
+    rows = np.flatnonzero(national)
+    counts = gaps.counts[rows] - 1
+    ends = np.cumsum(counts)
+    literal = np.arange(ends[-1]) + np.repeat(first[rows] - (ends - counts), counts)
+    pieces = np.empty(2 * len(literal) + 1, np.int32)
+    pieces[:-1:2], pieces[1::2] = gaps.ends[literal] + 1, gaps.begins[literal + 1] - 1
+    pieces[-1] = pieces[-2]
+    every = pa.StringArray.from_buffers(len(pieces) - 1, pa.py_buffer(pieces), text)
+    literals = unescaped(every.take(pa.array(np.arange(0, len(pieces) - 1, 2, dtype=np.int32))))
+    lists = pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), literals)
+    places = np.arange(len(values))
+    places[rows] = len(values) + np.arange(len(rows))
+    # The halves of a character may stand in two calls.
+    joined = decoded(pc.binary_join(lists, ""))
+    return pa.concat_arrays([values, joined]).take(pa.array(places))
