@@ -13,6 +13,7 @@ import pytest
 from floodmark.connectors.mysql.capture.stream import MysqlStream
 from floodmark.connectors.mysql.reading import receiver
 from floodmark.errors import FloodmarkError
+from floodmark.spark.stream import captured_log
 from tests.integration.test_mysql_xa import FLAVORS, Branch, Query
 from tests.support.inprocess import InProcess
 from tests.support.mysql import MysqlServer
@@ -99,6 +100,9 @@ def test_positions_do_not_depend_on_how_it_came(
     assert len(expected) > 2 * ROWS
     for whole, segment_bytes in ((1 << 14, 65536), (1 << 14, 16 << 20), (1 << 30, 65536), (1 << 20, 1 << 20)):
         assert rows(whole, segment_bytes) == expected
+    # Segments end where the log that has come by then does.
+    monkeypatch.setattr(captured_log, "BACKLOG_WAIT_S", 0.0)
+    assert rows(1 << 20, 16 << 20) == expected
 
 
 @pytest.mark.parametrize("lost", [False, True])

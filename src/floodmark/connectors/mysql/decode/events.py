@@ -275,35 +275,44 @@ def queries_of(
     return result
 
 
+def _shifted(events: Events, by: int) -> Events:
+    """Return events that lie so many bytes further back in the buffer."""
+    return replace(events, at=events.at + by, end=events.end + by)
+
+
 def _expanded(events: Events) -> Events:
     """Replace compressed transactions by the events inside of them."""
     holders = np.flatnonzero(events.kind == kinds.TRANSACTION_PAYLOAD).tolist()
     if not holders:
         return events
     parts: list[Events] = []
-    buffers, size, last = [events.buf], len(events.buf), 0
+    buffers: list[Bytes] = []
+    last = cut = shift = 0
     for holder in holders:
         inner, starts = payload_events(events.body(holder))
         lengths = numbers(inner, starts + kinds.SIZE, 4)
+        # What is inside comes right behind the payload, so that places in the buffer follow the log's order.
+        end = int(events.end[holder])
+        buffers += [events.buf[cut:end], inner]
+        place = end + shift
         # The events inherit file, offset, transaction and record of the payload.
         one = events.select(np.full(len(starts), holder))
         parts += [
-            events.select(slice(last, holder)),
+            _shifted(events.select(slice(last, holder)), shift),
             replace(
                 one,
-                at=starts + kinds.HEADER_BYTES + size,
-                end=starts + lengths + size,
+                at=starts + kinds.HEADER_BYTES + place,
+                end=starts + lengths + place,
                 kind=inner[starts + kinds.TYPE],
                 timestamp=numbers(inner, starts, 4),
                 server=numbers(inner, starts + kinds.SERVER_ID, 4),
                 inner=starts,
             ),
         ]
-        buffers.append(inner)
-        size += len(inner)
-        last = holder + 1
-    parts.append(events.select(slice(last, None)))
-    buf = np.concatenate(buffers)
+        shift += len(inner)
+        last, cut = holder + 1, end
+    parts.append(_shifted(events.select(slice(last, None)), shift))
+    buf = np.concatenate([*buffers, events.buf[cut:]])
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
     result = replace(events, buf=buf, **joined)
     # The BEGINs of compressed transactions can only be seen now; that of transaction 0 may be before the segment.
