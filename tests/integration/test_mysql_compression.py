@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,22 @@ def test_positions_are_those_of_the_whole(server: MysqlServer, tmp_path: Path, m
     assert len(pieces) == 2000 + 2000 + 2 * 1000 + 10
     positions = [row["position"] for row in pieces]
     assert positions == sorted(set(positions))
+
+
+def test_compressed_transactions_among_others(server: MysqlServer, tmp_path: Path) -> None:
+    """In whatever order they are in a segment."""
+    orders = list(product((True, False), repeat=3))
+    for number, packed in enumerate(orders):
+        options = options_of(server, tmp_path / str(number))
+        offset = begin(options)
+        first = 100 * number
+        for place, one in enumerate(packed):
+            insert(server, one, first + 10 * place, 10, 20_000)
+        query = InProcess({**options, "errors.tables": "fail"}, offset)
+        found = query.drain()
+        query.stop()
+        expected = [first + 10 * place + row for place in range(3) for row in range(10)]
+        assert [json.loads(row["key"])["id"] for row in found] == expected, packed
 
 
 def without_times(value: str | None) -> Any:
