@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import slices
 from floodmark.connectors.oracle.redo.gaps import Gaps, gaps_between, quotes_in
 from floodmark.connectors.oracle.redo.national_text import decoded
 from floodmark.connectors.oracle.redo.scanner import Form, Side
@@ -86,7 +87,8 @@ def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.
     """Return kinds and contents of expressions, of which none is null."""
     _, offsets, text = expressions.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(expressions) + 1, expressions.offset * 4)
-    quotes = quotes_in(np.frombuffer(text, np.uint8), bounds)
+    content = np.frombuffer(text, np.uint8)
+    quotes = quotes_in(content, bounds)
     gaps = gaps_between(quotes, bounds[:-1], bounds[1:], text)
     first = np.cumsum(gaps.counts) - gaps.counts
     calls = np.array([_CALLS.get(gap, Kind.OTHER) for gap in gaps.distinct], np.uint8)
@@ -97,14 +99,11 @@ def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.
     kinds[(kinds == Kind.TEXT) & ~national] = Kind.OTHER
     # The content of a call is its first literal; the rest is a format.
     called = (kinds != Kind.OTHER) & (gaps.counts > 1)
-    pieces = np.empty(2 * len(bounds) - 1, np.int32)
-    pieces[:-1:2] = np.where(called, gaps.ends[first] + 1, bounds[:-1])
-    pieces[1::2] = np.where(called, gaps.begins[np.minimum(first + 1, len(gaps.begins) - 1)] - 1, bounds[1:])
-    pieces[-1] = bounds[-1]
-    every = pa.StringArray.from_buffers(len(pieces) - 1, pa.py_buffer(pieces), text)
-    values = every.take(pa.array(np.arange(0, len(pieces) - 1, 2, dtype=np.int32)))
+    begins = np.where(called, gaps.ends[first] + 1, bounds[:-1])
+    ends = np.where(called, gaps.begins[np.minimum(first + 1, len(gaps.begins) - 1)] - 1, bounds[1:])
+    values = slices(content, begins, ends - begins, None)
     if (kinds == Kind.TEXT).any():
-        values = _with_national(values, gaps, first, kinds == Kind.TEXT, text)
+        values = _with_national(values, gaps, first, kinds == Kind.TEXT, content)
     return kinds, values
 
 
@@ -115,18 +114,19 @@ def _national(gaps: Gaps, first: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _with_national(
-    values: pa.StringArray, gaps: Gaps, first: NDArray[np.int64], national: NDArray[np.bool_], text: pa.Buffer
+    values: pa.StringArray,
+    gaps: Gaps,
+    first: NDArray[np.int64],
+    national: NDArray[np.bool_],
+    content: NDArray[np.uint8],
 ) -> pa.StringArray:
     """Return values, of which some are what all literals of their expression say together."""
     rows = np.flatnonzero(national)
     counts = gaps.counts[rows] - 1
     ends = np.cumsum(counts)
     literal = np.arange(ends[-1]) + np.repeat(first[rows] - (ends - counts), counts)
-    pieces = np.empty(2 * len(literal) + 1, np.int32)
-    pieces[:-1:2], pieces[1::2] = gaps.ends[literal] + 1, gaps.begins[literal + 1] - 1
-    pieces[-1] = pieces[-2]
-    every = pa.StringArray.from_buffers(len(pieces) - 1, pa.py_buffer(pieces), text)
-    literals = unescaped(every.take(pa.array(np.arange(0, len(pieces) - 1, 2, dtype=np.int32))))
+    begins = gaps.ends[literal] + 1
+    literals = unescaped(slices(content, begins, gaps.begins[literal + 1] - 1 - begins, None))
     lists = pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), literals)
     places = np.arange(len(values))
     places[rows] = len(values) + np.arange(len(rows))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import slices
 from floodmark.connectors.oracle.redo.steps import Numbers
 from floodmark.errors import DecodeError
 
@@ -110,10 +111,7 @@ def gaps_between(quotes: Quotes, begins: NDArray[np.int32], ends: NDArray[np.int
     inner[first] = True
     inner[last] = False
     lasts[last], lasts[inner] = ends, quotes.places[::2]
-    pieces = np.empty(2 * len(firsts), np.int32)
-    pieces[::2], pieces[1::2] = firsts, lasts
-    every = pa.BinaryArray.from_buffers(pa.binary(), len(pieces) - 1, [None, pa.py_buffer(pieces), text])
-    encoded = every.take(pa.array(np.arange(0, len(pieces), 2, dtype=np.int32))).dictionary_encode()
+    encoded = slices(np.frombuffer(text, np.uint8), firsts, lasts - firsts, None).view(pa.binary()).dictionary_encode()
     return Gaps(counts, firsts, lasts, encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
 
 

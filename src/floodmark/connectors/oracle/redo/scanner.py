@@ -128,7 +128,6 @@ class Scanner:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = {_characters(name.encode()): place for place, name in enumerate(columns)}
-        self._steps: dict[tuple[State, bytes, bool], Step] = {}
 
     def step(self, state: State, gap: bytes, last: bool) -> Step:
         """Scan a gap.
@@ -138,15 +137,10 @@ class Scanner:
             gap: the text between two literals, without their quotes.
             last: whether the statement ends with it.
         """
-        key = (state, gap, last)
-        found = self._steps.get(key)
-        if found is None:
-            try:
-                found = _Gap(self._columns, state, _characters(gap), last).scan()
-            except DecodeError as error:
-                found = Step((), replace(state, clause="end"), error=error.what)
-            self._steps[key] = found
-        return found
+        try:
+            return _Gap(self._columns, state, _characters(gap), last).scan()
+        except DecodeError as error:
+            return Step((), replace(state, clause="end"), error=error.what)
 
 
 def _characters(text: bytes) -> str:

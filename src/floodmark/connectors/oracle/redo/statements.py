@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.redo.gaps import Quotes, gaps_between, quotes_in, split
 from floodmark.connectors.oracle.redo.lookup import Lookup
-from floodmark.connectors.oracle.redo.scanner import BEFORE_GAP, LITERAL, Form, State
+from floodmark.connectors.oracle.redo.scanner import Form
 from floodmark.connectors.oracle.redo.steps import Numbers, Steps
 from floodmark.connectors.oracle.redo.templates import Templates, keep, matching
 from floodmark.connectors.oracle.redo.values import Statements
@@ -87,7 +87,10 @@ class StatementReader:
         while len(rows) >= _ALIKE:
             first = list(zip(begins[:, 0].tolist(), ends[:, 0].tolist(), strict=True))
             template = self._templates.template([content[begin:end].tobytes() for begin, end in first])
-            if template is None or matching(template, content, begins[:, :_ALIKE], ends[:, :_ALIKE]).sum() <= _FEW:
+            if (
+                template.error is not None
+                or matching(template, content, begins[:, :_ALIKE], ends[:, :_ALIKE]).sum() <= _FEW
+            ):
                 return
             same = matching(template, content, begins, ends)
             keep(found, template, rows[same], begins[:, same])
@@ -102,21 +105,8 @@ class StatementReader:
         except DecodeError as error:
             found.problems[row] = error.what
             return
-        state, opened, closed = State(), 0, 0
-        for number, (first, end) in enumerate(gaps):
-            step = self._steps.alone(state, statement[first:end], number == len(gaps) - 1)
-            if step.error is not None:
-                found.problems[row] = step.error
-                found.forms[:, :, row] = Form.ABSENT
-                return
-            for one in step.found:
-                if one.begin == LITERAL:
-                    value = (closed + 1, first - 1)
-                else:
-                    value = (opened if one.begin == BEFORE_GAP else first + one.begin, first + one.end)
-                place = (one.side, one.column, row)
-                found.forms[place] = one.form
-                found.begins[place], found.ends[place] = begin + value[0], begin + value[1]
-            if step.begin is not None:
-                opened = first + step.begin
-            state, closed = step.state, end
+        template = self._templates.template([statement[first:end] for first, end in gaps])
+        if template.error is not None:
+            found.problems[row] = template.error
+            return
+        keep(found, template, np.array([row]), np.array([[begin + first] for first, _ in gaps]))

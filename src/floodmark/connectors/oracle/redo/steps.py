@@ -76,7 +76,7 @@ class Steps:
         return np.array([self._gaps[gap] for gap in distinct], np.int32)
 
     def alone(self, state: State, gap: bytes, last: bool) -> Step:
-        """Return the step of one gap, which isn't kept as an array (``Scanner.step``)."""
+        """Return the step of one gap, which isn't kept (``Scanner.step``)."""
         return self._scanner.step(state, gap, last)
 
     def slot(self, found: Found) -> int:

@@ -26,7 +26,7 @@ class Value:
     """A value of a statement with a template.
 
     Attributes:
-        slot: whose it is (``Steps.slots``).
+        slot: whose it is (``Steps.slot``).
         form: how the statement has it.
         first: the gap in which it begins, and where in it.
         last: the gap in which it ends, and where in it.
@@ -45,10 +45,12 @@ class Template:
     Attributes:
         gaps: what is outside of their literals.
         values: those that they have.
+        error: why they can't be read; None if they can.
     """
 
     gaps: tuple[bytes, ...]
     values: tuple[Value, ...]
+    error: str | None = None
 
 
 class Templates:
@@ -60,10 +62,10 @@ class Templates:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._known: dict[tuple[bytes, ...], Template | None] = {}
+        self._known: dict[tuple[bytes, ...], Template] = {}
 
-    def template(self, gaps: Sequence[bytes]) -> Template | None:
-        """Return the template of a statement with these gaps; None if it can't be read."""
+    def template(self, gaps: Sequence[bytes]) -> Template:
+        """Return the template of a statement with these gaps."""
         key = tuple(gaps)
         if key not in self._known:
             if len(self._known) >= _MOST:
@@ -71,12 +73,12 @@ class Templates:
             self._known[key] = self._made(key)
         return self._known[key]
 
-    def _made(self, gaps: tuple[bytes, ...]) -> Template | None:
+    def _made(self, gaps: tuple[bytes, ...]) -> Template:
         state, opened, values = State(), (0, 0), []
         for number, gap in enumerate(gaps):
             step = self._steps.alone(state, gap, number == len(gaps) - 1)
             if step.error is not None:
-                return None
+                return Template(gaps, (), step.error)
             for one in step.found:
                 if one.begin == LITERAL:
                     # Between the quote that ends the gap before it and the one that begins this gap.
@@ -99,7 +101,7 @@ def matching(template: Template, content: NDArray[np.uint8], begins: Numbers, en
         template: the one.
         content: the text that holds the statements.
         begins: shape (gaps, statements): where each gap begins in the text.
-            ends: the same: where it ends.
+        ends: the same: where it ends.
     """
     lengths = np.array([[len(gap)] for gap in template.gaps])
     found: NDArray[np.bool_] = ((ends - begins) == lengths).all(axis=0)

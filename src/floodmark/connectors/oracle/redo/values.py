@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import slices
 from floodmark.connectors.oracle.redo.gaps import QUOTE
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 
@@ -51,14 +52,10 @@ class Statements:
         That is the content of literals, the text of expressions, and null for what is neither.
         """
         forms = self.forms[side, column]
-        missing = forms < Form.LITERAL
-        # Between the values are pieces that aren't taken. A missing one is empty, within its statement.
-        bounds = np.empty(2 * len(forms) + 1, np.int32)
-        bounds[:-1:2], bounds[1::2] = self.begins[side, column], self.ends[side, column]
-        bounds[-1] = bounds[-2] if len(forms) else 0
-        pieces = pa.StringArray.from_buffers(2 * len(forms), pa.py_buffer(bounds), self.text)
-        indices = np.arange(0, 2 * len(forms), 2, dtype=np.int32)
-        chosen = pieces.take(pa.array(indices, mask=missing if missing.any() else None))
+        begins, valid = self.begins[side, column], forms >= Form.LITERAL
+        # A missing value is empty, within its statement.
+        lengths = self.ends[side, column] - begins
+        chosen = slices(np.frombuffer(self.text, np.uint8), begins, lengths, None if valid.all() else valid)
         expressions = forms == Form.EXPRESSION
         if not expressions.any():
             return unescaped(chosen)
