@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -20,6 +19,7 @@ from floodmark.sinks.kafka.written_topics import WrittenTopics
 from floodmark.spark.checkpoint_file import CheckpointFile
 from floodmark.spark.ordering import numbers_of_partitions, order_by_key
 from floodmark.spark.running_query import RunningQuery
+from floodmark.spark.targets.sessions import settings
 from floodmark.spark.versions import spark_schema
 from floodmark.spark.worker_memory import keep_modules
 
@@ -75,7 +75,7 @@ class KafkaTasks:
         topics = self._topics(batch.sparkSession, run)
         rows, tables = self._rows(batch)
         written = rows.mapInArrow(_writing(self._target(run), tables), spark_schema(_WRITTEN))
-        with _settings(batch.sparkSession, _PLANNED_ONCE | (_ONE_BY_ONE if has_blocks(batch) else {})):
+        with settings(batch.sparkSession, _PLANNED_ONCE | (_ONE_BY_ONE if has_blocks(batch) else {})):
             done = written.collect()
         topics.add({topic for row in done for topic in row["topics"]})
 
@@ -97,24 +97,6 @@ class KafkaTasks:
             blocks = batch if _in_one_task(batch) else _blocks_by_part(batch, self._partitions)
             return blocks.select(*_OF_BLOCKS), _records_of_blocks
         return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
-
-
-@contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Execute with other settings of Spark.
-
-    Args:
-        session: the query's own.
-        settings: those.
-    """
-    before = {name: str(session.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            session.conf.set(name, value)
 
 
 def has_blocks(events: DataFrame) -> bool:
