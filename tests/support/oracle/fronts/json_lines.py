@@ -1,0 +1,128 @@
+"""A front of lines of JSON over TCP, for the JDBC driver that Debezium uses (``tests/conformance/oracle``).
+
+Each request is an object in a line, and so is each answer:
+
+- ``{"login": user, "password": …}``, which must come first;
+- ``{"sql": …, "binds": […]}``, answered with ``columns`` (pairs of name and type) and ``rows``, or with ``changed``;
+- ``{"metadata": method, "arguments": […]}``: a method of ``java.sql.DatabaseMetaData``.
+
+An error is ``{"error": {"code": …, "message": …}}``. Values are texts; the type says how to read them.
+"""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from datetime import timedelta
+from decimal import Decimal
+from types import TracebackType
+from typing import Any
+
+from tests.support.oracle.errors import OracleError
+from tests.support.oracle.fronts import jdbc_metadata
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.types import OracleType
+from tests.support.oracle.model.values import moment, number_text
+from tests.support.oracle.sql.result import Result
+from tests.support.oracle.sql.session import Session
+
+
+class JsonServer:
+    """Serves a database; use it as a context manager.
+
+    Args:
+        database: what is served.
+    """
+
+    def __init__(self, database: OracleDatabase) -> None:
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.database = database
+        self._thread = threading.Thread(target=self._server.serve_forever, name="oracle json", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    def __enter__(self) -> JsonServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    database: OracleDatabase
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        database = self.server.database
+        session: Session | None = None
+        for line in self.rfile:
+            request = json.loads(line)
+            try:
+                if session is None:
+                    session = _login(database, request)
+                    answer: dict[str, Any] = {"changed": 0}
+                else:
+                    answer = _answer(session, request)
+            except OracleError as exc:
+                answer = {"error": {"code": exc.code, "message": exc.message}}
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
+        if session is not None:
+            session.close()
+
+
+def _login(database: OracleDatabase, request: dict[str, Any]) -> Session:
+    account = database.accounts.get(str(request["login"]).upper())
+    if account is None or account.password != request["password"]:
+        raise OracleError(1017)
+    return Session(database, account.name)
+
+
+def _answer(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    if "metadata" in request:
+        columns, rows = jdbc_metadata.answer(session, request["metadata"], request["arguments"])
+        return {"columns": [[name, "VARCHAR2"] for name in columns], "rows": rows}
+    result: Result = session.execute(request["sql"], request["binds"])
+    if result.columns is None:
+        return {"changed": result.changed}
+    types = [one.type for one in result.columns]
+    return {
+        "columns": [[one.name, one.type.base] for one in result.columns],
+        "rows": [[_text(type_, value) for type_, value in zip(types, row, strict=True)] for row in result.rows],
+    }
+
+
+def _text(type_: OracleType, value: Any) -> str | None:
+    if value is None:
+        return None
+    if type_.base in {"NUMBER", "FLOAT"}:
+        return number_text(Decimal(value)) if not isinstance(value, float) else repr(value)
+    if type_.base == "DATE" or type_.base.startswith("TIMESTAMP"):
+        when = moment(value)
+        offset = when.time.utcoffset()
+        text = f"{when.time:%Y-%m-%d %H:%M:%S}.{when.fraction}"
+        return text if offset is None else f"{text} {_offset(offset)}"
+    if isinstance(value, bytes):
+        return value.hex()
+    if type_.base in {"CHAR", "NCHAR"}:
+        return str(value).ljust(type_.length)
+    return str(value)
+
+
+def _offset(offset: timedelta) -> str:
+    minutes = int(offset.total_seconds()) // 60
+    sign = "-" if minutes < 0 else "+"
+    return f"{sign}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"

@@ -1,0 +1,1 @@
+"""LogMiner: sessions, and what redo records look like in V$LOGMNR_CONTENTS."""

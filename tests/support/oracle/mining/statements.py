@@ -1,0 +1,145 @@
+"""Makes SQL_REDO of redo records, with a dictionary or without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.support.oracle.mining.literals import UNSUPPORTED, hexadecimal, literal
+from tests.support.oracle.mining.session_formats import Formats
+from tests.support.oracle.model.raw_values import raw_value
+from tests.support.oracle.model.redo import Operation, RedoRecord
+from tests.support.oracle.model.tables import Row, Structure, Table
+from tests.support.oracle.model.types import LARGE
+
+TEMPORARY = "/* No SQL_REDO for temporary tables */"
+MISMATCH = "Dictionary Version Mismatch"
+NOT_EXECUTABLE = 2
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """What LogMiner knows of the tables.
+
+    Attributes:
+        structure: of each table that is known, and of the version that is known; None: of all versions.
+    """
+
+    structures: dict[int, Structure] | None
+
+    def find(self, table: Table, version: int) -> tuple[Structure, bool]:
+        """Return a table's structure, and whether it is known.
+
+        The columns of one that isn't have numbers for names.
+        """
+        logged = table.structure_at(version)
+        if self.structures is None:
+            return logged, True
+        known = self.structures.get(table.object_id)
+        return logged, known is not None and known.version == version
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What LogMiner shows of a record.
+
+    Attributes:
+        owner: ``SEG_OWNER``.
+        table: ``TABLE_NAME``.
+        statement: ``SQL_REDO``.
+        status: ``STATUS``.
+        info: ``INFO``.
+    """
+
+    owner: str | None
+    table: str | None
+    statement: str | None
+    status: int
+    info: str | None
+
+
+class StatementWriter:
+    """Writes statements for one mining session.
+
+    Args:
+        dictionary: what is known of the tables.
+        formats: of the session.
+        row_ids: whether statements have the ROWID (without ``NO_ROWID_IN_STMT``).
+    """
+
+    def __init__(self, dictionary: Dictionary, formats: Formats, row_ids: bool) -> None:
+        self._dictionary = dictionary
+        self._formats = formats
+        self._row_ids = row_ids
+
+    def show(self, record: RedoRecord, table: Table | None) -> Shown:
+        """Return what is shown of a record of a table."""
+        if table is None:
+            return Shown(None, None, record.statement, record.status, record.info)
+        structure, known = self._dictionary.find(table, record.version)
+        owner, name = self._names(table, structure)
+        if record.statement is not None or record.operation not in (
+            Operation.INSERT,
+            Operation.UPDATE,
+            Operation.DELETE,
+        ):
+            return Shown(owner, name, record.statement, record.status, record.info)
+        if table.temporary:
+            return Shown(owner, name, TEMPORARY, record.status, record.info)
+        statement = self._statement(record, owner, name, structure, known)
+        if known:
+            return Shown(owner, name, statement, record.status, record.info)
+        return Shown(owner, name, statement, NOT_EXECUTABLE, MISMATCH)
+
+    def _names(self, table: Table, structure: Structure) -> tuple[str, str]:
+        structures = self._dictionary.structures
+        if structures is None:
+            return structure.owner, structure.name
+        known = structures.get(table.object_id)
+        return ("UNKNOWN", f"OBJ# {table.object_id}") if known is None else (known.owner, known.name)
+
+    def _statement(self, record: RedoRecord, owner: str, name: str, structure: Structure, known: bool) -> str:
+        target = f'"{owner}"."{name}"'
+        columns = _Columns(structure, known, self._formats)
+        if record.operation == Operation.INSERT:
+            values = columns.inserted(record.after)
+            return f"insert into {target}({','.join(values)}) values ({','.join(values.values())});"
+        row_id = f"ROWID = '{record.row_id}'"
+        conditions = [row_id] if record.is_undo else columns.conditions(record.before)
+        if self._row_ids and not record.is_undo:
+            conditions.append(row_id)
+        where = f" where {' and '.join(conditions)}"
+        if record.operation == Operation.DELETE:
+            return f"delete from {target}{where};"
+        return f"update {target} set {', '.join(columns.assignments(record.after))}{where};"
+
+
+@dataclass(frozen=True)
+class _Columns:
+    structure: Structure
+    known: bool
+    formats: Formats
+
+    def inserted(self, row: Row) -> dict[str, str]:
+        """Return the values of a new row by the columns' names."""
+        return {name: text for name, text in self._values(row) if text != ""}
+
+    def conditions(self, row: Row) -> list[str]:
+        """Return what identifies a row: large objects are never in it."""
+        large = {one.name for one in self.structure.columns if one.type.base in LARGE}
+        found = self._values({name: value for name, value in row.items() if name not in large})
+        return [f"{name} IS NULL" if text == "NULL" else f"{name} = {text}" for name, text in found]
+
+    def assignments(self, row: Row) -> list[str]:
+        """Return what is set."""
+        return [f"{name} = {text}" for name, text in self._values(row)]
+
+    def _values(self, row: Row) -> Iterable[tuple[str, str]]:
+        for number, one in enumerate(self.structure.columns, 1):
+            if one.name not in row or one.type.base == "XMLTYPE":
+                continue
+            value = row[one.name]
+            if self.known or one.type.base in UNSUPPORTED:
+                yield f'"{one.name}"', literal(one.type, value, self.formats)
+            else:
+                yield f'"COL {number}"', hexadecimal(raw_value(one.type, value))

@@ -1,0 +1,1 @@
+"""The database: a clock, tables, transactions, redo logs."""

@@ -1,0 +1,1 @@
+"""Statements: what they ask for, and the views that they read."""

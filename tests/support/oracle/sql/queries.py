@@ -1,0 +1,216 @@
+"""Answers queries: DuckDB evaluates them on views and on the rows of tables."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from sqlglot import exp
+
+from tests.support.oracle.errors import OracleError
+from tests.support.oracle.model.tables import Row, Table, ordered
+from tests.support.oracle.model.types import OracleType
+from tests.support.oracle.sql.dictionary_views import DICTIONARY_VIEWS
+from tests.support.oracle.sql.log_views import LOG_VIEWS
+from tests.support.oracle.sql.result import Result, ResultColumn
+from tests.support.oracle.sql.rewriting import rewritten
+from tests.support.oracle.sql.table_rows import PLACE, ROWID, table_rows
+
+if TYPE_CHECKING:
+    from tests.support.oracle.sql.session import Session
+
+VIEWS = {**LOG_VIEWS, **DICTIONARY_VIEWS}
+CLOB = OracleType("CLOB", "CLOB")
+SCN_SECONDS = 3
+"""How exactly ``SCN_TO_TIMESTAMP`` knows the time."""
+
+
+def answer(session: Session, tree: exp.Expr) -> Result:
+    """Return a query's result.
+
+    Args:
+        session: who asks.
+        tree: the query, with values for its binds.
+
+    Raises:
+        OracleError: it names what isn't there, or what isn't understood.
+    """
+    database = session.database
+    with contextlib.closing(duckdb.connect()) as connection:
+        failures = _add_functions(connection, session)
+        connection.execute("SET TimeZone = 'UTC'")
+        rows_of: dict[str, dict[str, Row]] = {}
+        tables: dict[str, Table] = {}
+        defined = {one.alias_or_name.upper() for one in tree.find_all(exp.CTE)}
+        for place, node in enumerate(list(tree.find_all(exp.Table))):
+            if node.name.upper() in defined:
+                continue
+            name = f"relation_{place}"
+            table = _register(session, connection, node, name)
+            if table is not None:
+                rows_of[name], tables[name] = table[1], table[0]
+            renamed = exp.to_table(name)
+            renamed.set("alias", exp.TableAlias(this=exp.to_identifier(node.alias or node.name)))
+            node.replace(renamed)
+        if len(tables) == 1 and _reads_columns(tree):
+            (name,) = tables
+            return _projected(connection, tree, tables[name], rows_of[name], database.clock.now(), failures)
+        sql = rewritten(tree, database.clock.now()).sql("duckdb", identify=True)
+        return _result(_run(connection, sql, failures), tree)
+
+
+def _register(
+    session: Session, connection: duckdb.DuckDBPyConnection, node: exp.Table, name: str
+) -> tuple[Table, dict[str, Row]] | None:
+    """Give DuckDB what a query reads; of a table, return its rows by their ROWIDs."""
+    schema, called = node.db, node.name
+    if not node.this.args.get("quoted"):
+        called = called.upper()
+    view = VIEWS.get(called.removeprefix("SYS."))
+    if view is not None and schema.upper() in ("", "SYS"):
+        session.require(called)
+        connection.register(name, view.read(session))
+        return None
+    table = session.table(exp.to_identifier(schema) if schema else None, node)
+    rows = session.rows_of(table, _scn(node))
+    connection.register(name, table_rows(table.structure, rows))
+    return table, rows
+
+
+def _scn(node: exp.Table) -> int | None:
+    version = node.args.get("version")
+    if version is None:
+        return None
+    if version.name.upper() != "SCN":
+        raise OracleError(900, text="invalid SQL statement (the stand-in only knows AS OF SCN)")
+    return int(version.expression.name)
+
+
+def _reads_columns(tree: exp.Expr) -> bool:
+    """Return whether a query of a table returns columns as they are."""
+    if not isinstance(tree, exp.Select) or tree.args.get("group") or tree.args.get("distinct"):
+        return False
+    return all(isinstance(one.unalias(), (exp.Column, exp.Star)) for one in tree.expressions)
+
+
+def _projected(
+    connection: duckdb.DuckDBPyConnection,
+    tree: exp.Expr,
+    table: Table,
+    rows: Mapping[str, Row],
+    now: datetime,
+    failures: list[OracleError],
+) -> Result:
+    """Let DuckDB choose the rows, and take their values from the model, which has all of Oracle's."""
+    structure = table.structure
+    columns: list[ResultColumn] = []
+    for one in tree.expressions:
+        if isinstance(one.unalias(), exp.Star):
+            columns += [ResultColumn(column.name, column.type) for column in structure.columns]
+            continue
+        called = one.unalias().this
+        name = called.name if called.args.get("quoted") else called.name.upper()
+        if name == ROWID:
+            columns.append(ResultColumn(name, OracleType("ROWID", "ROWID", length=18)))
+        else:
+            columns.append(ResultColumn(name, structure.column(name).type))
+    tree.set("expressions", [exp.column(PLACE)])
+    found = _run(connection, rewritten(tree, now).sql("duckdb", identify=True), failures)
+    places = [place for (place,) in found.fetchall()]
+    values = [[place if one.name == ROWID else rows[place][one.name] for one in columns] for place in places]
+    return Result(tuple(columns), values)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str, failures: list[OracleError]) -> duckdb.DuckDBPyConnection:
+    try:
+        return connection.execute(sql)
+    except duckdb.Error as exc:
+        if failures:
+            raise failures[0] from None
+        raise OracleError(904, text=f"invalid identifier (not understood by the stand-in: {exc}) in {sql}") from None
+
+
+def _result(found: duckdb.DuckDBPyConnection, tree: exp.Expr) -> Result:
+    described = found.description or []
+    columns = tuple(
+        ResultColumn(name if _quoted(one) else name.upper(), CLOB if _is_large(one) else _type(str(kind)))
+        for (name, kind, *_), one in zip(described, _outputs(tree, len(described)), strict=True)
+    )
+    return Result(columns, found.fetchall())
+
+
+def _outputs(tree: exp.Expr, count: int) -> list[exp.Expr]:
+    outputs = tree.selects if isinstance(tree, exp.Query) else []
+    return list(outputs) if len(outputs) == count else [exp.Null()] * count
+
+
+def _is_large(one: exp.Expr) -> bool:
+    function = one.unalias()
+    return isinstance(function, exp.Dot) and function.expression.name.upper() == "GET_DDL"
+
+
+def _quoted(one: exp.Expr) -> bool:
+    alias = one.args.get("alias") or one.this
+    return isinstance(alias, exp.Identifier) and bool(alias.args.get("quoted"))
+
+
+def _type(name: str) -> OracleType:
+    if name.startswith("DECIMAL") or name in {"INTEGER", "BIGINT", "HUGEINT", "SMALLINT", "TINYINT", "BOOLEAN"}:
+        return OracleType("NUMBER", "NUMBER")
+    if name == "DOUBLE":
+        return OracleType("NUMBER", "NUMBER")
+    if name == "TIMESTAMP_S":
+        return OracleType("DATE", "DATE")
+    if name == "TIMESTAMP WITH TIME ZONE":
+        return OracleType.parse("TIMESTAMP(6) WITH TIME ZONE")
+    if name.startswith("TIMESTAMP"):
+        return OracleType.parse("TIMESTAMP(6)")
+    if name == "BLOB":
+        return OracleType("RAW", "RAW(2000)", length=2000)
+    return OracleType("VARCHAR2", "VARCHAR2(4000)", length=4000)
+
+
+def _add_functions(connection: duckdb.DuckDBPyConnection, session: Session) -> list[OracleError]:
+    """Add Oracle's functions; what they raise is collected, since DuckDB only has the text."""
+    failures: list[OracleError] = []
+    database = session.database
+
+    def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)  # DuckDB counts the parameters.
+        def call(*values: Any) -> Any:
+            try:
+                return function(*values)
+            except OracleError as exc:
+                failures.append(exc)
+                raise
+
+        return call
+
+    def scn_to_timestamp(scn: int) -> datetime:
+        time = database.clock.time_of(scn)
+        return (time - timedelta(seconds=time.second % SCN_SECONDS, microseconds=time.microsecond)).replace(tzinfo=None)
+
+    def timestamp_to_scn(time: datetime) -> int:
+        return max(database.clock.scn_of(time.replace(tzinfo=database.clock.now().tzinfo)), 1)
+
+    def get_ddl(kind: str, name: str, owner: str) -> str:
+        del kind
+        table = database.table(owner, name, session.container)
+        return table.structure.ddl if session.sql_terminator else table.structure.ddl.rstrip(";")
+
+    def charset_id(name: str) -> int:
+        return {"AL32UTF8": 873, "UTF8": 871, "WE8ISO8859P1": 31, "AL16UTF16": 2000}[name]
+
+    for name, function, given, returned in (
+        ("scn_to_timestamp", scn_to_timestamp, ["BIGINT"], "TIMESTAMP"),
+        ("timestamp_to_scn", timestamp_to_scn, ["TIMESTAMP"], "BIGINT"),
+        ("dbms_metadata_get_ddl", get_ddl, ["VARCHAR"] * 3, "VARCHAR"),
+        ("nls_charset_id", charset_id, ["VARCHAR"], "BIGINT"),
+        ("chartorowid", ordered, ["VARCHAR"], "VARCHAR"),
+    ):
+        connection.create_function(name, guarded(function), given, returned)  # type: ignore[arg-type]
+    return failures
