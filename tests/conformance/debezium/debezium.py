@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -124,6 +124,32 @@ def mysql_options(server: MysqlServer, **options: str) -> dict[str, str]:
     }
 
 
+def oracle_options(port: int, **options: str) -> dict[str, str]:
+    """Return options of the Oracle connector for a stand-in that speaks JSON: offsets and schema history in memory,
+    JSON without schemas.
+
+    Args:
+        port: where the stand-in listens.
+        options: more options, with ``_`` for ``.``.
+    """
+    return {
+        "name": "reference",
+        "connector.class": "io.debezium.connector.oracle.OracleConnector",
+        "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
+        "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(port),
+        "database.url": f"jdbc:standin:127.0.0.1:{port}",
+        "database.user": "C##DBZUSER",
+        "database.password": "dbz",
+        "database.dbname": "FREE",
+        "database.pdb.name": "ORCLPDB1",
+        "topic.prefix": "reference",
+        **schemas(False),
+        **{name.replace("_", "."): value for name, value in options.items()},
+    }
+
+
 def schemas(enable: bool) -> dict[str, str]:
     """Return the options that switch the schemas of keys and values on or off; headers never have them."""
     text = str(enable).lower()
@@ -144,6 +170,7 @@ class Debezium:
         timestamps: let each object hold the time of its receipt.
         leave_out: records whose value contains this text are counted, but not written.
         jvm_args: such as ``-Xmx256m``.
+        drivers: Java files, each with a JDBC driver of the file's name.
     """
 
     def __init__(
@@ -154,6 +181,7 @@ class Debezium:
         timestamps: bool = False,
         leave_out: str | None = None,
         jvm_args: tuple[str, ...] = (),
+        drivers: Sequence[Path] = (),
     ) -> None:
         self._options = dict(options)
         self._output = output
@@ -168,6 +196,8 @@ class Debezium:
         self._classes = [compiled(RUNNER)]
         if self._options["connector.class"] == MYSQL_CONNECTORS["mariadb"]:
             self._classes += mariadb_classes()
+        self._classes += map(compiled, drivers)
+        self._jvm_args += tuple(f"-Djdbc.drivers={source.stem}" for source in drivers)
         self._changed = threading.Condition()
         self._ready_at: float | None = None
         self._progress: list[tuple[float, int]] = []
