@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 
 from floodmark.codecs.arrays import offsets_of, strings
@@ -52,3 +53,17 @@ def encode_hex(values: pa.BinaryArray) -> pa.StringArray:
     filled = values.fill_null(b"") if values.null_count else values
     offsets = offsets_of(filled)
     return strings((offsets - offsets[0]) * 2, binascii.hexlify(value_bytes(filled).data), values)
+
+
+def decode_hex(digits: pa.StringArray) -> pa.BinaryArray:
+    """Return the bytes of hexadecimal text; null stays null.
+
+    Raises:
+        ValueError: a text isn't hexadecimal.
+    """
+    filled = digits.fill_null("") if digits.null_count else digits
+    offsets = offsets_of(filled)
+    if (np.diff(offsets) % 2).any():
+        raise ValueError("Hexadecimal text has an odd number of digits.")
+    data = binascii.unhexlify(value_bytes(filled).data)
+    return strings((offsets - offsets[0]) // 2, data, digits).view(pa.binary())

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import replaced, valid
+
 DEBEZIUM = "io.debezium.time."
 CONNECT = "org.apache.kafka.connect.data."
 
@@ -51,3 +53,13 @@ TIMESTAMP_CONNECT = Unit(CONNECT + "Timestamp", "int64", 1000)
 def zulu(text: pa.StringArray) -> pa.StringArray:
     """Append ISO 8601's sign of UTC to dates and times."""
     return pc.binary_join_element_wise(text, "Z", "")
+
+
+def few_digits(text: pa.StringArray) -> pa.StringArray:
+    """Return times without zeros at the end of a second's fraction."""
+    point = pc.find_substring(text, ".").fill_null(-1).to_numpy()
+    fractional = (point >= 0) & valid(text)
+    if not fractional.any():
+        return text
+    shorter = pc.ascii_rtrim(pc.ascii_rtrim(text.filter(pa.array(fractional)), "0"), ".")
+    return replaced(text, fractional, shorter)

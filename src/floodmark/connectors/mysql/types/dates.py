@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs import calendar
-from floodmark.codecs.arrays import Mask, byte_at, int64_like, int64_values, mapped, replaced, valid, without
+from floodmark.codecs.arrays import Mask, byte_at, int64_like, int64_values, mapped, valid, without
 from floodmark.codecs.codec import Codec, bare, quoted, semantic
 from floodmark.codecs.time_units import (
     CONNECT,
@@ -25,6 +25,7 @@ from floodmark.codecs.time_units import (
     TIMESTAMP_NS,
     TIMESTAMP_US,
     Unit,
+    few_digits,
     zulu,
 )
 from floodmark.connectors.mysql.types.settings import MysqlSettings
@@ -172,13 +173,3 @@ def _with_t(text: pa.StringArray) -> pa.StringArray:
 def _iso(text: pa.StringArray) -> pa.StringArray:
     """Return timestamps in ISO 8601 with as few digits of a second's fraction as needed."""
     return zulu(few_digits(_with_t(text)))
-
-
-def few_digits(text: pa.StringArray) -> pa.StringArray:
-    """Return times without zeros at the end of a second's fraction."""
-    point = pc.find_substring(text, ".").fill_null(-1).to_numpy()
-    fractional = (point >= 0) & valid(text)
-    if not fractional.any():
-        return text
-    shorter = pc.ascii_rtrim(pc.ascii_rtrim(text.filter(pa.array(fractional)), "0"), ".")
-    return replaced(text, fractional, shorter)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import byte_at, int64_like, valid, without
 from floodmark.codecs.codec import Codec, bare, quoted, semantic, unchanged
-from floodmark.codecs.time_units import DEBEZIUM, TIME_CONNECT, TIME_NS, TIME_US, zulu
-from floodmark.connectors.mysql.types.dates import few_digits
+from floodmark.codecs.time_units import DEBEZIUM, TIME_CONNECT, TIME_NS, TIME_US, few_digits, zulu
 from floodmark.connectors.mysql.types.settings import MysqlSettings
 
 DAY_US = 86_400_000_000

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.codecs.arrays import lengths_of, mapped, offsets_of, strings, valid
+from floodmark.codecs.arrays import lengths_of, mapped, offsets_of, valid
 from floodmark.codecs.base64_text import binary_rows, encode_base64
-from floodmark.codecs.binary import binary
+from floodmark.codecs.binary import binary, decode_hex
 from floodmark.codecs.codec import Codec, quoted, semantic, unchanged
 from floodmark.codecs.text_codecs import boolean
 from floodmark.connectors.postgres.types.geometry_text import java_geometry
 from floodmark.connectors.postgres.types.settings import PostgresSettings
-from floodmark.events.json_text import value_bytes
 
 BITS = "io.debezium.data.Bits"
 UNLIMITED = 2_147_483_647
@@ -30,7 +28,7 @@ _WIDEST_MATRIX = 1024
 
 def bytea(settings: PostgresSettings) -> Codec:
     """Return the codec of ``bytea``, by ``binary.handling.mode``."""
-    return binary(settings, decode_hex, pa.binary(), decode_hex)
+    return binary(settings, from_server, pa.binary(), from_server)
 
 
 def unknown(settings: PostgresSettings) -> Codec:
@@ -45,17 +43,10 @@ def unknown_geometry(settings: PostgresSettings) -> Codec:
     return dataclasses.replace(codec, known=settings.include_unknown_datatypes)
 
 
-def decode_hex(text: pa.StringArray) -> pa.BinaryArray:
+def from_server(text: pa.StringArray) -> pa.BinaryArray:
     r"""Return the bytes of the server's text ``\x00ff``; null stays null."""
-    digits = _digits(text).fill_null("")
-    offsets = offsets_of(digits)
-    data = binascii.unhexlify(value_bytes(digits).data)
-    return strings((offsets - offsets[0]) // 2, data, text).view(pa.binary())
-
-
-def _digits(text: pa.StringArray) -> pa.StringArray:
-    """Return the digits without the prefix, neither of whose characters is a hexadecimal digit."""
-    return pc.ascii_ltrim(text, _HEX_PREFIX)
+    # Neither character of the prefix is a hexadecimal digit.
+    return decode_hex(pc.ascii_ltrim(text, _HEX_PREFIX))
 
 
 def bits(modifier: int, settings: PostgresSettings) -> Codec:

@@ -16,7 +16,7 @@ from floodmark.codecs.base64_text import encode_base64
 from floodmark.codecs.codec import Codec, Settings, bare, unchanged
 from floodmark.codecs.floats import java_number
 from floodmark.codecs.geometry import EMPTY_GEOMETRY, POINT, ZERO_POINT, geometry_schema
-from floodmark.connectors.postgres.types.binary import decode_hex
+from floodmark.connectors.postgres.types.binary import from_server
 from floodmark.connectors.postgres.types.geometry_text import PUNCTUATION
 from floodmark.connectors.postgres.types.tokens import find_words
 from floodmark.events.json_text import Fragment
@@ -69,7 +69,7 @@ def postgis(name: str, settings: Settings) -> Codec:
 
 
 def _well_known_binary(text: pa.StringArray) -> Fragment:
-    raw = decode_hex(text)
+    raw = from_server(text)
     values = encode_base64(raw)
     bytes_of = [byte_at(raw, index) for index in range(_HEAD_BYTES)]
     little = bytes_of[0] != 0

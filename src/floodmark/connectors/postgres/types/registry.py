@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from floodmark.codecs import floats, text_codecs
 from floodmark.codecs.codec import Codec
+from floodmark.codecs.intervals import interval
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.types import binary, geometric, hstore, numeric, vectors
 from floodmark.connectors.postgres.types.array_type import array
 from floodmark.connectors.postgres.types.settings import PostgresSettings
-from floodmark.connectors.postgres.types.temporal import dates, interval, zoned
+from floodmark.connectors.postgres.types.temporal import dates, zoned
 from floodmark.connectors.postgres.types.type_info import TypeInfo
 
 Factory = Callable[[int, PostgresSettings], Codec]
@@ -66,7 +67,7 @@ BUILT_IN: dict[int, Factory] = {
     1083: dates.time,
     1114: dates.timestamp,
     1184: zoned.timestamptz,
-    1186: _any_modifier(interval.interval),
+    1186: _any_modifier(lambda settings: interval(settings.interval_handling_mode, settings)),
     1266: _any_modifier(zoned.timetz),
     1560: binary.bits,
     1562: binary.bits,

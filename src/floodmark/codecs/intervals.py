@@ -1,8 +1,8 @@
-"""Codec of ``interval``: microseconds, or ISO 8601 text, by ``interval.handling.mode``.
+"""Codec of intervals: microseconds, or ISO 8601 text, by ``interval.handling.mode``.
 
-The server's text (``IntervalStyle=postgres``) is ``1 year 2 mons 3 days 04:05:06.789``; every part is optional and has
-its own sign. A month has 30.4375 days. The sum is computed in double precision and in Debezium's order, so that the
-same digits are lost. It is clamped to the limits of int64, which are also the values of infinite intervals.
+Their text is PostgreSQL's (``IntervalStyle=postgres``): ``1 year 2 mons 3 days 04:05:06.789``. Every part is optional
+and has its own sign. A month has 30.4375 days. The sum is computed in double precision and in Debezium's order, so that
+the same digits are lost. It is clamped to the limits of int64, which are also the values of infinite intervals.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import Mask, as_mask, byte_at, int64_like, int64_values, mapped, without
 from floodmark.codecs.calendar import INT64_MAX, INT64_MIN
-from floodmark.codecs.codec import Codec, bare, quoted, semantic, unchanged
+from floodmark.codecs.codec import Codec, Settings, bare, quoted, semantic, unchanged
 from floodmark.codecs.time_units import DEBEZIUM
-from floodmark.connectors.postgres.types.settings import PostgresSettings
-from floodmark.connectors.postgres.types.temporal.dates import MAX_DIGITS
 
+MAX_DIGITS = 6
 _TIME = r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?P<fraction>\.\d+)?$"
 _UNITS = {"years": "y", "months": "m", "days": "d"}
 _DAYS_PER_MONTH = 30.4375
@@ -50,9 +49,14 @@ class Parts:
     micros: Numbers
 
 
-def interval(settings: PostgresSettings) -> Codec:
-    """Return the codec of ``interval``."""
-    if settings.interval_handling_mode == "string":
+def interval(mode: str, settings: Settings) -> Codec:
+    """Return the codec of intervals.
+
+    Args:
+        mode: ``interval.handling.mode``: ``string`` or ``numeric``.
+        settings: the options of all codecs.
+    """
+    if mode == "string":
         return Codec(
             semantic("string", DEBEZIUM + "Interval"),
             lambda text: quoted(_iso(text)),
