@@ -35,6 +35,18 @@ TYPES = {
     "XMLTYPE": 2009,
 }
 """``DATA_TYPE`` of columns: those of ``java.sql.Types`` and ``oracle.jdbc.OracleTypes``."""
+SIZES = {
+    "DATE": 7,
+    "TIMESTAMP": 11,
+    "TIMESTAMP WITH TIME ZONE": 13,
+    "TIMESTAMP WITH LOCAL TIME ZONE": 11,
+    "CLOB": 4000,
+    "NCLOB": 4000,
+    "BLOB": 4000,
+    "BINARY_FLOAT": 4,
+    "BINARY_DOUBLE": 8,
+}
+"""``DATA_LENGTH`` of types whose length isn't given."""
 _COLUMNS = [
     "TABLE_CAT",
     "TABLE_SCHEM",
@@ -136,18 +148,15 @@ def _matches(pattern: str | None, name: str) -> bool:
 
 def _column(table: Table, number: int, column: Column) -> list[Any]:
     type_ = column.type
-    size, digits = type_.length, None
-    if type_.base in {"NUMBER", "FLOAT"}:
+    # As the driver's own query does: DATA_SCALE, but -127 for a NUMBER that has neither precision nor scale.
+    digits: int | None = None if type_.scale == UNSET_SCALE else type_.scale
+    size = type_.length or SIZES.get(type_.base, 0)
+    if type_.base == "NUMBER":
         size, digits = type_.precision or 0, type_.scale
-    elif type_.base == "DATE":
-        size = 7
-    elif type_.base.startswith("TIMESTAMP"):
-        size, digits = 13 if "ZONE" in type_.base else 11, type_.scale
-    elif type_.base.startswith("INTERVAL"):
-        size = type_.precision or 2
-        digits = 0 if type_.scale == UNSET_SCALE else type_.scale
-    elif type_.base in {"CLOB", "NCLOB", "BLOB"}:
-        size = 4000
+    elif type_.precision is not None:
+        size = type_.precision
+    if type_.base.startswith("INTERVAL YEAR"):
+        digits = 0
     found: dict[str, Any] = {
         "TABLE_SCHEM": table.owner,
         "TABLE_NAME": table.name,

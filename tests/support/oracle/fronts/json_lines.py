@@ -113,7 +113,7 @@ def _text(type_: OracleType, value: Any) -> str | None:
     if type_.base == "DATE" or type_.base.startswith("TIMESTAMP"):
         when = moment(value)
         offset = when.time.utcoffset()
-        text = f"{when.time:%Y-%m-%d %H:%M:%S}.{when.fraction}"
+        text = f"{when.time.replace(tzinfo=None, microsecond=0).isoformat(' ')}.{when.fraction}"
         return text if offset is None else f"{text} {_offset(offset)}"
     if isinstance(value, bytes):
         return value.hex()

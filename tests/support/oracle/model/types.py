@@ -52,7 +52,7 @@ class OracleType:
         rest = " ".join(rest.split())
         if name in WHOLE_NUMBERS:
             scale = int(second) if second else 0
-            return cls("NUMBER", f"NUMBER({number or 38},{scale})", precision=number or 38, scale=scale)
+            return cls("NUMBER", f"NUMBER({number or '*'},{scale})", precision=number or 38, scale=scale)
         if name == "NUMBER":
             if first is None:
                 return cls("NUMBER", "NUMBER")
