@@ -1,0 +1,91 @@
+"""Tables and columns, as Oracle's dictionary describes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PRECISIONS = re.compile(r"\(\d+\)")
+UNLIMITED_DIGITS = 38
+"""The precision of a NUMBER that has a scale but no precision of its own."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: exactly as the dictionary has it.
+        type: ``DATA_TYPE`` without precisions, such as ``TIMESTAMP WITH TIME ZONE``.
+        optional: whether it may be NULL.
+        length: characters or bytes of texts and RAW, digits of NUMBER and FLOAT; None: not given.
+        scale: digits after the decimal point of a NUMBER, or of a second's fraction; None: not given.
+    """
+
+    name: str
+    type: str
+    optional: bool = True
+    length: int | None = None
+    scale: int | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether LogMiner shows its values apart from the row, and never the old one."""
+        return self.type in {"CLOB", "NCLOB", "BLOB", "XMLTYPE"}
+
+    @property
+    def is_national(self) -> bool:
+        """Whether its text is in the national character set."""
+        return self.type in {"NCHAR", "NVARCHAR2", "NCLOB"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's structure.
+
+    Attributes:
+        database: the pluggable database, or the database that has none.
+        owner: its schema.
+        name: its name.
+        columns: in their order.
+        key: names of the columns that make an event's key; empty if there is none.
+    """
+
+    database: str
+    owner: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+
+
+def column_of(
+    name: str,
+    data_type: str,
+    nullable: str,
+    char_length: int,
+    data_length: int,
+    precision: int | None,
+    scale: int | None,
+) -> Column:
+    """Return a column by its row of ``ALL_TAB_COLUMNS``.
+
+    Args:
+        name: ``COLUMN_NAME``.
+        data_type: ``DATA_TYPE``.
+        nullable: ``NULLABLE``.
+        char_length: ``CHAR_LENGTH``.
+        data_length: ``DATA_LENGTH``.
+        precision: ``DATA_PRECISION``.
+        scale: ``DATA_SCALE``.
+    """
+    kind = _PRECISIONS.sub("", data_type)
+    length: int | None = None
+    if kind == "NUMBER":
+        length = UNLIMITED_DIGITS if precision is None and scale is not None else precision
+    elif kind == "FLOAT":
+        length, scale = precision, None
+    elif kind == "RAW":
+        length = data_length
+    elif char_length:
+        length = char_length
+    return Column(name, kind, nullable == "Y", length, scale)

@@ -1,0 +1,105 @@
+"""Columns of rows, from the values of statements of SQL_REDO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.codecs.arrays import mapped
+from floodmark.codecs.binary import decode_hex
+from floodmark.codecs.raw_column import RawColumn
+from floodmark.connectors.oracle.redo.calls import Contents, Kind, contents
+from floodmark.connectors.oracle.redo.scanner import Form, Side
+from floodmark.connectors.oracle.redo.values import Statements
+from floodmark.connectors.oracle.structures.table import Column
+from floodmark.connectors.oracle.values import texts
+from floodmark.errors import DecodeError
+
+_FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
+_BINARY = {"RAW", "BLOB"}
+
+
+def raw_columns(statements: Statements, side: Side, columns: Sequence[Column]) -> list[RawColumn]:
+    """Return the rows before or after the changes.
+
+    A new row has the old one's value of a column that its statement doesn't set. Of large objects, only new values are
+    known, and only those that a statement has.
+
+    Args:
+        statements: of one kind, of one table.
+        side: which rows.
+        columns: the table's.
+
+    Raises:
+        DecodeError: a value isn't what the column's type has.
+    """
+    return [_raw_column(statements, side, number, column) for number, column in enumerate(columns)]
+
+
+def _raw_column(statements: Statements, side: Side, number: int, column: Column) -> RawColumn:
+    forms = statements.forms[side, number]
+    values = _values(contents(statements, side, number), column)
+    absent = (forms == Form.ABSENT) | (forms == Form.UNSUPPORTED)
+    if not absent.any():
+        return RawColumn(values)
+    if column.is_large:
+        return RawColumn(values, absent)
+    if side is Side.OLD:
+        return RawColumn(values)
+    old = _values(contents(statements, Side.OLD, number), column)
+    return RawColumn(pc.if_else(pa.array(absent), old, values))
+
+
+def _values(found: Contents, column: Column) -> pa.Array:
+    """Return a column's values in the form that its codec takes."""
+    kind, text = column.type, found.texts
+    if kind in ("NUMBER", "FLOAT"):
+        return texts.numbers(text, column.scale if kind == "NUMBER" else None)
+    if kind in _FLOATS:
+        return texts.floats(text, _FLOATS[kind])
+    if kind in _BINARY:
+        return _bytes(found)
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        return texts.moments(text)
+    if kind == "INTERVAL YEAR TO MONTH":
+        return texts.month_intervals(text)
+    if kind == "INTERVAL DAY TO SECOND":
+        return texts.day_intervals(text)
+    return _characters(found, column)
+
+
+def _bytes(found: Contents) -> pa.BinaryArray:
+    known = _one_of(found.kinds, Kind.NONE, Kind.HEX, Kind.EMPTY_BLOB)
+    if not known.all():
+        raise DecodeError("A value of bytes in SQL_REDO isn't hexadecimal.")
+    empty = found.kinds == Kind.EMPTY_BLOB
+    digits = pc.if_else(pa.array(empty), "", found.texts) if empty.any() else found.texts
+    try:
+        return decode_hex(digits)
+    except ValueError as exc:
+        raise DecodeError(f"A value of bytes in SQL_REDO isn't hexadecimal: {exc}") from None
+
+
+def _characters(found: Contents, column: Column) -> pa.StringArray:
+    text = found.texts
+    empty = found.kinds == Kind.EMPTY_CLOB
+    if empty.any():
+        text = pc.if_else(pa.array(empty), "", text)
+    # LogMiner writes texts that it can't represent as their bytes.
+    encoding = "utf-16-be" if column.is_national else "utf-8"
+
+    def decoded(digits: str) -> str:
+        try:
+            return bytes.fromhex(digits).decode(encoding)
+        except ValueError:
+            raise DecodeError("A text in SQL_REDO has bytes that aren't of its character set.") from None
+
+    return mapped(text, text, found.kinds == Kind.HEX, decoded)
+
+
+def _one_of(kinds: NDArray[np.uint8], *wanted: Kind) -> NDArray[np.bool_]:
+    return np.isin(kinds, np.array(wanted, np.uint8))

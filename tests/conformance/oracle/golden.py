@@ -1,0 +1,55 @@
+"""The files of what Debezium delivered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.oracle.cases.case import Case
+
+GOLDENS = Path(__file__).parents[1] / "goldens" / "oracle"
+NOW = {"ts_ms", "ts_us", "ts_ns"}
+"""Fields outside of the source block that say when Debezium made an event."""
+
+
+@dataclass(frozen=True)
+class Golden:
+    """An event of Debezium's.
+
+    Attributes:
+        topic: its topic.
+        key: parsed; None: there is none.
+        value: parsed, without the times when it was made; None for a tombstone.
+        headers: by name.
+    """
+
+    topic: str
+    key: Any
+    value: dict[str, Any] | None
+    headers: Mapping[str, str]
+
+
+def golden_path(case: Case) -> Path:
+    """Return the file of a case."""
+    return GOLDENS / case.adapter / f"{case.name}.jsonl"
+
+
+def goldens(case: Case) -> list[Golden]:
+    """Return what Debezium delivered for a case."""
+    found = []
+    with golden_path(case).open(encoding="utf-8") as file:
+        for line in file:
+            one = json.loads(line)
+            key, value = (None if one[name] is None else json.loads(one[name]) for name in ("key", "value"))
+            found.append(Golden(one["topic"], key, None if value is None else _timeless(value), one["headers"]))
+    return found
+
+
+def _timeless(value: dict[str, Any]) -> dict[str, Any]:
+    payload = value.get("payload")
+    if payload is not None and "schema" in value:
+        return {**value, "payload": _timeless(payload)}
+    return {name: one for name, one in value.items() if name not in NOW}

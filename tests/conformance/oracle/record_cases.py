@@ -1,0 +1,56 @@
+"""Record what Debezium delivers for the cases: ``python -m tests.conformance.oracle.record_cases [CASE ...]``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.conformance.debezium.debezium import Debezium, Record, oracle_options
+from tests.conformance.oracle.cases import chosen
+from tests.conformance.oracle.cases.case import END, SCHEMA, Case
+from tests.conformance.oracle.golden import golden_path
+from tests.support.oracle.fronts.json_lines import JsonServer
+
+DRIVER = Path(__file__).with_name("StandInDriver.java").resolve()
+LIMIT_S = 60.0
+
+
+def main(names: list[str]) -> None:
+    """Write the golden files."""
+    for case in chosen(names):
+        begun = time.monotonic()
+        found = record(case)
+        path = golden_path(case)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            for one in found:
+                fields = {"topic": one.topic, "key": one.key, "value": one.value, "headers": one.headers}
+                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
+        print(f"{case.name}: {len(found)} records in {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def record(case: Case) -> list[Record]:
+    """Return what Debezium delivers for a case, without its last change."""
+    database = case.prepared()
+    with JsonServer(database) as server, tempfile.TemporaryDirectory() as directory:
+        options = {
+            **oracle_options(server.port),
+            "database.connection.adapter": case.adapter,
+            "schema.include.list": SCHEMA,
+            **case.options,
+        }
+        with Debezium(options, Path(directory) / "records.jsonl", drivers=[DRIVER]) as debezium:
+            debezium.wait_for('"snapshot":"last"', LIMIT_S)
+            for step in case.steps:
+                with database.step():
+                    step(database)
+            case.end(database)
+            debezium.wait_for(f'"table":"{END}","txId":"', LIMIT_S)
+            return [one for one in debezium.records() if END not in one.topic]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
