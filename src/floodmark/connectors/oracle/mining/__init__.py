@@ -1,0 +1,1 @@
+"""LogMiner: what is asked of it."""

@@ -1,0 +1,245 @@
+"""What is asked of LogMiner and stored of it, beside classes of Debezium's Oracle connector.
+
+Recorded with ``python -m tests.conformance.oracle.test_classes``; with a JDK, as many new calls as
+``FLOODMARK_REDO_INPUTS`` says are compared, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.connectors.oracle.commit_scn import CommitScn
+from floodmark.connectors.oracle.mining import log_queries
+from floodmark.connectors.oracle.mining.contents_query import (
+    TRACKED,
+    ContentsFilter,
+    Names,
+    buffered_query,
+    unbuffered_query,
+)
+from floodmark.connectors.oracle.mining.sql import MOST_CONSTANTS
+from floodmark.errors import CheckpointError
+from tests.conformance.oracle.debezium_classes import called
+
+GOLDEN = Path(__file__).parents[1] / "goldens" / "oracle" / "classes.jsonl"
+COUNT, SEED = 600, 1
+FAILED = "exception"
+SCHEMAS = ["A", "app", "SCHEMA$1", "B_C", "A.*"]
+TABLES = [r"A\.T", "A.T", r"app\.orders", r"S\$\.T#1", r"A\.T.*"]
+USERS = ["JO", "ann", "U$1"]
+
+
+class Caller:
+    """Makes calls.
+
+    Args:
+        chance: of the choices.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def call(self) -> list[Any]:
+        kind = self._chance.choice(["buffered query", "unbuffered query", "logs", "commit scn"])
+        if kind == "commit scn":
+            return self._commit_scn()
+        return self._logs() if kind == "logs" else [kind, self._options()]
+
+    def _options(self) -> dict[str, str]:
+        chance = self._chance
+        options = {"log.mining.query.filter.mode": chance.choice(["none", "in", "in", "regex"])}
+        for name, values in (
+            ("database.pdb.name", ["ORCLPDB1"]),
+            ("lob.enabled", ["true", "false"]),
+            ("log.mining.strategy", ["hybrid", "online_catalog"]),
+            ("schema.history.internal.store.only.captured.tables.ddl", ["true"]),
+            ("internal.log.mining.use.cte.query", ["true"]),
+            ("signal.data.collection", ["ORCLPDB1.A.SIGNALS", "ORCLPDB1.app.signals"]),
+        ):
+            if chance.random() < 0.3 and not (name == "lob.enabled" and options.get("log.mining.strategy") == "hybrid"):
+                options[name] = chance.choice(values)
+        if options.get("lob.enabled") == "true":
+            # The two exclude each other.
+            options.pop("log.mining.strategy", None)
+        for name in TRACKED:
+            if chance.random() < 0.1:
+                options[f"log.mining.buffer.track.{name.lower()}"] = "false"
+        for names, values in (
+            (("schema.include.list", "schema.exclude.list"), SCHEMAS),
+            (("table.include.list", "table.exclude.list"), TABLES),
+            (("log.mining.username.include.list", "log.mining.username.exclude.list"), USERS),
+            (("log.mining.clientid.include.list", "log.mining.clientid.exclude.list"), USERS),
+        ):
+            if chance.random() < 0.5:
+                count = MOST_CONSTANTS + 1 if chance.random() < 0.005 else 0
+                many = [f"{'A.' if values is TABLES else ''}N{number}" for number in range(count)]
+                options[chance.choice(names)] = ",".join(many or chance.sample(values, chance.randint(1, 3)))
+        return options
+
+    def _logs(self) -> list[Any]:
+        chance = self._chance
+        scn, hours = str(chance.randrange(10**15)), chance.choice([0, 0, 1, 48])
+        names = chance.sample(["LOG_ARCHIVE_DEST_1", "LOG_ARCHIVE_DEST_2", "DEST_3"], chance.randint(1, 3))
+        return chance.choice(
+            [
+                ["minable logs", scn, hours, chance.random() < 0.5, names],
+                ["oldest scn", hours, names],
+                ["deleted logs", scn, names],
+                ["scn before", scn, 60_000 * chance.randint(1, 500)],
+            ]
+        )
+
+    def _commit_scn(self) -> list[Any]:
+        chance = self._chance
+        names = ["0a", "0b", "0c"]
+        scn = lambda: chance.randint(1, 5)  # noqa: E731
+        entries = [
+            chance.choice(
+                [
+                    f"{scn()}:{thread}:{'-'.join(chance.sample(names, chance.randint(0, 3)))}",
+                    f"{scn()}:rs:7:{thread}",
+                ]
+            )
+            for thread in chance.sample([1, 2, 3], chance.randint(1, 3))
+        ]
+        text = chance.choice([",".join(entries), str(scn())])
+        return ["commit scn", text, [[chance.randint(1, 3), str(scn()), chance.choice(names)] for _ in range(5)]]
+
+
+def ours(call: list[Any]) -> Any:
+    """Return what Floodmark makes of a call."""
+    match call:
+        case ["buffered query", options]:
+            return buffered_query(filter_of(options))
+        case ["unbuffered query", options]:
+            return unbuffered_query(filter_of(options))
+        case ["minable logs", scn, hours, archived_only, names]:
+            return log_queries.minable_logs(int(scn), hours, archived_only, names)
+        case ["oldest scn", hours, names]:
+            return log_queries.oldest_scn(hours, names)
+        case ["deleted logs", scn, names]:
+            return log_queries.deleted_logs(int(scn), names)
+        case ["scn before", scn, millis]:
+            return log_queries.scn_before(int(scn), millis // 60_000)
+        case ["commit scn", text, questions]:
+            found = CommitScn.parse(text)
+            handled = [found.has(thread, int(scn), transaction) for thread, scn, transaction in questions]
+            return {"stored": str(found), "max": str(found.newest), "handled": handled}
+    raise ValueError(call)
+
+
+def filter_of(options: dict[str, str]) -> ContentsFilter:
+    def names(kind: str) -> Names:
+        lists = (options.get(f"{kind}.{which}.list", "") for which in ("include", "exclude"))
+        return Names(*(tuple(filter(None, one.split(","))) for one in lists))
+
+    def flag(name: str, default: str = "false") -> bool:
+        return options.get(name, default) == "true"
+
+    mode: Any = options["log.mining.query.filter.mode"]
+    return ContentsFilter(
+        pluggable=options.get("database.pdb.name", ""),
+        large_objects=flag("lob.enabled"),
+        by_object=options.get("log.mining.strategy") == "hybrid",
+        captured_ddl=flag("schema.history.internal.store.only.captured.tables.ddl"),
+        mode=mode,
+        schemas=names("schema"),
+        tables=names("table"),
+        users=names("log.mining.username"),
+        clients=names("log.mining.clientid"),
+        signals=options.get("signal.data.collection", "").partition(".")[2],
+        tracked=tuple(name for name in TRACKED if flag(f"log.mining.buffer.track.{name.lower()}", "true")),
+        relevant=flag("internal.log.mining.use.cte.query"),
+    )
+
+
+def comparable(result: Any) -> Any:
+    """Return a result with lists of constants in order: Debezium has some of them in no order."""
+    if not isinstance(result, str):
+        return result
+    ordered = re.sub(r"\(('[^()]*')\)", lambda found: f"({','.join(sorted(found[1].split(',')))})", result)
+    parts = re.findall(r"REGEXP_LIKE\([^()]*\)", ordered)
+    # Expressions that are joined, too.
+    return (re.sub(r"REGEXP_LIKE\([^()]*\)", "?", ordered), sorted(parts))
+
+
+def long_lists(result: Any) -> bool:
+    return isinstance(result, str) and result.count("'") > 2 * MOST_CONSTANTS
+
+
+def recorded() -> list[tuple[list[Any], Any]]:
+    with GOLDEN.open(encoding="utf-8") as file:
+        return [(one["call"], one["result"]) for one in map(json.loads, file)]
+
+
+def compare(call: list[Any], result: Any) -> None:
+    if isinstance(result, dict) and FAILED in result:
+        raise AssertionError(f"Debezium refuses {call}.")
+    found = ours(call)
+    if long_lists(result):
+        # Lists that are cut into several have no common order.
+        assert sorted(re.findall(r"'[^']*'", found)) == sorted(re.findall(r"'[^']*'", result))
+        return
+    assert comparable(found) == comparable(result), call
+
+
+def test_recorded_calls() -> None:
+    calls = recorded()
+    assert len(calls) == COUNT
+    for call, result in calls:
+        compare(call, result)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_generated_calls() -> None:
+    caller = Caller(random.Random())
+    left = int(os.environ.get("FLOODMARK_REDO_INPUTS", "20000"))
+    while left > 0:
+        calls = [caller.call() for _ in range(min(left, 20_000))]
+        for call, result in zip(calls, called(calls), strict=True):
+            compare(call, result)
+        left -= len(calls)
+
+
+def test_quotes_in_names_stay_in_them() -> None:
+    odd = ContentsFilter(mode="in", pluggable="O'X", tables=Names(include=("A.O'T",)), users=Names(exclude=("'",)))
+    query = buffered_query(odd)
+    assert "SRC_CON_NAME = 'O''X'" in query
+    assert "IN ('A.O''T')" in query
+    assert "UPPER(USERNAME) NOT IN ('''')" in query
+
+
+@pytest.mark.parametrize("text", ["x", "1:2", "1:a:", "1:2:3:4:5", "1:1:a,"])
+def test_a_damaged_commit_scn(text: str) -> None:
+    with pytest.raises(CheckpointError, match="commit_scn"):
+        CommitScn.parse(text)
+
+
+def test_commits_are_added() -> None:
+    found = CommitScn.parse("").with_commit(1, 5, "0a").with_commit(2, 5, "0b").with_commit(1, 5, "0c")
+    assert str(found) == "5:1:0a-0c,5:2:0b"
+    assert str(found.with_commit(1, 6, "0d")) == "6:1:0d,5:2:0b"
+    assert found.has(1, 4, "0x")
+    assert not found.has(1, 5, "0x")
+    assert not found.has(3, 1, "0a")
+
+
+def main() -> None:
+    """Write the golden file."""
+    caller = Caller(random.Random(SEED))
+    calls = [caller.call() for _ in range(COUNT)]
+    with GOLDEN.open("w", encoding="utf-8") as file:
+        for call, result in zip(calls, called(calls), strict=True):
+            file.write(json.dumps({"call": call, "result": result}, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
