@@ -99,7 +99,10 @@ class Caller:
     def _commit_scn(self) -> list[Any]:
         chance = self._chance
         names = ["0a", "0b", "0c"]
-        scn = lambda: chance.randint(1, 5)  # noqa: E731
+
+        def scn() -> int:
+            return chance.randint(1, 5)
+
         entries = [
             chance.choice(
                 [
