@@ -42,9 +42,10 @@ class TreeSampler:
     The thread is needed for peaks, and where descendants come and go: `now` and `usage` sample, too. It takes CPU
     time from what is measured, most of it for the memory.
 
-    The CPU time of descendants which have ended is contained in their parents' accounts, so that
-    short-lived processes count too. Peak memory is the largest sum of proportional set sizes at one moment, in
-    which pages shared by forked processes count once; for a single process it is its own largest resident size.
+    The CPU time of descendants that have ended is what it was when they were seen last: their parents' accounts don't
+    have it if they ignore their children's end, as Spark's daemon does. Peak memory is the largest sum of proportional
+    set sizes at one moment, in which pages shared by forked processes count once; for a single process it is its own
+    largest resident size.
 
     Args:
         root: the pid of the process at the top.
@@ -95,19 +96,18 @@ class TreeSampler:
         with self._lock:
             now = time.monotonic()
             weigh = now - self._memory_at >= MEMORY_INTERVAL_S
-            total_cpu, total_memory = 0.0, 0
+            total_memory = 0
             for process in self._tree():
                 try:
                     with process.oneshot():
                         times, rss = process.cpu_times(), process.memory_info().rss
                         own = times.user + times.system
-                        total_cpu += own + times.children_user + times.children_system
                         self._remember(process, own, rss)
                     if weigh:
                         total_memory += getattr(process.memory_full_info(), "pss", rss)
                 except GONE:
                     continue
-            self._cpu_s = max(self._cpu_s, total_cpu)
+            self._cpu_s = sum(one.cpu_s for one in self._processes.values())
             self._peak_memory = max(self._peak_memory, total_memory)
             if weigh:
                 self._memory_at = now
