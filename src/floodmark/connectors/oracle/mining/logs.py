@@ -1,0 +1,87 @@
+"""The logs that a mining session needs, and whether they hold all of the redo.
+
+A database's redo comes in threads, one for each instance. A thread's logs have numbers without gaps; each holds the
+changes from its first number up to, and excluding, the next log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+CURRENT = (1 << 64) - 1
+"""The next number of a log that is being written."""
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """An online log, or an archived copy of one.
+
+    Attributes:
+        name: the file's.
+        thread: the redo thread.
+        sequence: the log's number in its thread.
+        first: the first change number that it may hold.
+        next: the first one that it doesn't hold; ``CURRENT`` while it is written.
+        archived: whether it is a copy.
+        size: its size in bytes.
+    """
+
+    name: str
+    thread: int
+    sequence: int
+    first: int
+    next: int = CURRENT
+    archived: bool = False
+    size: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which log it is, whatever file holds it."""
+        return self.thread, self.sequence
+
+    def holds(self, scn: int) -> bool:
+        """Return whether a change number is one of its own."""
+        return self.first <= scn < self.next
+
+
+@dataclass(frozen=True)
+class RedoThread:
+    """A redo thread, by its row of ``V$THREAD``.
+
+    Attributes:
+        number: ``THREAD#``.
+        is_open: whether an instance writes it (``STATUS``).
+        enabled: ``ENABLED``.
+        enabled_scn: ``ENABLE_CHANGE#``.
+        disabled_scn: ``DISABLE_CHANGE#``; 0 if it isn't disabled.
+        checkpoint_scn: ``CHECKPOINT_CHANGE#``.
+    """
+
+    number: int
+    is_open: bool
+    enabled: Literal["PUBLIC", "PRIVATE", "DISABLED"]
+    enabled_scn: int
+    disabled_scn: int
+    checkpoint_scn: int
+
+
+def once(archived: Sequence[LogFile], online: Sequence[LogFile]) -> list[LogFile]:
+    """Return each log once: the archived copy of those that are in both lists."""
+    known = {one.place for one in archived}
+    return [*archived, *(one for one in online if one.place not in known)]
+
+
+def of_destinations(copies: Mapping[str, Sequence[LogFile]], names: Sequence[str]) -> list[LogFile]:
+    """Return each archived log once: the copy in the first destination that has one.
+
+    Args:
+        copies: by destination.
+        names: of the destinations, in the order in which they are preferred.
+    """
+    chosen: dict[tuple[int, int], LogFile] = {}
+    for name in names:
+        for one in copies.get(name, ()):
+            chosen.setdefault(one.place, one)
+    return list(chosen.values())
