@@ -3,19 +3,14 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.debezium.config.Configuration;
 import io.debezium.connector.oracle.CommitScn;
 import io.debezium.connector.oracle.OracleConnectorConfig;
-import io.debezium.connector.oracle.RedoThreadState;
 import io.debezium.connector.oracle.Scn;
 import io.debezium.connector.oracle.logminer.LogFile;
 import io.debezium.connector.oracle.logminer.LogFileCollector;
 import io.debezium.connector.oracle.logminer.SqlUtils;
 import io.debezium.connector.oracle.logminer.buffered.BufferedLogMinerQueryBuilder;
-import io.debezium.connector.oracle.logminer.events.LogMinerEventRow;
-import io.debezium.connector.oracle.logminer.parser.ExtendedStringParser;
 import io.debezium.connector.oracle.logminer.parser.LobWriteParser;
 import io.debezium.connector.oracle.logminer.parser.LogMinerDmlEntry;
 import io.debezium.connector.oracle.logminer.parser.SelectLobParser;
-import io.debezium.connector.oracle.logminer.parser.XmlBeginParser;
-import io.debezium.connector.oracle.logminer.parser.XmlWriteParser;
 import io.debezium.connector.oracle.logminer.unbuffered.UnbufferedLogMinerQueryBuilder;
 import io.debezium.relational.Column;
 import io.debezium.relational.Table;
@@ -25,8 +20,6 @@ import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -34,7 +27,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import oracle.sql.CharacterSet;
 
 /**
  * Calls classes of Debezium's Oracle connector. A line of the input is a call, a JSON array that begins with its name; a
@@ -79,30 +71,14 @@ public class DebeziumClasses {
                 return SqlUtils.getScnByTimeDeltaQuery(Scn.valueOf(call.get(1).asText()), Duration.ofMillis(call.get(2).asLong()));
             case "commit scn":
                 return commitScn(call);
-            case "logs covered":
-                return new LogFileCollector(config(JSON.createObjectNode()), null)
-                        .isLogFileListConsistent(Scn.valueOf(call.get(1).asText()), logs(call.get(2)), threads(call.get(3)));
             case "logs of destinations":
                 Map<String, List<LogFile>> byName = new LinkedHashMap<>();
                 call.get(1).fields().forEachRemaining(one -> byName.put(one.getKey(), logs(one.getValue())));
                 return names(LogFileCollector.mergeLogsByPrecedence(byName, texts(call.get(2))));
-            case "logs once":
-                return names(new LogFileCollector(config(JSON.createObjectNode()), null)
-                        .deduplicateLogFiles(logs(call.get(1)), logs(call.get(2))));
             case "select lob":
                 SelectLobParser select = new SelectLobParser();
                 LogMinerDmlEntry entry = select.parse(call.get(1).asText(), table(call.get(2)));
                 return new Object[]{ select.getColumnName(), select.isBinary(), entry.getNewValues() };
-            case "extended string":
-                ExtendedStringParser extended = new ExtendedStringParser();
-                return new Object[]{ extended.parse(call.get(1).asText(), table(call.get(2))).getNewValues(),
-                        extended.getColumnName() };
-            case "xml begin":
-                XmlBeginParser.XmlBegin begin = new XmlBeginParser().parse(row(call), table(call.get(2)));
-                return new Object[]{ begin.columnName(), begin.parsedEvent().getNewValues() };
-            case "xml write":
-                XmlWriteParser.XmlWrite xml = XmlWriteParser.parse(row(call), CharacterSet.make(CharacterSet.AL32UTF8_CHARSET));
-                return new Object[]{ xml.length(), xml.data() };
             case "lob write":
                 LobWriteParser.LobWrite write = LobWriteParser.parse(call.get(1).asText());
                 return write == null ? null : new Object[]{ write.offset(), write.length(), write.data() };
@@ -147,22 +123,6 @@ public class DebeziumClasses {
         return found;
     }
 
-    private static RedoThreadState threads(JsonNode array) {
-        RedoThreadState.Builder builder = RedoThreadState.builder();
-        for (JsonNode one : array) {
-            builder = builder.thread()
-                    .threadId(one.get(0).asInt())
-                    .status(one.get(1).asText())
-                    .enabled(one.get(2).asText())
-                    .enabledScn(Scn.valueOf(one.get(3).asText()))
-                    .disabledScn(Scn.valueOf(one.get(4).asText()))
-                    .checkpointScn(Scn.valueOf(one.get(5).asText()))
-                    .lastRedoScn(Scn.valueOf(one.get(6).asText()))
-                    .build();
-        }
-        return builder.build();
-    }
-
     private static Table table(JsonNode columns) {
         TableEditor editor = Table.editor().tableId(new TableId("D", "S", "T"));
         int place = 0;
@@ -171,21 +131,6 @@ public class DebeziumClasses {
                     .optional(true).create());
         }
         return editor.create();
-    }
-
-    private static LogMinerEventRow row(JsonNode call) throws Exception {
-        Constructor<LogMinerEventRow> constructor = LogMinerEventRow.class.getDeclaredConstructor();
-        constructor.setAccessible(true);
-        LogMinerEventRow row = constructor.newInstance();
-        for (int place = call.size() - 1; place > 0; place--) {
-            JsonNode value = call.get(place);
-            if (value.isTextual()) {
-                Field field = LogMinerEventRow.class.getDeclaredField(place == 1 ? "redoSql" : "info");
-                field.setAccessible(true);
-                field.set(row, value.asText());
-            }
-        }
-        return row;
     }
 
     private static OracleConnectorConfig config(JsonNode options) {

@@ -25,6 +25,7 @@ from floodmark.connectors.oracle.mining.contents_query import (
     buffered_query,
     unbuffered_query,
 )
+from floodmark.connectors.oracle.mining.logs import LogFile, of_destinations
 from floodmark.connectors.oracle.mining.sql import MOST_CONSTANTS
 from floodmark.connectors.oracle.redo import large_objects
 from floodmark.connectors.oracle.redo.scanner import Side
@@ -54,10 +55,12 @@ class Caller:
 
     def call(self) -> list[Any]:
         kind = self._chance.choice(
-            ["buffered query", "unbuffered query", "logs", "commit scn", "lob write", "select lob"]
+            ["buffered query", "unbuffered query", "logs", "commit scn", "lob write", "select lob", "copies"]
         )
         if kind == "commit scn":
             return self._commit_scn()
+        if kind == "copies":
+            return self._copies()
         if kind == "lob write":
             return self._lob_write()
         if kind == "select lob":
@@ -107,6 +110,20 @@ class Caller:
                 ["scn before", scn, 60_000 * chance.randint(1, 500)],
             ]
         )
+
+    def _copies(self) -> list[Any]:
+        chance = self._chance
+        names = ["LOG_ARCHIVE_DEST_1", "LOG_ARCHIVE_DEST_2", "DEST_3"]
+        copies = {
+            name: [
+                [f"{name}/{thread}_{number}", thread, str(number), str(number * 10), str(number * 10 + 10), True]
+                for thread in (1, 2)
+                for number in range(1, 5)
+                if chance.random() < 0.6
+            ]
+            for name in chance.sample(names, chance.randint(1, 3))
+        }
+        return ["logs of destinations", copies, chance.sample(names, chance.randint(1, 3))]
 
     def _lob_write(self) -> list[Any]:
         chance = self._chance
@@ -177,6 +194,15 @@ def ours(call: list[Any]) -> Any:
             return log_queries.deleted_logs(int(scn), names)
         case ["scn before", scn, millis]:
             return log_queries.scn_before(int(scn), millis // 60_000)
+        case ["logs of destinations", copies, names]:
+            files = {
+                name: [
+                    LogFile(file, thread, int(number), int(first), int(next_), archived)
+                    for file, thread, number, first, next_, archived in found
+                ]
+                for name, found in copies.items()
+            }
+            return sorted(one.name for one in of_destinations(files, names))
         case ["lob write", text]:
             written = large_objects.writes(pa.array([text], pa.string()))
             data = written.data[0].as_py()
@@ -222,6 +248,8 @@ def filter_of(options: dict[str, str]) -> ContentsFilter:
 
 def comparable(result: Any) -> Any:
     """Return a result with lists of constants in order: Debezium has some of them in no order."""
+    if isinstance(result, list) and all(isinstance(one, str) for one in result):
+        return sorted(result)
     if not isinstance(result, str):
         return result
     ordered = re.sub(r"\(('[^()]*')\)", lambda found: f"({','.join(sorted(found[1].split(',')))})", result)

@@ -1,4 +1,4 @@
-"""The logs that a mining session needs, and whether they hold all of the redo.
+"""The logs that a mining session needs.
 
 A database's redo comes in threads, one for each instance. A thread's logs have numbers without gaps; each holds the
 changes from its first number up to, and excluding, the next log's.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 CURRENT = (1 << 64) - 1
 """The next number of a log that is being written."""
@@ -40,37 +39,6 @@ class LogFile:
     def place(self) -> tuple[int, int]:
         """Which log it is, whatever file holds it."""
         return self.thread, self.sequence
-
-    def holds(self, scn: int) -> bool:
-        """Return whether a change number is one of its own."""
-        return self.first <= scn < self.next
-
-
-@dataclass(frozen=True)
-class RedoThread:
-    """A redo thread, by its row of ``V$THREAD``.
-
-    Attributes:
-        number: ``THREAD#``.
-        is_open: whether an instance writes it (``STATUS``).
-        enabled: ``ENABLED``.
-        enabled_scn: ``ENABLE_CHANGE#``.
-        disabled_scn: ``DISABLE_CHANGE#``; 0 if it isn't disabled.
-        checkpoint_scn: ``CHECKPOINT_CHANGE#``.
-    """
-
-    number: int
-    is_open: bool
-    enabled: Literal["PUBLIC", "PRIVATE", "DISABLED"]
-    enabled_scn: int
-    disabled_scn: int
-    checkpoint_scn: int
-
-
-def once(archived: Sequence[LogFile], online: Sequence[LogFile]) -> list[LogFile]:
-    """Return each log once: the archived copy of those that are in both lists."""
-    known = {one.place for one in archived}
-    return [*archived, *(one for one in online if one.place not in known)]
 
 
 def of_destinations(copies: Mapping[str, Sequence[LogFile]], names: Sequence[str]) -> list[LogFile]:
