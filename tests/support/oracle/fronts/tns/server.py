@@ -198,8 +198,8 @@ class _Handler(socketserver.BaseRequestHandler):
             0x73: self._end_login,
             0x3B: self._version,
             0x5E: self._execute,
-            0x4E: lambda one: self._again(one, fetch=True),
-            0x04: lambda one: self._again(one, fetch=False),
+            0x4E: self._again,
+            0x04: self._again,
             0x05: self._fetch,
             0x0E: lambda _: self._end_transaction(commit=True),
             0x0F: lambda _: self._end_transaction(commit=False),
@@ -300,8 +300,7 @@ class _Handler(socketserver.BaseRequestHandler):
             cursor.types = types
         return self._run(place, cursor, binds, rows, describe=True)
 
-    def _again(self, message: Reader, fetch: bool) -> bytes:
-        del fetch
+    def _again(self, message: Reader) -> bytes:
         place, rows = message.number(), message.number()
         message.number()
         message.number()
