@@ -56,7 +56,10 @@ def test_numbers(text: str | None, scale: int | None, wanted: str | None) -> Non
     assert texts.numbers(strings(text), scale).to_pylist() == [wanted]
 
 
-@pytest.mark.parametrize(("text", "scale"), [("x", 2), ("1.234", 2), ("1E", None), ("E", None)])
+@pytest.mark.parametrize(
+    ("text", "scale"),
+    [("x", 2), ("1.234", 2), ("1E", None), ("E", None), ("x", 0), ("", None), ("1 2", None), ('"', 0)],
+)
 def test_what_is_no_number(text: str, scale: int | None) -> None:
     with pytest.raises(DecodeError, match="isn't a number"):
         texts.numbers(strings(text), scale)

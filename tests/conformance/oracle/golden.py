@@ -13,6 +13,8 @@ from tests.conformance.oracle.cases.case import Case
 GOLDENS = Path(__file__).parents[1] / "goldens" / "oracle"
 NOW = {"ts_ms", "ts_us", "ts_ns"}
 """Fields outside of the source block that say when Debezium made an event."""
+CONTEXT = "__debezium.context."
+"""What headers begin with that say which run of Debezium's made an event."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Golden:
         topic: its topic.
         key: parsed; None: there is none.
         value: parsed, without the times when it was made; None for a tombstone.
-        headers: by name.
+        headers: by name, without those of the run.
     """
 
     topic: str
@@ -44,12 +46,13 @@ def goldens(case: Case) -> list[Golden]:
         for line in file:
             one = json.loads(line)
             key, value = (None if one[name] is None else json.loads(one[name]) for name in ("key", "value"))
-            found.append(Golden(one["topic"], key, None if value is None else _timeless(value), one["headers"]))
+            headers = {name: text for name, text in one["headers"].items() if not name.startswith(CONTEXT)}
+            found.append(Golden(one["topic"], key, None if value is None else timeless(value), headers))
     return found
 
 
-def _timeless(value: dict[str, Any]) -> dict[str, Any]:
+def timeless(value: dict[str, Any]) -> dict[str, Any]:
     payload = value.get("payload")
     if payload is not None and "schema" in value:
-        return {**value, "payload": _timeless(payload)}
+        return {**value, "payload": timeless(payload)}
     return {name: one for name, one in value.items() if name not in NOW}

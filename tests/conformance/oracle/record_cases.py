@@ -1,4 +1,4 @@
-"""Record what Debezium delivers for the cases: ``python -m tests.conformance.oracle.record_cases [CASE ...]``."""
+"""Record what Debezium delivers for cases: ``python -m tests.conformance.oracle.record_cases [ADAPTER/CASE ...]``."""
 
 from __future__ import annotations
 

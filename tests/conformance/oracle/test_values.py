@@ -13,45 +13,19 @@ from floodmark.codecs.codec import Codec
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
-from floodmark.connectors.oracle.structures.table import Column, column_of
+from floodmark.connectors.oracle.structures.table import Column
 from floodmark.connectors.oracle.types.registry import codec_with
-from floodmark.connectors.oracle.types.settings import OracleSettings
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.events.json_text import closed
-from tests.conformance.oracle.cases.case import SCHEMA, Case, table
+from tests.conformance.oracle.cases.case import Case, table
 from tests.conformance.oracle.cases.values import TABLES, VALUES
 from tests.conformance.oracle.golden import goldens
+from tests.conformance.oracle.mined import SESSION, columns_of, settings_of
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.sql.session import Session
 
-SESSION = (
-    "ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS' NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9' "
-    "NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM' TIME_ZONE = '00:00'"
-)
 LETTERS = {1: "c", 2: "d", 3: "u"}
 Row = dict[str, Any]
-
-
-def settings_of(case: Case) -> OracleSettings:
-    given = case.options
-    return OracleSettings(
-        decimal_handling_mode=given.get("decimal.handling.mode", "precise"),
-        time_precision_mode=given.get("time.precision.mode", "adaptive"),
-        binary_handling_mode=given.get("binary.handling.mode", "bytes"),
-        unavailable_value_placeholder="__debezium_unavailable_value",
-        interval_handling_mode=given.get("interval.handling.mode", "numeric"),
-    )
-
-
-def columns_of(session: Session, name: str) -> tuple[Column, ...]:
-    session.execute("alter session set container=ORCLPDB1")
-    query = (
-        "SELECT COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE "
-        "FROM ALL_TAB_COLUMNS WHERE OWNER = :1 AND TABLE_NAME = :2 ORDER BY COLUMN_ID"
-    )
-    rows = session.execute(query, [SCHEMA, name]).rows
-    session.execute("alter session set container=CDB$ROOT")
-    return tuple(column_of(*row[:3], *(None if number is None else int(number) for number in row[3:])) for row in rows)
 
 
 def statements(database: OracleDatabase, session: Session, name: str) -> list[tuple[int, str]]:

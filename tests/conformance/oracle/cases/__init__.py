@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tests.conformance.oracle.cases.case import Case
+from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import VALUES
 
-CASES: Mapping[str, Case] = {case.name: case for case in (*VALUES,)}
+CASES: Mapping[str, Case] = {f"{case.adapter}/{case.name}": case for case in (*VALUES, *TRANSACTIONS)}
 
 
 def chosen(names: Sequence[str]) -> list[Case]:
-    """Return the cases of these names; all if there are none."""
+    """Return the cases of these names, as ``adapter/name``; all if there are none."""
     return [CASES[name] for name in names] if names else list(CASES.values())

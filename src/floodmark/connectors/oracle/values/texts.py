@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.codecs.arrays import as_mask, byte_at, has_letters, mapped, valid
+from floodmark.codecs.arrays import as_mask, byte_at, has_letters, lengths_of, mapped, valid
 from floodmark.errors import DecodeError
+from floodmark.events.json_text import value_bytes
 
 _DIGITS = 38
 _NANOS = 9
-_MICROS = 6
+_OF_NUMBERS = np.zeros(256, np.bool_)
+_OF_NUMBERS[np.frombuffer(b"0123456789.-", np.uint8)] = True
+_POINT_ALONE = r"\.( |$)"
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _AMERICAN = re.compile(
     r"(\d\d)-([A-Z]{3})-(\d\d) (\d\d)\.(\d\d)\.(\d\d)(?:\.(\d+))? (AM|PM)( ?[+-]\d\d:\d\d)?", re.IGNORECASE
@@ -43,7 +46,10 @@ def numbers(text: pa.StringArray, scale: int | None) -> pa.StringArray:
                 f"A value in SQL_REDO isn't a number with {scale} digits after the point: {exc}"
             ) from None
         return _plain(fixed)
-    return pc.replace_substring_regex(_plain(text), r"^(-?)\.", r"\10.")
+    shown = pc.replace_substring_regex(_plain(text), r"^(-?)\.", r"\10.")
+    if not _OF_NUMBERS[value_bytes(shown)].all() or (lengths_of(shown)[valid(shown)] == 0).any():
+        raise DecodeError("A value in SQL_REDO isn't a number.")
+    return shown
 
 
 def _plain(text: pa.StringArray) -> pa.StringArray:
@@ -71,18 +77,10 @@ def floats(text: pa.StringArray, kind: pa.DataType) -> pa.Array:
 def moments(text: pa.StringArray) -> pa.StringArray:
     """Return times as ``YYYY-MM-DD HH:MM:SS.fff``, with the zone's offset if they have one."""
     # Without digits after the second, Oracle leaves the point.
-    point = (
-        as_mask(pc.match_substring_regex(text, r"\.(?: |$)"))
-        if _may_end_with_point(text)
-        else np.zeros(len(text), bool)
-    )
-    shown = pc.replace_substring_regex(text, r"\.( |$)", r"\1") if point.any() else text
+    alone = pc.any(pc.match_substring_regex(text, _POINT_ALONE)).as_py()
+    shown = pc.replace_substring_regex(text, _POINT_ALONE, r"\1") if alone else text
     other = (byte_at(shown, 4) != ord("-")) & valid(shown)
     return mapped(shown, shown, other, _of_american)
-
-
-def _may_end_with_point(text: pa.StringArray) -> bool:
-    return bool(pc.any(pc.match_substring_regex(text, r"\.( |$)")).as_py())
 
 
 def _of_american(text: str) -> str:

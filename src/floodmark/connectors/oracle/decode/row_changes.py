@@ -1,0 +1,173 @@
+"""Committed changes of rows, and the source blocks of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.changes.changes import Pieces
+from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.codecs.arrays import text_of
+from floodmark.connectors.oracle import source_block
+from floodmark.connectors.oracle.decode.structure import TableStructure
+from floodmark.connectors.oracle.position import Position, positions
+from floodmark.events.json_text import Joiner, closed, string
+
+Numbers = NDArray[np.int64]
+
+MILLIS, MICROS = 1000, 1_000_000
+
+
+@dataclass(frozen=True)
+class CommittedRows:
+    """Rows of ``V$LOGMNR_CONTENTS`` that were committed, in the order of their commits, shape (rows,) each.
+
+    Attributes:
+        scn: of the change.
+        commit_scn: of the commit.
+        start_scn: of the transaction's first change.
+        seconds: when the change was made, since the epoch; LogMiner knows no more.
+        commit_seconds: when it was committed.
+        start_seconds: when the transaction's first change was made.
+        xid: the transaction.
+        thread: the redo thread.
+        number: the change in its transaction, from 1.
+        record: ``RS_ID``, without blanks.
+        part: ``SSN``.
+        user: ``USERNAME``; null where it isn't known.
+        row_id: ``ROW_ID``.
+        statement: ``SQL_REDO``.
+    """
+
+    scn: Numbers
+    commit_scn: Numbers
+    start_scn: Numbers
+    seconds: Numbers
+    commit_seconds: Numbers
+    start_seconds: Numbers
+    xid: pa.StringArray
+    thread: Numbers
+    number: Numbers
+    record: pa.StringArray
+    part: Numbers
+    user: pa.StringArray
+    row_id: pa.StringArray
+    statement: pa.StringArray
+
+    def __len__(self) -> int:
+        return len(self.scn)
+
+    def select(self, index: Numbers | slice) -> CommittedRows:
+        """Return some of the rows."""
+        at = pa.array(np.arange(len(self))[index])
+        chosen = {
+            name: value[index] if isinstance(value, np.ndarray) else value.take(at)
+            for name, value in vars(self).items()
+        }
+        return CommittedRows(**chosen)
+
+
+@dataclass
+class RowChanges:
+    """Changes of rows, in the log's order.
+
+    Attributes:
+        rows: what LogMiner shows of them.
+        order: ascending numbers of the changes, shape (changes,).
+        kind: ``changes.changes.INSERT`` …, shape (changes,).
+        relation: index into ``relations``, shape (changes,).
+        relations: the versions of tables.
+    """
+
+    rows: CommittedRows
+    order: Numbers
+    kind: NDArray[np.uint8]
+    relation: Numbers
+    relations: Sequence[TableStructure]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def select(self, index: Numbers | slice) -> RowChanges:
+        """Return some of the changes."""
+        return replace(
+            self,
+            rows=self.rows.select(index),
+            order=self.order[index],
+            kind=self.kind[index],
+            relation=self.relation[index],
+        )
+
+    def place(self, index: int) -> str:
+        """Return the position of one change."""
+        rows = self.rows
+        transaction = rows.xid[index].as_py().upper()
+        return str(Position(int(rows.commit_scn[index]), int(rows.thread[index]), transaction, int(rows.number[index])))
+
+    def raw(self, index: int) -> bytes:
+        """Return the statement of one change."""
+        return str(self.rows.statement[index].as_py()).encode()
+
+    def columns(self, sub: int, names: TableNames) -> dict[str, Text]:
+        """Return the columns of the changes' events that hold their position in the log, and their table."""
+        rows = self.rows
+        return {
+            "topic": names.topic,
+            "schema": names.schema,
+            "table": names.table,
+            "position": positions(rows.commit_scn, rows.thread, rows.xid, rows.number, sub),
+            "txid": rows.xid,
+            "source_ts": pa.array(rows.seconds * MICROS).cast(pa.timestamp("us", tz="UTC")),
+        }
+
+    def source(self, prefix: str, names: TableNames, with_statements: bool) -> Pieces:
+        """Return the pieces of the source blocks.
+
+        Args:
+            prefix: the option ``topic.prefix``.
+            names: of the tables.
+            with_statements: the option ``log.mining.include.redo.sql``.
+        """
+        rows, count = self.rows, len(self)
+        database, table = names.source
+        seconds = text_of(rows.seconds)
+        user = pc.coalesce(closed(string(rows.user)), pa.scalar("null"))
+        statement = closed(string(rows.statement)) if with_statements else "null"
+        head = Joiner().add(source_block.head(prefix)).add(seconds).add('000,"snapshot":"false","db":').join(count)
+        times = Joiner().add(seconds).add('000000,"ts_ns":').add(seconds).add("000").join(count)
+        rest = (
+            Joiner()
+            .add(rows.xid)
+            .add('","scn":"')
+            .add(text_of(rows.scn))
+            .add('","commit_scn":"')
+            .add(text_of(rows.commit_scn))
+            .add('","lcr_position":null,"rs_id":"')
+            .add(rows.record)
+            .add('","ssn":')
+            .add(text_of(rows.part))
+            .add(',"redo_thread":')
+            .add(text_of(rows.thread))
+            .add(',"user_name":')
+            .add(user)
+            .add(',"redo_sql":')
+            .add(statement)
+            .add(',"row_id":"')
+            .add(rows.row_id)
+            .add('","commit_ts_ms":')
+            .add(text_of(rows.commit_seconds))
+            .add('000,"start_scn":"')
+            .add(text_of(rows.start_scn))
+            .add('","start_ts_ms":')
+            .add(text_of(rows.start_seconds))
+            .add('000,"txSeq":')
+            .add(text_of(rows.number))
+            .add("}")
+            .join(count)
+        )
+        return [head, database, times, table, rest]

@@ -1,0 +1,255 @@
+"""Sorts rows of ``V$LOGMNR_CONTENTS`` into transactions, and returns these when they are committed.
+
+The rows come as they were written: those of several transactions mixed, and before it is known which of these will be
+committed. Debezium's ``BufferedLogMinerStreamingChangeEventSource`` decides in the same way where LogMiner has lost a
+part of a transaction's identifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
+from floodmark.connectors.oracle.mining.undone import UndoneChanges
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+UNKNOWN_SEQUENCE = "ffffffff"
+"""The end of an identifier whose last part LogMiner has lost."""
+_PREFIX = 8
+_ENDS = (Operation.COMMIT, Operation.ROLLBACK, Operation.REPLICATION_MARKER)
+_NOTICED = (Operation.START, *_ENDS, Operation.DDL, Operation.MISSING_SCN, Operation.UNSUPPORTED)
+
+Numbers = NDArray[np.int64]
+
+
+class RowStore(Protocol):
+    """Keeps the rows of open transactions."""
+
+    def keep(self, xid: str, rows: pa.Table) -> None:
+        """Add rows to a transaction."""
+
+    def pieces(self, xid: str) -> Sequence[pa.Table]:
+        """Return the rows of a transaction as they were added."""
+
+    def drop(self, xid: str) -> None:
+        """Forget the rows of a transaction."""
+
+
+@dataclass
+class MemoryStore:
+    """Keeps rows in memory."""
+
+    _rows: dict[str, list[pa.Table]] = field(default_factory=dict)
+
+    def keep(self, xid: str, rows: pa.Table) -> None:
+        """Add rows to a transaction."""
+        self._rows.setdefault(xid, []).append(rows)
+
+    def pieces(self, xid: str) -> Sequence[pa.Table]:
+        """Return the rows of a transaction as they were added."""
+        return self._rows.get(xid, [])
+
+    def drop(self, xid: str) -> None:
+        """Forget the rows of a transaction."""
+        self._rows.pop(xid, None)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A transaction that was committed.
+
+    Attributes:
+        xid: identifies it, 16 hexadecimal digits.
+        start_scn: the number at which it began, as far as that was seen.
+        commit: the row of its commit, shape (1,).
+        changes: its rows, without those that it has undone itself.
+    """
+
+    xid: str
+    start_scn: int
+    commit: pa.Table
+    changes: tuple[pa.Table, ...]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement about tables.
+
+    Attributes:
+        row: shape (1,).
+    """
+
+    row: pa.Table
+
+
+class OpenTransactions:
+    """The transactions that aren't decided yet.
+
+    Args:
+        store: keeps their rows.
+    """
+
+    def __init__(self, store: RowStore) -> None:
+        self._store = store
+        self._started: dict[str, int] = {}
+        self._undoes: set[str] = set()
+
+    @property
+    def oldest_scn(self) -> int | None:
+        """The number at which the oldest one began; None: there is none."""
+        return min(self._started.values(), default=None)
+
+    def add(self, rows: pa.Table) -> Iterator[Committed | Statement]:
+        """Yield what rows decide, in their order.
+
+        Args:
+            rows: whole statements, with the columns of the view, in its order.
+        """
+        batch = _Batch(rows)
+        for place in batch.noticed.tolist():
+            operation, xid = Operation(int(batch.operations[place])), batch.names[batch.codes[place]]
+            if operation == Operation.START:
+                # It is read again, so what was known of it comes again, too.
+                self._forget(xid)
+                batch.skip(xid, place)
+                self._started[xid] = int(batch.scns[place])
+            elif operation == Operation.DDL:
+                yield Statement(rows.slice(place, 1))
+            elif operation in _ENDS:
+                found = self._ended(batch, xid, place, operation)
+                if found is not None:
+                    yield found
+            elif operation in CHANGES:
+                self._undo(batch, xid, place)
+            else:
+                _tell(rows.slice(place, 1), operation)
+        for xid in batch.names:
+            if not xid.endswith(UNKNOWN_SEQUENCE):
+                self._keep(batch, xid, len(rows))
+
+    def _ended(self, batch: _Batch, xid: str, place: int, operation: Operation) -> Committed | None:
+        if xid.endswith(UNKNOWN_SEQUENCE):
+            alike = self._alike(batch, xid, place)
+            if len(alike) != 1 or operation == Operation.COMMIT:
+                log.warning("transaction_is_not_known", transaction=xid, operation=operation.name, alike=len(alike))
+                return None
+            xid = alike[0]
+        if operation != Operation.COMMIT:
+            batch.skip(xid, place)
+            self._forget(xid)
+            return None
+        self._keep(batch, xid, place)
+        changes = self._changes(xid)
+        start = self._started.get(xid, int(batch.scns[place]))
+        self._forget(xid)
+        return Committed(xid, start, batch.rows.slice(place, 1), changes) if changes else None
+
+    def _undo(self, batch: _Batch, xid: str, place: int) -> None:
+        """Add an inverse row to the transaction that it belongs to, of whose identifier only the beginning is known."""
+        row_id = batch.rows["ROW_ID"][place].as_py()
+        for one in self._alike(batch, xid, place):
+            self._keep(batch, one, place)
+            if any(row_id in piece["ROW_ID"].to_pylist() for piece in self._store.pieces(one)):
+                self._store.keep(one, batch.rows.slice(place, 1))
+                self._undoes.add(one)
+                return
+        log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
+
+    def _alike(self, batch: _Batch, xid: str, place: int) -> list[str]:
+        """Return the open transactions that an identifier without its last part may mean."""
+        for one in batch.names:
+            if one[:_PREFIX] == xid[:_PREFIX] and not one.endswith(UNKNOWN_SEQUENCE):
+                self._keep(batch, one, place)
+        return sorted(one for one in self._started if one[:_PREFIX] == xid[:_PREFIX])
+
+    def _keep(self, batch: _Batch, xid: str, before: int) -> None:
+        """Move a transaction's changes before a row from the batch to the store."""
+        taken = batch.take(xid, before)
+        if not len(taken):
+            return
+        self._started.setdefault(xid, int(batch.scns[taken[0]]))
+        if batch.inverse[taken].any():
+            self._undoes.add(xid)
+        self._store.keep(xid, batch.rows.take(pa.array(taken)))
+
+    def _changes(self, xid: str) -> tuple[pa.Table, ...]:
+        pieces = self._store.pieces(xid)
+        if xid not in self._undoes:
+            return tuple(pieces)
+        undone = UndoneChanges()
+        found = []
+        for piece in reversed(pieces):
+            kept = undone.kept(piece["ROW_ID"].combine_chunks(), piece["ROLLBACK"].to_numpy() != 0)
+            found.append(piece.filter(pa.array(kept)))
+        for row_id in undone.unmatched:
+            log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
+        return tuple(piece for piece in reversed(found) if len(piece))
+
+    def _forget(self, xid: str) -> None:
+        self._store.drop(xid)
+        self._started.pop(xid, None)
+        self._undoes.discard(xid)
+
+
+class _Batch:
+    """Rows that are sorted into transactions together.
+
+    Attributes:
+        rows: shape (rows,).
+        operations: shape (rows,): their codes.
+        scns: shape (rows,): their change numbers.
+        inverse: shape (rows,): which of them undo others.
+        codes: shape (rows,): the number of each one's transaction in ``names``.
+        names: the identifiers of the transactions.
+        noticed: the rows that must be looked at one by one, ascending.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+        self.operations = rows["OPERATION_CODE"].to_numpy()
+        self.scns = rows["SCN"].to_numpy()
+        self.inverse = rows["ROLLBACK"].to_numpy() != 0
+        coded = rows["XID"].combine_chunks().dictionary_encode()
+        self.codes = coded.indices.to_numpy()
+        self.names: list[str] = coded.dictionary.to_pylist()
+        changes = np.isin(self.operations, CHANGES)
+        lost = np.array([name.endswith(UNKNOWN_SEQUENCE) for name in self.names], np.bool_)
+        unknown = changes & lost[self.codes] if len(rows) else changes
+        self.noticed = np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown)
+        places = np.flatnonzero(changes & ~unknown)
+        order = np.argsort(self.codes[places], kind="stable")
+        bounds = np.searchsorted(self.codes[places][order], np.arange(len(self.names) + 1))
+        self._places = {
+            name: places[order[bounds[number] : bounds[number + 1]]] for number, name in enumerate(self.names)
+        }
+
+    def take(self, xid: str, before: int) -> Numbers:
+        """Return a transaction's changes before a row that weren't taken yet, shape (changes,)."""
+        places = self._places.get(xid)
+        if places is None:
+            return np.zeros(0, np.int64)
+        end = int(np.searchsorted(places, before))
+        self._places[xid] = places[end:]
+        return places[:end]
+
+    def skip(self, xid: str, before: int) -> None:
+        """Leave out a transaction's changes before a row."""
+        self.take(xid, before)
+
+
+def _tell(row: pa.Table, operation: Operation) -> None:
+    """Log what LogMiner can't show."""
+    (found,) = row.select(["SCN", "SEG_OWNER", "TABLE_NAME", "INFO"]).to_pylist()
+    if operation == Operation.MISSING_SCN:
+        log.warning("log_has_a_gap", scn=found["SCN"], info=found["INFO"])
+    elif found["TABLE_NAME"]:
+        table = f"{found['SEG_OWNER']}.{found['TABLE_NAME']}"
+        log.warning("change_is_not_supported", scn=found["SCN"], table=table, info=found["INFO"])

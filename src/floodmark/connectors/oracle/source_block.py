@@ -1,0 +1,52 @@
+"""The ``source`` block of Oracle's events, with Debezium 3.6's fields and order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from floodmark._version import __version__
+from floodmark.events.connect_schema import field_schema, source_struct
+from floodmark.events.json_text import dumps
+from floodmark.json_data import Json
+
+_STRING, _INT32, _INT64 = {"type": "string"}, {"type": "int32"}, {"type": "int64"}
+_CLASS = "io.debezium.connector.oracle.Source"
+
+
+@lru_cache(maxsize=1)
+def source_schema() -> dict[str, Json]:
+    """Return the Connect schema of the source block."""
+    return source_struct(
+        [
+            field_schema(_STRING, False, "schema"),
+            field_schema(_STRING, False, "table"),
+            field_schema(_STRING, True, "txId"),
+            field_schema(_STRING, True, "scn"),
+            field_schema(_STRING, True, "commit_scn"),
+            field_schema(_STRING, True, "lcr_position"),
+            field_schema(_STRING, True, "rs_id"),
+            field_schema(_INT64, True, "ssn"),
+            field_schema(_INT32, True, "redo_thread"),
+            field_schema(_STRING, True, "user_name"),
+            field_schema(_STRING, True, "redo_sql"),
+            field_schema(_STRING, True, "row_id"),
+            field_schema(_INT64, True, "commit_ts_ms"),
+            field_schema(_STRING, True, "start_scn"),
+            field_schema(_INT64, True, "start_ts_ms"),
+            field_schema(_INT64, True, "txSeq"),
+        ],
+        _CLASS,
+    )
+
+
+def head(prefix: str) -> str:
+    """Return the beginning of every source block, up to its time in milliseconds."""
+    return f'{{"version":"{__version__}","connector":"oracle","name":{dumps(prefix)},"ts_ms":'
+
+
+def table_pieces(database: str, owner: str, table: str) -> tuple[str, str]:
+    """Return the parts of a source block that name the database and the table."""
+    return (
+        f'{dumps(database)},"sequence":null,"ts_us":',
+        f'000000,"schema":{dumps(owner)},"table":{dumps(table)},"txId":"',
+    )

@@ -1,0 +1,126 @@
+"""What a case's changes are to LogMiner, and in Floodmark's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from floodmark.config import debezium
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.oracle.decode.structure import TableStructure
+from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, buffered_query
+from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
+from floodmark.connectors.oracle.mining.transactions import Committed, MemoryStore, OpenTransactions
+from floodmark.connectors.oracle.structures.table import Column, Table, column_of
+from floodmark.connectors.oracle.types.settings import OracleSettings
+from tests.conformance.oracle.cases.case import SCHEMA, Case
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.sql.session import Session
+
+SESSION = (
+    "ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS' NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9' "
+    "NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM' TIME_ZONE = '00:00'"
+)
+AFTER_SETUP = 3_000_000
+"""The change number behind which a case's steps begin."""
+PDB = "ORCLPDB1"
+_NUMBERS = {"SCN", "OPERATION_CODE", "CSF", "ROLLBACK", "STATUS", "SSN", "THREAD#"}
+
+
+class OracleCaseOptions(CommonOptions):
+    """The options that every connector has."""
+
+    accepted = debezium.ACCEPTED
+    refused = debezium.REFUSED
+
+    @property
+    def owner(self) -> str:
+        """The name of the source's directory, which nothing writes."""
+        return "case"
+
+
+def changed(case: Case) -> OracleDatabase:
+    """Return a database on which all of a case has happened."""
+    database = case.prepared()
+    for step in case.steps:
+        with database.step():
+            step(database)
+    return database
+
+
+def settings_of(case: Case) -> OracleSettings:
+    """Return what the case's options say of values."""
+    given = case.options
+    return OracleSettings(
+        decimal_handling_mode=given.get("decimal.handling.mode", "precise"),
+        time_precision_mode=given.get("time.precision.mode", "adaptive"),
+        binary_handling_mode=given.get("binary.handling.mode", "bytes"),
+        unavailable_value_placeholder="__debezium_unavailable_value",
+        interval_handling_mode=given.get("interval.handling.mode", "numeric"),
+    )
+
+
+def columns_of(session: Session, name: str) -> tuple[Column, ...]:
+    """Return a table's columns, by the dictionary."""
+    query = (
+        "SELECT COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE "
+        "FROM ALL_TAB_COLUMNS WHERE OWNER = :1 AND TABLE_NAME = :2 ORDER BY COLUMN_ID"
+    )
+    rows = in_the_database(session, query, name)
+    return tuple(column_of(*row[:3], *(None if number is None else int(number) for number in row[3:])) for row in rows)
+
+
+def structures_of(case: Case, database: OracleDatabase) -> Mapping[str, TableStructure]:
+    """Return the structures of a case's tables, by their names."""
+    session, found = Session(database, database.account), {}
+    query = "SELECT COLUMN_NAME FROM ALL_CONS_COLUMNS WHERE OWNER = :1 AND TABLE_NAME = :2 ORDER BY POSITION"
+    for name in case.tables:
+        key = tuple(row[0] for row in in_the_database(session, query, name))
+        table = Table(PDB, SCHEMA, name, columns_of(session, name), key)
+        found[f"{SCHEMA}.{name}"] = TableStructure(table, settings_of(case))
+    return found
+
+
+def in_the_database(session: Session, query: str, name: str) -> list[Any]:
+    """Return the rows of a query of the pluggable database about a table."""
+    session.execute(f"alter session set container={PDB}")
+    rows = list(session.execute(query, [SCHEMA, name]).rows)
+    session.execute("alter session set container=CDB$ROOT")
+    return rows
+
+
+def mined(database: OracleDatabase) -> pa.Table:
+    """Return the rows of the view after the setup, as a connector asks for them."""
+    session = Session(database, database.account)
+    session.execute(SESSION)
+    session.execute("BEGIN DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => '/redo/redo01.log'); END;")
+    upto = str(database.clock.scn)
+    session.execute(
+        f"BEGIN DBMS_LOGMNR.START_LOGMNR(startScn => '{AFTER_SETUP}', endScn => '{upto}', "
+        "options => DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
+    )
+    result = session.execute(buffered_query(ContentsFilter(pluggable=PDB)), [str(AFTER_SETUP), upto])
+    names = [one.name for one in result.columns or ()]
+    return pa.table({name: _column(name, [row[at] for row in result.rows]) for at, name in enumerate(names)})
+
+
+def committed(rows: pa.Table, piece: int = 7) -> Iterator[Committed]:
+    """Yield the transactions that rows decide, which come piece by piece."""
+    pieces, transactions = StatementPieces(), OpenTransactions(MemoryStore())
+    for begin in range(0, len(rows), piece):
+        for one in transactions.add(pieces.whole(rows.slice(begin, piece))):
+            if isinstance(one, Committed):
+                yield one
+
+
+def _column(name: str, values: list[Any]) -> pa.Array:
+    if name in _NUMBERS:
+        return pa.array([None if one is None else int(one) for one in values], pa.int64())
+    if name == "XID":
+        return pa.array([one.hex() for one in values], pa.string())
+    if any(isinstance(one, datetime) for one in values):
+        return pa.array(values, pa.timestamp("s"))
+    return pa.array([None if one is None else str(one) for one in values], pa.string())

@@ -1,0 +1,262 @@
+"""What is made of the rows of V$LOGMNR_CONTENTS."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from floodmark.connectors.oracle.mining.operations import Operation
+from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
+from floodmark.connectors.oracle.mining.transactions import Committed, MemoryStore, OpenTransactions, Statement
+from floodmark.connectors.oracle.mining.undone import UndoneChanges
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.tables import column
+from tests.support.oracle.model.transactions import Transaction
+from tests.support.oracle.sql.session import Session
+
+SCHEMA = pa.schema([("SCN", pa.int64()), ("SQL_REDO", pa.string()), ("CSF", pa.int64())])
+STATEMENTS = st.lists(st.one_of(st.none(), st.lists(st.text("ab'é", max_size=3), min_size=1, max_size=4)), max_size=8)
+
+
+def rows_of(statements: list[list[str] | None]) -> pa.Table:
+    """Return rows of statements, each cut into pieces, or null."""
+    rows = [
+        {"SCN": scn, "SQL_REDO": piece, "CSF": int(number < len(pieces or [None]) - 1)}
+        for scn, pieces in enumerate(statements)
+        for number, piece in enumerate(pieces or [None])
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+@given(STATEMENTS, st.lists(st.integers(0, 30), max_size=4))
+def test_statements_are_put_together_wherever_the_rows_are_cut(
+    statements: list[list[str] | None], cuts: list[int]
+) -> None:
+    rows = rows_of(statements)
+    bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    pieces = StatementPieces()
+    found = [row for begin, end in pairwise(bounds) for row in pieces.whole(rows.slice(begin, end - begin)).to_pylist()]
+    assert [row["SCN"] for row in found] == list(range(len(statements)))
+    assert [row["SQL_REDO"] for row in found] == [None if one is None else "".join(one) for one in statements]
+    assert pieces.is_whole
+
+
+def test_a_statement_that_has_not_come_whole() -> None:
+    pieces = StatementPieces()
+    rows = rows_of([["a", "b", "c"]])
+    assert pieces.whole(rows.slice(0, 2)).num_rows == 0
+    assert not pieces.is_whole
+    assert pieces.whole(rows.slice(2)).to_pylist()[0]["SQL_REDO"] == "abc"
+
+
+CHANGES = st.lists(st.tuples(st.sampled_from("ABC"), st.booleans()), max_size=20)
+
+
+def remaining(changes: list[tuple[str, bool]]) -> tuple[list[int], list[str]]:
+    """Return what remains of changes, and which inverse rows undo nothing, by a stack for each row."""
+    stacks: dict[str, list[int]] = {}
+    unmatched = []
+    for number, (row_id, inverse) in enumerate(changes):
+        stack = stacks.setdefault(row_id, [])
+        if not inverse:
+            stack.append(number)
+        elif stack:
+            stack.pop()
+        else:
+            unmatched.append(row_id)
+    return sorted(number for stack in stacks.values() for number in stack), sorted(unmatched)
+
+
+@given(CHANGES, st.lists(st.integers(0, 20), max_size=3))
+def test_what_is_undone(changes: list[tuple[str, bool]], cuts: list[int]) -> None:
+    bounds = [0, *sorted(min(cut, len(changes)) for cut in cuts), len(changes)]
+    undone = UndoneChanges()
+    kept: list[int] = []
+    for begin, end in reversed(list(pairwise(bounds))):
+        piece = changes[begin:end]
+        inverse = np.array([flag for _, flag in piece], np.bool_)
+        found = undone.kept(pa.array([row_id for row_id, _ in piece], pa.string()), inverse)
+        kept += (np.flatnonzero(found) + begin).tolist()
+    expected, unmatched = remaining(changes)
+    assert sorted(kept) == expected
+    assert undone.unmatched == unmatched
+
+
+CONTENTS = "SCN, XID, OPERATION_CODE, ROW_ID, ROLLBACK, SQL_REDO, CSF, SEG_OWNER, TABLE_NAME, INFO"
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "update", "delete", "savepoint", "undo", "commit", "rollback"]), st.integers(0, 1)
+    ),
+    min_size=10,
+    max_size=40,
+)
+
+
+def written(steps: list[tuple[str, int]]) -> OracleDatabase:
+    """Return a database in which two sessions have done what steps say, as far as that is possible."""
+    database = OracleDatabase()
+    table = database.create_table("S", "T", [column("ID", "NUMBER"), column("V", "NUMBER")], ["ID"], logged=False)
+    open_: dict[int, Transaction] = {}
+    own: dict[int, list[str]] = {}
+    saved: dict[int, list[str]] = {}
+    for number, (what, session) in enumerate(steps):
+        transaction = open_.setdefault(session, database.begin())
+        rows = own.setdefault(session, [])
+        if what == "insert":
+            rows.append(transaction.insert(table, ID=number, V=number))
+        elif what in ("update", "delete") and rows:
+            if what == "update":
+                transaction.update(table, rows[-1], V=-number)
+            else:
+                transaction.delete(table, rows.pop())
+        elif what == "savepoint":
+            transaction.savepoint("s")
+            saved[session] = list(rows)
+        elif what == "undo" and session in saved:
+            transaction.rollback_to("s")
+            own[session] = list(saved[session])
+        elif what in ("commit", "rollback"):
+            getattr(transaction, what)()
+            del open_[session]
+            saved.pop(session, None)
+            # Later transactions change what remains.
+            own[session] = own[session] if what == "commit" else []
+    for transaction in open_.values():
+        transaction.commit()
+    return database
+
+
+def mined(session: Session, committed_only: bool) -> pa.Table:
+    """Return the contents of the only log."""
+    options = ["DICT_FROM_ONLINE_CATALOG", "NO_ROWID_IN_STMT", *(["COMMITTED_DATA_ONLY"] if committed_only else [])]
+    shown = " + ".join(f"DBMS_LOGMNR.{one}" for one in options)
+    if not session.logminer.files:
+        session.execute("BEGIN DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => '/redo/redo01.log'); END;")
+    session.execute(f"BEGIN DBMS_LOGMNR.START_LOGMNR(startScn => '1', endScn => '0', options => {shown}); END;")
+    result = session.execute(f"SELECT {CONTENTS} FROM V$LOGMNR_CONTENTS WHERE OPERATION_CODE > 0")
+    names = [one.name for one in result.columns or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in result.rows]
+    kinds = {"SCN": pa.int64(), "OPERATION_CODE": pa.int64(), "ROLLBACK": pa.int64(), "CSF": pa.int64()}
+    arrays = {
+        name: pa.array(
+            [row[name].hex() if name == "XID" else int(row[name]) if name in kinds else row[name] for row in rows],
+            kinds.get(name, pa.string()),
+        )
+        for name in names
+    }
+    return pa.table(arrays)
+
+
+def sorted_into_transactions(rows: pa.Table, cuts: list[int]) -> list[tuple[str, list[str]]]:
+    """Return committed transactions with their statements."""
+    transactions = OpenTransactions(MemoryStore())
+    bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    return [
+        (one.xid, [text for piece in one.changes for text in piece["SQL_REDO"].to_pylist()])
+        for begin, end in pairwise(bounds)
+        for one in transactions.add(rows.slice(begin, end - begin))
+        if isinstance(one, Committed)
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, st.lists(st.integers(0, 60), max_size=4))
+def test_committed_transactions_are_those_that_logminer_itself_shows(
+    steps: list[tuple[str, int]], cuts: list[int]
+) -> None:
+    database = written(steps)
+    session = Session(database, database.account)
+    expected: dict[str, list[str]] = {}
+    for row in mined(session, committed_only=True).to_pylist():
+        if row["OPERATION_CODE"] in (1, 2, 3):
+            expected.setdefault(row["XID"], []).append(row["SQL_REDO"])
+    assert sorted_into_transactions(mined(session, committed_only=False), cuts) == list(expected.items())
+
+
+def rows(*given: dict[str, object]) -> pa.Table:
+    """Return rows of the view; what isn't given is of no matter."""
+    schema = pa.schema(
+        [
+            *((name, pa.int64()) for name in ("SCN", "OPERATION_CODE", "ROLLBACK")),
+            *((name, pa.string()) for name in ("XID", "ROW_ID", "SQL_REDO", "SEG_OWNER", "TABLE_NAME", "INFO")),
+        ]
+    )
+    defaults = {"ROLLBACK": 0, "ROW_ID": "none"}
+    return pa.Table.from_pylist([{**defaults, "SCN": scn, **row} for scn, row in enumerate(given, 1)], schema)
+
+
+A, B, LOST = "0a000100000000bb", "0a000100000000cc", "0a000100ffffffff"
+
+
+def row(operation: Operation, xid: str, row_id: str = "none", **more: object) -> dict[str, object]:
+    return {"OPERATION_CODE": int(operation), "XID": xid, "ROW_ID": row_id, "SQL_REDO": row_id, **more}
+
+
+def test_a_transaction_that_is_read_again_begins_anew() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    begun = [row(Operation.START, A), row(Operation.INSERT, A, "r1")]
+    assert not list(transactions.add(rows(*begun)))
+    assert transactions.oldest_scn == 1
+    (found,) = transactions.add(rows(*begun, row(Operation.COMMIT, A)))
+    assert isinstance(found, Committed)
+    assert [len(piece) for piece in found.changes] == [1]
+    assert transactions.oldest_scn is None
+
+
+def test_a_rollback_whose_transaction_is_only_partly_named() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    given = [
+        row(Operation.START, A),
+        row(Operation.INSERT, A, "r1"),
+        row(Operation.ROLLBACK, LOST),
+        row(Operation.COMMIT, A),
+    ]
+    assert not list(transactions.add(rows(*given)))
+
+
+def test_a_rollback_that_may_mean_several_transactions_changes_nothing() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    given = [
+        *(row(Operation.START, xid) for xid in (A, B)),
+        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
+        row(Operation.ROLLBACK, LOST),
+        *(row(Operation.COMMIT, xid) for xid in (A, B)),
+    ]
+    assert len(list(transactions.add(rows(*given)))) == 2
+
+
+def test_an_inverse_row_whose_transaction_is_only_partly_named() -> None:
+    given = [
+        *(row(Operation.START, xid) for xid in (A, B)),
+        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
+        row(Operation.DELETE, LOST, B, ROLLBACK=1),
+        row(Operation.INSERT, B, "last"),
+        *(row(Operation.COMMIT, xid) for xid in (A, B)),
+    ]
+    for cut in range(len(given)):
+        assert sorted_into_transactions(rows(*given), [cut]) == [(A, [A]), (B, ["last"])]
+
+
+def test_a_replication_s_own_transaction_is_left_out() -> None:
+    given = [
+        row(Operation.START, A),
+        row(Operation.INSERT, A, "r1"),
+        row(Operation.REPLICATION_MARKER, A),
+        row(Operation.COMMIT, A),
+    ]
+    assert sorted_into_transactions(rows(*given), []) == []
+
+
+def test_statements_about_tables_come_in_their_order() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    given = [row(Operation.INSERT, A, "r1"), row(Operation.DDL, B, "alter"), row(Operation.COMMIT, A)]
+    first, second = transactions.add(rows(*given))
+    assert isinstance(first, Statement)
+    assert first.row["SQL_REDO"].to_pylist() == ["alter"]
+    # Its beginning wasn't seen.
+    assert isinstance(second, Committed)
+    assert second.start_scn == 1
