@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,18 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from floodmark.capture.spool import TransactionSpool
+from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.mining.operations import Operation
+from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
-from floodmark.connectors.oracle.mining.transactions import Committed, MemoryStore, OpenTransactions, Statement
+from floodmark.connectors.oracle.mining.transactions import (
+    Committed,
+    MemoryStore,
+    OpenTransactions,
+    RowStore,
+    Statement,
+)
 from floodmark.connectors.oracle.mining.undone import UndoneChanges
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.tables import column
@@ -151,9 +161,11 @@ def mined(session: Session, committed_only: bool) -> pa.Table:
     return pa.table(arrays)
 
 
-def sorted_into_transactions(rows: pa.Table, cuts: list[int]) -> list[tuple[str, list[str]]]:
+def sorted_into_transactions(
+    rows: pa.Table, cuts: list[int], store: RowStore | None = None
+) -> list[tuple[str, list[str]]]:
     """Return committed transactions with their statements."""
-    transactions = OpenTransactions(MemoryStore())
+    transactions = OpenTransactions(store or MemoryStore())
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     return [
         (one.xid, [text for piece in one.changes for text in piece["SQL_REDO"].to_pylist()])
@@ -174,7 +186,15 @@ def test_committed_transactions_are_those_that_logminer_itself_shows(
     for row in mined(session, committed_only=True).to_pylist():
         if row["OPERATION_CODE"] in (1, 2, 3):
             expected.setdefault(row["XID"], []).append(row["SQL_REDO"])
-    assert sorted_into_transactions(mined(session, committed_only=False), cuts) == list(expected.items())
+    all_rows = mined(session, committed_only=False)
+    assert sorted_into_transactions(all_rows, cuts) == list(expected.items())
+    with tempfile.TemporaryDirectory() as directory:
+        files = SpoolFiles(directory, "owner")
+        # Nothing stays in memory.
+        spool = TransactionSpool(files, memory_bytes=0)
+        assert sorted_into_transactions(all_rows, cuts, SpooledRows(spool, all_rows.schema)) == list(expected.items())
+        spool.clear("")
+        assert files.held_bytes == 0
 
 
 def rows(*given: dict[str, object]) -> pa.Table:

@@ -165,18 +165,20 @@ class TransactionSpool:
         return True
 
     def pieces(self, transaction: Spooled) -> Iterator[Piece]:
-        """Yield the records of a transaction.
+        """Return the records of a transaction, piece by piece.
 
         Raises:
             StateDirError: a file is gone or damaged.
         """
-        for piece in transaction.pieces:
-            if isinstance(piece, Piece):
-                yield piece
-            else:
-                assert self._files is not None
-                payload, starts = self._files.read(piece)
-                yield Piece(payload, starts, piece.form, piece.inflated)
+        return map(self.load, transaction.pieces)
+
+    def load(self, piece: Piece | StoredPiece) -> Piece:
+        """Return the records of a piece, which are read if they are in a file; errors are those of ``pieces``."""
+        if isinstance(piece, Piece):
+            return piece
+        assert self._files is not None
+        payload, starts = self._files.read(piece)
+        return Piece(payload, starts, piece.form, piece.inflated)
 
     def abandon(self) -> None:
         """Remove transactions that were not completely received."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 import pyarrow as pa
@@ -70,13 +70,14 @@ class Committed:
         xid: identifies it, 16 hexadecimal digits.
         start_scn: the number at which it began, as far as that was seen.
         commit: the row of its commit, shape (1,).
-        changes: its rows, without those that it has undone itself.
+        changes: its rows, without those that it has undone itself. They are read piece by piece, until the next
+            transaction is asked for.
     """
 
     xid: str
     start_scn: int
     commit: pa.Table
-    changes: tuple[pa.Table, ...]
+    changes: Sequence[pa.Table]
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class OpenTransactions:
                 found = self._ended(batch, xid, place, operation)
                 if found is not None:
                     yield found
+                    self._forget(found.xid)
             elif operation in CHANGES:
                 self._undo(batch, xid, place)
             else:
@@ -148,9 +150,11 @@ class OpenTransactions:
             return None
         self._keep(batch, xid, place)
         changes = self._changes(xid)
+        if not changes:
+            self._forget(xid)
+            return None
         start = self._started.get(xid, int(batch.scns[place]))
-        self._forget(xid)
-        return Committed(xid, start, batch.rows.slice(place, 1), changes) if changes else None
+        return Committed(xid, start, batch.rows.slice(place, 1), changes)
 
     def _undo(self, batch: _Batch, xid: str, place: int) -> None:
         """Add an inverse row to the transaction that it belongs to, of whose identifier only the beginning is known."""
@@ -180,23 +184,53 @@ class OpenTransactions:
             self._undoes.add(xid)
         self._store.keep(xid, batch.rows.take(pa.array(taken)))
 
-    def _changes(self, xid: str) -> tuple[pa.Table, ...]:
+    def _changes(self, xid: str) -> Sequence[pa.Table]:
         pieces = self._store.pieces(xid)
         if xid not in self._undoes:
-            return tuple(pieces)
+            return pieces
         undone = UndoneChanges()
-        found = []
-        for piece in reversed(pieces):
+        masks: dict[int, NDArray[np.bool_]] = {}
+        for number in reversed(range(len(pieces))):
+            piece = pieces[number]
             kept = undone.kept(piece["ROW_ID"].combine_chunks(), piece["ROLLBACK"].to_numpy() != 0)
-            found.append(piece.filter(pa.array(kept)))
+            if kept.any():
+                masks[number] = kept
         for row_id in undone.unmatched:
             log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
-        return tuple(piece for piece in reversed(found) if len(piece))
+        return _Kept(pieces, sorted(masks.items()))
 
     def _forget(self, xid: str) -> None:
         self._store.drop(xid)
         self._started.pop(xid, None)
         self._undoes.discard(xid)
+
+
+class _Kept(Sequence[pa.Table]):
+    """Pieces without what is undone.
+
+    Args:
+        pieces: all of them.
+        masks: of those in which something remains, their numbers and which rows that is.
+    """
+
+    def __init__(self, pieces: Sequence[pa.Table], masks: Sequence[tuple[int, NDArray[np.bool_]]]) -> None:
+        self._pieces = pieces
+        self._masks = masks
+
+    def __len__(self) -> int:
+        return len(self._masks)
+
+    @overload
+    def __getitem__(self, index: int) -> pa.Table: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[pa.Table]: ...
+
+    def __getitem__(self, index: int | slice) -> pa.Table | Sequence[pa.Table]:
+        if isinstance(index, slice):
+            return _Kept(self._pieces, self._masks[index])
+        number, kept = self._masks[index]
+        return self._pieces[number].filter(pa.array(kept))
 
 
 class _Batch:
