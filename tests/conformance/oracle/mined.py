@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from floodmark.config import debezium
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.oracle.decode.row_changes import CommittedRows
+from floodmark.connectors.oracle.decode.rows_of_transactions import rows_of, unbuffered_rows
 from floodmark.connectors.oracle.decode.structure import TableStructure
-from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, buffered_query
+from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, buffered_query, unbuffered_query
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import Committed, MemoryStore, OpenTransactions
 from floodmark.connectors.oracle.structures.table import Column, Table, column_of
@@ -27,7 +29,18 @@ SESSION = (
 AFTER_SETUP = 3_000_000
 """The change number behind which a case's steps begin."""
 PDB = "ORCLPDB1"
-_NUMBERS = {"SCN", "OPERATION_CODE", "CSF", "ROLLBACK", "STATUS", "SSN", "THREAD#"}
+_NUMBERS = {
+    "SCN",
+    "OPERATION_CODE",
+    "CSF",
+    "ROLLBACK",
+    "STATUS",
+    "SSN",
+    "THREAD#",
+    "START_SCN",
+    "COMMIT_SCN",
+    "SEQUENCE#",
+}
 
 
 class OracleCaseOptions(CommonOptions):
@@ -92,22 +105,37 @@ def in_the_database(session: Session, query: str, name: str) -> list[Any]:
     return rows
 
 
-def mined(database: OracleDatabase) -> pa.Table:
+def mined(database: OracleDatabase, adapter: str = "logminer") -> pa.Table:
     """Return the rows of the view after the setup, as a connector asks for them."""
+    buffered = adapter == "logminer"
     session = Session(database, database.account)
     session.execute(SESSION)
     session.execute("BEGIN DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => '/redo/redo01.log'); END;")
     upto = str(database.clock.scn)
     session.execute(
         f"BEGIN DBMS_LOGMNR.START_LOGMNR(startScn => '{AFTER_SETUP}', endScn => '{upto}', "
-        "options => DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
+        f"options => DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG {'' if buffered else '+ DBMS_LOGMNR.COMMITTED_DATA_ONLY '}"
+        "+ DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
     )
-    result = session.execute(buffered_query(ContentsFilter(pluggable=PDB)), [str(AFTER_SETUP), upto])
+    query = (buffered_query if buffered else unbuffered_query)(ContentsFilter(pluggable=PDB))
+    result = session.execute(query, [str(AFTER_SETUP), upto])
     names = [one.name for one in result.columns or ()]
     return pa.table({name: _column(name, [row[at] for row in result.rows]) for at, name in enumerate(names)})
 
 
-def committed(rows: pa.Table, piece: int = 7) -> Iterator[Committed]:
+def changes_of(case: Case, database: OracleDatabase, piece: int = 7) -> tuple[pa.Table, CommittedRows]:
+    """Return what LogMiner shows of a case's committed changes.
+
+    Args:
+        case: the case.
+        database: on which it has happened.
+        piece: how many rows come at once.
+    """
+    rows = mined(database, case.adapter)
+    return rows_of(list(committed(rows, piece))) if case.adapter == "logminer" else unbuffered_rows(rows)
+
+
+def committed(rows: pa.Table, piece: int) -> Iterator[Committed]:
     """Yield the transactions that rows decide, which come piece by piece."""
     pieces, transactions = StatementPieces(), OpenTransactions(MemoryStore())
     for begin in range(0, len(rows), piece):

@@ -14,13 +14,11 @@ from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import VALUES
 from tests.conformance.oracle.golden import Golden, goldens, timeless
-from tests.conformance.oracle.mined import OracleCaseOptions, changed, committed, mined, structures_of
+from tests.conformance.oracle.mined import OracleCaseOptions, changed, changes_of, structures_of
 
 NEITHER = {"provide.transaction.metadata", "log.mining.include.redo.sql", "interval.handling.mode"}
 """Options that the decoder doesn't get from the source's options, or doesn't have yet."""
-CASES = [
-    case for case in (*VALUES, *TRANSACTIONS) if case.adapter == "logminer" and case.name != "transaction_metadata"
-]
+CASES = [case for case in (*VALUES, *TRANSACTIONS) if case.name != "transaction_metadata"]
 PREFIX = "reference"
 
 
@@ -37,7 +35,7 @@ def delivered(case: Case, piece: int) -> list[Golden]:
     database, options = changed(case), options_of(case)
     with_statements = case.options.get("log.mining.include.redo.sql") == "true"
     decoder = Decoder(options, EventVersions(options), with_statements)
-    batch = decoder.decode(list(committed(mined(database), piece)), structures_of(case, database))
+    batch = decoder.decode(*changes_of(case, database, piece), structures_of(case, database))
     assert batch is not None
     positions = batch["position"].to_pylist()
     assert positions == sorted(set(positions))
@@ -68,7 +66,7 @@ def wanted(case: Case) -> list[Golden]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.adapter}-{case.name}")
 def test_events_of_the_log(case: Case) -> None:
     expected = wanted(case)
     assert len(expected) >= 20
@@ -78,11 +76,9 @@ def test_events_of_the_log(case: Case) -> None:
 
 
 def test_order_of_fields() -> None:
-    (case,) = (one for one in CASES if one.name == "transactions")
+    case = next(one for one in CASES if one.name == "transactions")
     database, options = changed(case), options_of(case)
-    batch = Decoder(options, EventVersions(options)).decode(
-        list(committed(mined(database))), structures_of(case, database)
-    )
+    batch = Decoder(options, EventVersions(options)).decode(*changes_of(case, database), structures_of(case, database))
     assert isinstance(batch, pa.RecordBatch)
     ours = next(json.loads(one) for one in batch["value"].to_pylist() if one)
     theirs = next(one.value for one in wanted(case) if one.value)

@@ -81,5 +81,6 @@ TRANSACTIONS = (
     TRANSACTION,
     replace(TRANSACTION, name="transactions_schemas", options=_SCHEMAS),
     replace(TRANSACTION, name="redo_sql", options={"log.mining.include.redo.sql": "true"}),
+    replace(TRANSACTION, adapter="logminer_unbuffered"),
     replace(TRANSACTION, name="transaction_metadata", options={"provide.transaction.metadata": "true"}),
 )

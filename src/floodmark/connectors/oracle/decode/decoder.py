@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,9 @@ from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import VersionMaker
 from floodmark.config.common import CommonOptions
-from floodmark.connectors.oracle.decode.row_changes import RowChanges
-from floodmark.connectors.oracle.decode.rows_of_transactions import rows_of
+from floodmark.connectors.oracle.decode.row_changes import CommittedRows, RowChanges
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.operations import Operation
-from floodmark.connectors.oracle.mining.transactions import Committed
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
@@ -43,20 +41,18 @@ class Decoder:
         self._events = ChangeEvents(options)
 
     def decode(
-        self, transactions: Sequence[Committed], structures: Mapping[str, TableStructure]
+        self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]
     ) -> pa.RecordBatch | None:
-        """Return the events of transactions, in their order; None: there are none.
+        """Return the events of committed changes, in their order; None: there are none.
 
         Args:
-            transactions: as they were committed.
+            shown: the changes, as the view has them.
+            rows: the same, as events need them.
             structures: of the captured tables, by ``schema.table``.
 
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
-        if not transactions:
-            return None
-        shown, rows = rows_of(transactions)
         names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".").combine_chunks()
         coded = names.dictionary_encode()
         tables = coded.dictionary.to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,31 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows
+from floodmark.connectors.oracle.mining.operations import CHANGES
 from floodmark.connectors.oracle.mining.transactions import Committed
 
 Numbers = NDArray[np.int64]
+
+
+def unbuffered_rows(rows: pa.Table) -> tuple[pa.Table, CommittedRows]:
+    """Return the changes among rows that LogMiner shows of committed transactions only; see ``rows_of``.
+
+    Here a transaction begins where it says so, and LogMiner numbers its rows.
+
+    Args:
+        rows: whole statements, in the view's order.
+    """
+    rows = rows.filter(pc.is_in(rows["OPERATION_CODE"], pa.array(list(map(int, CHANGES)), pa.int64())))
+    return rows, CommittedRows(
+        _numbers(rows, "SCN"),
+        _numbers(rows, "COMMIT_SCN"),
+        _numbers(rows, "START_SCN"),
+        _seconds(rows),
+        _seconds(rows, "COMMIT_TIMESTAMP"),
+        _seconds(rows, "START_TIMESTAMP"),
+        number=_numbers(rows, "SEQUENCE#"),
+        **_of_the_view(rows),
+    )
 
 
 def rows_of(transactions: Sequence[Committed]) -> tuple[pa.Table, CommittedRows]:
@@ -37,15 +60,22 @@ def rows_of(transactions: Sequence[Committed]) -> tuple[pa.Table, CommittedRows]
         seconds,
         np.repeat(_seconds(commits), counts),
         np.repeat(seconds[first], counts),
-        _texts(rows, "XID"),
-        _numbers(rows, "THREAD#"),
-        np.arange(1, len(rows) + 1) - np.repeat(first, counts),
-        pc.utf8_trim_whitespace(_texts(rows, "RS_ID")),
-        _numbers(rows, "SSN"),
-        _texts(rows, "USERNAME"),
-        _texts(rows, "ROW_ID"),
-        _texts(rows, "SQL_REDO"),
+        number=np.arange(1, len(rows) + 1) - np.repeat(first, counts),
+        **_of_the_view(rows),
     )
+
+
+def _of_the_view(rows: pa.Table) -> dict[str, Any]:
+    """Return what each row says by itself."""
+    return {
+        "xid": _texts(rows, "XID"),
+        "thread": _numbers(rows, "THREAD#"),
+        "record": pc.utf8_trim_whitespace(_texts(rows, "RS_ID")),
+        "part": _numbers(rows, "SSN"),
+        "user": _texts(rows, "USERNAME"),
+        "row_id": _texts(rows, "ROW_ID"),
+        "statement": _texts(rows, "SQL_REDO"),
+    }
 
 
 def _numbers(rows: pa.Table, name: str) -> Numbers:
@@ -53,8 +83,8 @@ def _numbers(rows: pa.Table, name: str) -> Numbers:
     return found
 
 
-def _seconds(rows: pa.Table) -> Numbers:
-    found: Numbers = rows["TIMESTAMP"].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
+def _seconds(rows: pa.Table, name: str = "TIMESTAMP") -> Numbers:
+    found: Numbers = rows[name].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
     return found
 
 
