@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import VersionMaker
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows, RowChanges
 from floodmark.connectors.oracle.decode.structure import TableStructure
+from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WIDTH, TransactionMetadata
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup
+
+Numbers = NDArray[np.int64]
 
 _KINDS = {Operation.INSERT: INSERT, Operation.UPDATE: UPDATE, Operation.DELETE: DELETE}
 
@@ -53,12 +59,24 @@ class Decoder:
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
+        parts = list(self._parts(shown, rows, structures))
+        groups: list[EventGroup] = []
+        if self._options.provide_transaction_metadata:
+            metadata = self._metadata(rows, parts)
+            groups += metadata.groups()
+            for part in parts:
+                part.rows.blocks = metadata
+        for part in parts:
+            groups += part.events(self._events)
+        return self._make_version.assemble(groups)
+
+    def _parts(self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]) -> Iterator[_Part]:
+        """Yield the changes of each captured table and kind."""
         names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".").combine_chunks()
         coded = names.dictionary_encode()
         tables = coded.dictionary.to_pylist()
         codes = coded.indices.to_numpy()
         operations = shown["OPERATION_CODE"].to_numpy()
-        groups: list[EventGroup] = []
         relations = [structures[name] for name in tables if name in structures]
         for number, name in enumerate(tables):
             if name not in structures:
@@ -67,18 +85,16 @@ class Decoder:
                 index = np.flatnonzero((codes == number) & (operations == operation))
                 if not len(index) or self._options.skips(OPERATIONS[kind]):
                     continue
-                relation = relations.index(structures[name])
                 changes = RowChanges(
                     rows.select(index),
-                    index,
+                    index * WIDTH + CHANGES,
                     np.full(len(index), kind, np.uint8),
-                    np.full(len(index), relation),
+                    np.full(len(index), relations.index(structures[name])),
                     relations,
                 )
-                groups += self._groups(changes, kind, structures[name])
-        return self._make_version.assemble(groups)
+                yield self._part(changes, structures[name])
 
-    def _groups(self, changes: RowChanges, kind: int, structure: TableStructure) -> Iterator[EventGroup]:
+    def _part(self, changes: RowChanges, structure: TableStructure) -> _Part:
         read = StatementReader([column.name for column in structure.columns]).read(changes.rows.statement)
         if read.problems:
             problem = next(iter(read.problems.values()))
@@ -86,11 +102,52 @@ class Decoder:
         names = TableNames.of(structure, self._options)
         source = changes.source(self._options.topic_prefix, names, self._with_statements)
         rows = Rows(changes, self._make_version(structure), names, source, {})
-        old = None if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
-        new = None if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
-        if old is None and new is not None:
-            yield from self._events.inserts(rows, new)
-        elif new is None and old is not None:
-            yield from self._events.deletes(rows, old, complete=True)
-        elif old is not None and new is not None:
-            yield from self._events.updates(rows, old, new, complete=True)
+        kind = int(changes.kind[0])
+        old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
+        new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
+        return _Part(rows, structure, kind, old, new)
+
+    def _metadata(self, rows: CommittedRows, parts: Sequence[_Part]) -> TransactionMetadata:
+        counts, table = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        tables: list[str] = []
+        for part in parts:
+            name = part.structure.full_name
+            if name not in tables:
+                tables.append(name)
+            place = part.rows.changes.order // WIDTH
+            counts[place] = part.counts(self._events)
+            table[place] = tables.index(name)
+        return TransactionMetadata(self._options, rows, counts, table, tables)
+
+
+@dataclass
+class _Part:
+    """Changes of a table, of one kind, with the values of their rows.
+
+    Attributes:
+        rows: the changes.
+        structure: the table.
+        kind: ``changes.changes.INSERT`` ….
+        old: the rows before; empty for inserts.
+        new: the rows after; empty for deletes.
+    """
+
+    rows: Rows[RowChanges]
+    structure: TableStructure
+    kind: int
+    old: Sequence[RawColumn]
+    new: Sequence[RawColumn]
+
+    def counts(self, events: ChangeEvents) -> Numbers:
+        """Return how many events each change makes, without tombstones, shape (changes,)."""
+        if self.kind != UPDATE:
+            return np.ones(len(self.rows), np.int64)
+        return events.update_counts(self.rows.version, self.old, self.new, complete=True)
+
+    def events(self, events: ChangeEvents) -> Iterator[EventGroup]:
+        """Yield the events."""
+        if self.kind == INSERT:
+            return events.inserts(self.rows, self.new)
+        if self.kind == DELETE:
+            return events.deletes(self.rows, self.old, complete=True)
+        return events.updates(self.rows, self.old, self.new, complete=True)

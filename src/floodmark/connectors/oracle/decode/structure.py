@@ -49,6 +49,11 @@ class TableStructure:
         return self.definition.name
 
     @property
+    def full_name(self) -> str:
+        """The table's name with its database and schema."""
+        return f"{self.definition.database}.{self.schema}.{self.table}"
+
+    @property
     def columns(self) -> Sequence[Column]:
         """The columns in the order of rows."""
         return self.definition.columns
