@@ -83,7 +83,8 @@ class Decoder:
                 continue
             for operation, kind in _KINDS.items():
                 index = np.flatnonzero((codes == number) & (operations == operation))
-                if not len(index) or self._options.skips(OPERATIONS[kind]):
+                # An update that changes the key makes a delete and a create, so updates are skipped later.
+                if not len(index) or (kind != UPDATE and self._options.skips(OPERATIONS[kind])):
                     continue
                 changes = RowChanges(
                     rows.select(index),
