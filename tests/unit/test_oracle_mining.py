@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -209,10 +210,10 @@ def rows(*given: dict[str, object]) -> pa.Table:
     return pa.Table.from_pylist([{**defaults, "SCN": scn, **row} for scn, row in enumerate(given, 1)], schema)
 
 
-A, B, LOST = "0a000100000000bb", "0a000100000000cc", "0a000100ffffffff"
+A, B, LOST, NONE = "0a000100000000bb", "0a000100000000cc", "0a000100ffffffff", "0" * 16
 
 
-def row(operation: Operation, xid: str, row_id: str = "none", **more: object) -> dict[str, object]:
+def row(operation: Operation, xid: str | None, row_id: str = "none", **more: object) -> dict[str, object]:
     return {"OPERATION_CODE": int(operation), "XID": xid, "ROW_ID": row_id, "SQL_REDO": row_id, **more}
 
 
@@ -236,6 +237,39 @@ def test_a_rollback_whose_transaction_is_only_partly_named() -> None:
         row(Operation.COMMIT, A),
     ]
     assert not list(transactions.add(rows(*given)))
+
+
+def test_a_commit_whose_transaction_is_only_partly_named() -> None:
+    given = [row(Operation.START, A), row(Operation.INSERT, A, "r1"), row(Operation.COMMIT, LOST)]
+    for cut in range(len(given)):
+        assert sorted_into_transactions(rows(*given), [cut]) == [(A, ["r1"])]
+
+
+def test_a_change_whose_transaction_is_only_partly_named() -> None:
+    given = [
+        row(Operation.INSERT, A, "r1"),
+        row(Operation.UPDATE, LOST, "r2"),
+        row(Operation.INSERT, A, "r3"),
+        row(Operation.COMMIT, A),
+    ]
+    for cut in range(len(given)):
+        assert sorted_into_transactions(rows(*given), [cut]) == [(A, ["r1", "r2", "r3"])]
+
+
+@pytest.mark.parametrize("xid", [None, NONE])
+def test_what_belongs_to_no_transaction_holds_nothing_back(xid: str | None) -> None:
+    transactions = OpenTransactions(MemoryStore())
+    given = [
+        row(Operation.START, xid),
+        row(Operation.INSERT, xid, "nobody's"),
+        row(Operation.MISSING_SCN, xid, INFO="gap"),
+        row(Operation.INSERT, A, "r1"),
+    ]
+    assert not list(transactions.add(rows(*given)))
+    assert transactions.oldest_scn == len(given)
+    (found,) = transactions.add(rows(row(Operation.COMMIT, A)))
+    assert isinstance(found, Committed)
+    assert found.xid == A
 
 
 def test_a_rollback_that_may_mean_several_transactions_changes_nothing() -> None:

@@ -1,8 +1,9 @@
 """Sorts rows of ``V$LOGMNR_CONTENTS`` into transactions, and returns these when they are committed.
 
 The rows come as they were written: those of several transactions mixed, and before it is known which of these will be
-committed. Debezium's ``BufferedLogMinerStreamingChangeEventSource`` decides in the same way where LogMiner has lost a
-part of a transaction's identifier.
+committed. Where LogMiner has lost the last part of an identifier, the rest, which is the transaction's slot, still
+names it: no two open transactions share a slot. Debezium's ``BufferedLogMinerStreamingChangeEventSource`` uses that
+for inverse rows and rollbacks only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
@@ -23,6 +25,8 @@ log = get_logger(__name__)
 
 UNKNOWN_SEQUENCE = "ffffffff"
 """The end of an identifier whose last part LogMiner has lost."""
+NO_TRANSACTION = "0" * 16
+"""The identifier of rows that belong to no transaction; it may be null, too."""
 _PREFIX = 8
 _ENDS = (Operation.COMMIT, Operation.ROLLBACK, Operation.REPLICATION_MARKER)
 _NOTICED = (Operation.START, *_ENDS, Operation.DDL, Operation.MISSING_SCN, Operation.UNSUPPORTED)
@@ -117,7 +121,9 @@ class OpenTransactions:
         batch = _Batch(rows)
         for place in batch.noticed.tolist():
             operation, xid = Operation(int(batch.operations[place])), batch.names[batch.codes[place]]
-            if operation == Operation.START:
+            if operation in CHANGES:
+                self._assign(batch, xid, place)
+            elif operation == Operation.START and xid != NO_TRANSACTION:
                 # It is read again, so what was known of it comes again, too.
                 self._forget(xid)
                 batch.skip(xid, place)
@@ -129,18 +135,15 @@ class OpenTransactions:
                 if found is not None:
                     yield found
                     self._forget(found.xid)
-            elif operation in CHANGES:
-                self._undo(batch, xid, place)
-            else:
+            elif operation != Operation.START:
                 _tell(rows.slice(place, 1), operation)
         for xid in batch.names:
-            if not xid.endswith(UNKNOWN_SEQUENCE):
-                self._keep(batch, xid, len(rows))
+            self._keep(batch, xid, len(rows))
 
     def _ended(self, batch: _Batch, xid: str, place: int, operation: Operation) -> Committed | None:
         if xid.endswith(UNKNOWN_SEQUENCE):
             alike = self._alike(batch, xid, place)
-            if len(alike) != 1 or operation == Operation.COMMIT:
+            if len(alike) != 1:
                 log.warning("transaction_is_not_known", transaction=xid, operation=operation.name, alike=len(alike))
                 return None
             xid = alike[0]
@@ -156,33 +159,35 @@ class OpenTransactions:
         start = self._started.get(xid, int(batch.scns[place]))
         return Committed(xid, start, batch.rows.slice(place, 1), changes)
 
-    def _undo(self, batch: _Batch, xid: str, place: int) -> None:
-        """Add an inverse row to the transaction that it belongs to, of whose identifier only the beginning is known."""
-        row_id = batch.rows["ROW_ID"][place].as_py()
-        for one in self._alike(batch, xid, place):
-            self._keep(batch, one, place)
-            if any(row_id in piece["ROW_ID"].to_pylist() for piece in self._store.pieces(one)):
-                self._store.keep(one, batch.rows.slice(place, 1))
-                self._undoes.add(one)
-                return
-        log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
+    def _assign(self, batch: _Batch, xid: str, place: int) -> None:
+        """Add a change to the transaction that it belongs to, of whose identifier only the beginning is known."""
+        row = batch.rows.slice(place, 1)
+        owners = [] if xid == NO_TRANSACTION else self._alike(batch, xid, place)
+        if len(owners) > 1 and batch.inverse[place]:
+            owners = [one for one in owners if any(_changes_row_of(piece, row) for piece in self._store.pieces(one))]
+        if len(owners) != 1:
+            log.warning("transaction_is_not_known", transaction=xid, operation="change", alike=len(owners))
+            return
+        self._add(owners[0], row, bool(batch.inverse[place]))
 
     def _alike(self, batch: _Batch, xid: str, place: int) -> list[str]:
         """Return the open transactions that an identifier without its last part may mean."""
         for one in batch.names:
-            if one[:_PREFIX] == xid[:_PREFIX] and not one.endswith(UNKNOWN_SEQUENCE):
+            if one[:_PREFIX] == xid[:_PREFIX]:
                 self._keep(batch, one, place)
         return sorted(one for one in self._started if one[:_PREFIX] == xid[:_PREFIX])
 
     def _keep(self, batch: _Batch, xid: str, before: int) -> None:
         """Move a transaction's changes before a row from the batch to the store."""
         taken = batch.take(xid, before)
-        if not len(taken):
-            return
-        self._started.setdefault(xid, int(batch.scns[taken[0]]))
-        if batch.inverse[taken].any():
+        if len(taken):
+            self._started.setdefault(xid, int(batch.scns[taken[0]]))
+            self._add(xid, batch.rows.take(pa.array(taken)), bool(batch.inverse[taken].any()))
+
+    def _add(self, xid: str, rows: pa.Table, undoes: bool) -> None:
+        if undoes:
             self._undoes.add(xid)
-        self._store.keep(xid, batch.rows.take(pa.array(taken)))
+        self._store.keep(xid, rows)
 
     def _changes(self, xid: str) -> Sequence[pa.Table]:
         pieces = self._store.pieces(xid)
@@ -251,11 +256,11 @@ class _Batch:
         self.operations = rows["OPERATION_CODE"].to_numpy()
         self.scns = rows["SCN"].to_numpy()
         self.inverse = rows["ROLLBACK"].to_numpy() != 0
-        coded = rows["XID"].combine_chunks().dictionary_encode()
+        coded = rows["XID"].combine_chunks().fill_null(NO_TRANSACTION).dictionary_encode()
         self.codes = coded.indices.to_numpy()
         self.names: list[str] = coded.dictionary.to_pylist()
         changes = np.isin(self.operations, CHANGES)
-        lost = np.array([name.endswith(UNKNOWN_SEQUENCE) for name in self.names], np.bool_)
+        lost = np.array([name == NO_TRANSACTION or name.endswith(UNKNOWN_SEQUENCE) for name in self.names], np.bool_)
         unknown = changes & lost[self.codes] if len(rows) else changes
         self.noticed = np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown)
         places = np.flatnonzero(changes & ~unknown)
@@ -277,6 +282,12 @@ class _Batch:
     def skip(self, xid: str, before: int) -> None:
         """Leave out a transaction's changes before a row."""
         self.take(xid, before)
+
+
+def _changes_row_of(rows: pa.Table, row: pa.Table) -> bool:
+    """Return whether any of the rows changes the row of a table that another one does."""
+    found: bool = pc.any(pc.equal(rows["ROW_ID"], row["ROW_ID"][0])).as_py()
+    return found
 
 
 def _tell(row: pa.Table, operation: Operation) -> None:
