@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import socketserver
-import threading
 from datetime import timedelta
 from decimal import Decimal
-from types import TracebackType
 from typing import Any
 
 from tests.support.oracle.errors import OracleError
 from tests.support.oracle.fronts import jdbc_metadata
+from tests.support.oracle.fronts.front import Front, Served
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.types import OracleType
 from tests.support.oracle.model.values import moment, number_text
@@ -28,7 +27,7 @@ from tests.support.oracle.sql.result import Result
 from tests.support.oracle.sql.session import Session
 
 
-class JsonServer:
+class JsonServer(Front[Served]):
     """Serves a database; use it as a context manager.
 
     Args:
@@ -36,35 +35,11 @@ class JsonServer:
     """
 
     def __init__(self, database: OracleDatabase) -> None:
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.database = database
-        self._thread = threading.Thread(target=self._server.serve_forever, name="oracle json", daemon=True)
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self._server.server_address[1])
-
-    def __enter__(self) -> JsonServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    database: OracleDatabase
+        super().__init__(Served(("127.0.0.1", 0), _Handler), database)
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    server: _Server
+    server: Served
 
     def handle(self) -> None:
         database = self.server.database

@@ -6,13 +6,12 @@ import socket
 import socketserver
 import ssl
 import struct
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from tests.support.oracle.errors import OracleError
+from tests.support.oracle.fronts.front import Front, Served
 from tests.support.oracle.fronts.tns.login import Login
 from tests.support.oracle.fronts.tns.messages import Reader, number, with_length
 from tests.support.oracle.fronts.tns.results import described, row
@@ -38,7 +37,15 @@ VERSION = b"Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - stand-in
 VERSION_NUMBER = 0x13160000
 
 
-class TnsServer:
+class _Server(Served):
+    tls: ssl.SSLContext | None = None
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self.open: set[_Handler] = set()
+        super().__init__(address, handler)
+
+
+class TnsServer(Front[_Server]):
     """Serves a database; use it as a context manager.
 
     Args:
@@ -48,15 +55,8 @@ class TnsServer:
     """
 
     def __init__(self, database: OracleDatabase, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
-        self._server = _Server(("127.0.0.1", port), _Handler)
-        self._server.database = database
+        super().__init__(_Server(("127.0.0.1", port), _Handler), database)
         self._server.tls = tls
-        self._thread = threading.Thread(target=self._server.serve_forever, name="oracle tns", daemon=True)
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self._server.server_address[1])
 
     def cut_connections(self) -> None:
         """Cut all connections, as a server that crashes does."""
@@ -67,29 +67,6 @@ class TnsServer:
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._server.open)
-
-    def __enter__(self) -> TnsServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self.cut_connections()
-        self._server.server_close()
-        self._thread.join()
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    database: OracleDatabase
-    tls: ssl.SSLContext | None = None
-
-    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
-        self.open: set[_Handler] = set()
-        super().__init__(address, handler)
 
 
 @dataclass
