@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from floodmark.connectors.oracle.mining.operations import LARGE_OBJECTS, ROW_CHANGES, Operation
 from floodmark.connectors.oracle.mining.sql import constant, is_none_of, is_one_of
 
 BUILT_IN = (
@@ -26,8 +27,8 @@ COLUMNS = (
 """The columns that are always read, in this order."""
 TRACKED = ("START_TIMESTAMP", "COMMIT_TIMESTAMP", "RS_ID", "USERNAME", "CLIENT_ID")
 """The columns that options can leave out."""
-_CHANGES, _STARTS_AND_ENDS, _OTHERS, _DDL = (1, 2, 3), (6, 7, 36), (27, 34, 255), 5
-_LARGE_OBJECTS = (9, 10, 11, 29, 68, 70, 71, 91, 92, 93)
+_STARTS_AND_ENDS = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
+_OTHERS = (Operation.REPLICATION_MARKER, Operation.MISSING_SCN, Operation.UNSUPPORTED)
 _NO_INTERNAL_DDL = "OPERATION_CODE = 5 AND INFO NOT LIKE 'INTERNAL DDL%'"
 _NO_LOGS_OF_VIEWS = "TABLE_NAME NOT LIKE 'MLOG$%'"
 """Materialized views have logs of their own."""
@@ -106,8 +107,8 @@ def _query(chosen: ContentsFilter, condition: _Condition) -> str:
 
 
 def _operations(chosen: ContentsFilter, markers: bool) -> list[int]:
-    large = _LARGE_OBJECTS if chosen.large_objects else ()
-    return sorted([*_CHANGES, *(_STARTS_AND_ENDS if markers else ()), *_OTHERS, *large])
+    large = LARGE_OBJECTS if chosen.large_objects else ()
+    return sorted([*ROW_CHANGES, *(_STARTS_AND_ENDS if markers else ()), *_OTHERS, *large])
 
 
 def _buffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:
@@ -122,7 +123,7 @@ def _buffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:
 
 
 def _unbuffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:
-    codes = ",".join(map(str, sorted([*operations, _DDL])))
+    codes = ",".join(map(str, sorted([*operations, Operation.DDL])))
     return " AND ".join(
         [
             f"(COMMIT_SCN >= ? AND COMMIT_SCN < ? OR (COMMIT_SCN IS NULL AND {_DDL_INFO}))",

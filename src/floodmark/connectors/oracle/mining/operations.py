@@ -30,10 +30,8 @@ class Operation(IntEnum):
     UNSUPPORTED = 255
 
 
-CHANGES = (
-    Operation.INSERT,
-    Operation.DELETE,
-    Operation.UPDATE,
+ROW_CHANGES = (Operation.INSERT, Operation.DELETE, Operation.UPDATE)
+LARGE_OBJECTS = (
     Operation.SELECT_LOB_LOCATOR,
     Operation.LOB_WRITE,
     Operation.LOB_TRIM,
@@ -45,4 +43,6 @@ CHANGES = (
     Operation.WRITE_32K,
     Operation.END_32K,
 )
+"""The parts of values that LogMiner shows apart from their rows."""
+CHANGES = (*ROW_CHANGES, *LARGE_OBJECTS)
 """What belongs to the changes of a transaction."""
