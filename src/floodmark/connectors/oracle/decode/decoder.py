@@ -45,6 +45,7 @@ class Decoder:
         self._make_version = make_version
         self._with_statements = with_statements
         self._events = ChangeEvents(options)
+        self._readers: dict[tuple[str, ...], StatementReader] = {}
 
     def decode(
         self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]
@@ -96,7 +97,7 @@ class Decoder:
                 yield self._part(changes, structures[name])
 
     def _part(self, changes: RowChanges, structure: TableStructure) -> _Part:
-        read = StatementReader([column.name for column in structure.columns]).read(changes.rows.statement)
+        read = self._reader(structure).read(changes.rows.statement)
         if read.problems:
             problem = next(iter(read.problems.values()))
             raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
@@ -107,6 +108,13 @@ class Decoder:
         old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
         new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
         return _Part(rows, structure, kind, old, new)
+
+    def _reader(self, structure: TableStructure) -> StatementReader:
+        """Return the reader of a table's statements, which knows what it has scanned of earlier ones."""
+        names = tuple(column.name for column in structure.columns)
+        if names not in self._readers:
+            self._readers[names] = StatementReader(names)
+        return self._readers[names]
 
     def _metadata(self, rows: CommittedRows, parts: Sequence[_Part]) -> TransactionMetadata:
         counts, table = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
