@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
 
 import numpy as np
 import pyarrow as pa
 
-from floodmark.capture.spool import Piece, Spooled, TransactionSpool
+from floodmark.capture.spool import Piece, TransactionSpool
+from floodmark.capture.spool_files import StoredPiece
+from floodmark.connectors.oracle.mining.pieces import Pieces
 from floodmark.connectors.oracle.position import Position
 
 _ONE_RECORD = np.zeros(1, np.uint32)
@@ -36,34 +37,14 @@ class SpooledRows:
     def pieces(self, xid: str) -> Sequence[pa.Table]:
         """Return the rows of a transaction as they were added; each is read when it is asked for."""
         found = self._spool.get(bytes.fromhex(xid))
-        return [] if found is None else _Pieces(self._spool, found, range(len(found.pieces)), self._schema)
+        if found is None:
+            return []
+        return Pieces(range(len(found.pieces)), lambda number: self._rows(found.pieces[number]))
 
     def drop(self, xid: str) -> None:
         """Forget the rows of a transaction."""
         self._spool.drop(bytes.fromhex(xid))
 
-
-class _Pieces(Sequence[pa.Table]):
-    def __init__(
-        self, spool: TransactionSpool, transaction: Spooled, numbers: Sequence[int], schema: pa.Schema
-    ) -> None:
-        self._spool = spool
-        self._transaction = transaction
-        self._numbers = numbers
-        self._schema = schema
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> pa.Table: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[pa.Table]: ...
-
-    def __getitem__(self, index: int | slice) -> pa.Table | Sequence[pa.Table]:
-        if isinstance(index, slice):
-            return _Pieces(self._spool, self._transaction, self._numbers[index], self._schema)
-        piece = self._spool.load(self._transaction.pieces[self._numbers[index]])
-        batch = pa.ipc.read_record_batch(pa.py_buffer(piece.payload), self._schema)
-        return pa.Table.from_batches([batch])
+    def _rows(self, stored: Piece | StoredPiece) -> pa.Table:
+        piece = self._spool.load(stored)
+        return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(piece.payload), self._schema)])

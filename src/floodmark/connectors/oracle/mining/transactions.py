@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
+from floodmark.connectors.oracle.mining.pieces import Pieces
 from floodmark.connectors.oracle.mining.undone import UndoneChanges
 from floodmark.logger import get_logger
 
@@ -202,40 +203,12 @@ class OpenTransactions:
                 masks[number] = kept
         for row_id in undone.unmatched:
             log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
-        return _Kept(pieces, sorted(masks.items()))
+        return Pieces(sorted(masks), lambda number: pieces[number].filter(pa.array(masks[number])))
 
     def _forget(self, xid: str) -> None:
         self._store.drop(xid)
         self._started.pop(xid, None)
         self._undoes.discard(xid)
-
-
-class _Kept(Sequence[pa.Table]):
-    """Pieces without what is undone.
-
-    Args:
-        pieces: all of them.
-        masks: of those in which something remains, their numbers and which rows that is.
-    """
-
-    def __init__(self, pieces: Sequence[pa.Table], masks: Sequence[tuple[int, NDArray[np.bool_]]]) -> None:
-        self._pieces = pieces
-        self._masks = masks
-
-    def __len__(self) -> int:
-        return len(self._masks)
-
-    @overload
-    def __getitem__(self, index: int) -> pa.Table: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[pa.Table]: ...
-
-    def __getitem__(self, index: int | slice) -> pa.Table | Sequence[pa.Table]:
-        if isinstance(index, slice):
-            return _Kept(self._pieces, self._masks[index])
-        number, kept = self._masks[index]
-        return self._pieces[number].filter(pa.array(kept))
 
 
 class _Batch:
