@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from floodmark.codecs.arrays import Mask, as_mask, byte_at, int64_like, int64_values, mapped, without
 from floodmark.codecs.calendar import INT64_MAX, INT64_MIN
 from floodmark.codecs.codec import Codec, Settings, bare, quoted, semantic, unchanged
-from floodmark.codecs.time_units import DEBEZIUM
+from floodmark.codecs.time_units import DEBEZIUM, MICROS_DIGITS
 
-MAX_DIGITS = 6
 _TIME = r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)(?P<fraction>\.\d+)?$"
 _UNITS = {"years": "y", "months": "m", "days": "d"}
 _DAYS_PER_MONTH = 30.4375
@@ -98,7 +97,7 @@ def _parts(text: pa.StringArray) -> Parts:
     columns["sign"][rows] = np.where(first[is_time] == ord("-"), -1, 1)
     for index, name in enumerate(("hours", "minutes", "seconds")):
         columns[name][rows] = _integers(time.field(index))
-    fraction = pc.ascii_rpad(time.field(3), 1 + MAX_DIGITS, "0")
+    fraction = pc.ascii_rpad(time.field(3), 1 + MICROS_DIGITS, "0")
     columns["micros"][rows] = _integers(pc.utf8_slice_codeunits(fraction, 1))
     return Parts(**columns)
 
@@ -153,5 +152,5 @@ def _iso(text: pa.StringArray) -> pa.StringArray:
 
 def _fractions(micros: Numbers) -> pa.StringArray:
     """Return the decimal point and the significant digits after it; nothing for 0."""
-    digits = pc.ascii_lpad(pa.array(micros).cast(pa.string()), MAX_DIGITS, "0")
+    digits = pc.ascii_lpad(pa.array(micros).cast(pa.string()), MICROS_DIGITS, "0")
     return pc.ascii_rtrim(pc.binary_join_element_wise("", digits, "."), "0.")

@@ -13,6 +13,8 @@ from floodmark.codecs.arrays import replaced, valid
 
 DEBEZIUM = "io.debezium.time."
 CONNECT = "org.apache.kafka.connect.data."
+MICROS_DIGITS = 6
+"""Digits of a second's fraction in microseconds."""
 
 
 @dataclass(frozen=True)

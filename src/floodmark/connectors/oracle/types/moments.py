@@ -11,6 +11,7 @@ from floodmark.codecs.calendar import INT64_MAX
 from floodmark.codecs.codec import Codec, bare, quoted, semantic
 from floodmark.codecs.time_units import (
     DEBEZIUM,
+    MICROS_DIGITS,
     TIMESTAMP_CONNECT,
     TIMESTAMP_MS,
     TIMESTAMP_NS,
@@ -24,7 +25,7 @@ from floodmark.connectors.oracle.types.settings import OracleSettings
 
 _MICROS = pa.timestamp("us")
 _MICROS_WIDTH = len("2026-01-02 13:04:05.123456")
-_MILLIS_DIGITS, _MICROS_DIGITS = 3, 6
+_MILLIS_DIGITS = 3
 _NANOS_LIMIT = INT64_MAX // 1000
 _EPOCH = "1970-01-01T00:00:00Z"
 
@@ -51,7 +52,7 @@ def _unit(digits: int, mode: str) -> Unit:
         return TIMESTAMP_CONNECT
     if mode == "microseconds":
         return TIMESTAMP_US
-    if mode == "nanoseconds" or digits > _MICROS_DIGITS:
+    if mode == "nanoseconds" or digits > MICROS_DIGITS:
         return TIMESTAMP_NS
     return TIMESTAMP_MS if digits <= _MILLIS_DIGITS else TIMESTAMP_US
 

@@ -29,6 +29,7 @@ from floodmark.codecs.codec import Codec, Settings, bare, quoted, semantic, unch
 from floodmark.codecs.time_units import (
     CONNECT,
     DEBEZIUM,
+    MICROS_DIGITS,
     TIME_CONNECT,
     TIME_MS,
     TIME_NS,
@@ -42,8 +43,6 @@ from floodmark.codecs.time_units import (
 )
 from floodmark.events.connect_schema import ConnectSchema
 
-MAX_DIGITS = 6
-
 _DATE_WIDTH = 10
 _EPOCH_DATE = "1970-01-01"
 _MIDNIGHT = "24:00:00"
@@ -53,7 +52,7 @@ _INFINITE_NANOS = {"infinity": calendar.INT64_MAX, "-infinity": calendar.INT64_M
 
 def digits_of(modifier: int) -> int:
     """Return the number of fractional digits of a second for a type modifier."""
-    return modifier if 0 <= modifier <= MAX_DIGITS else MAX_DIGITS
+    return modifier if 0 <= modifier <= MICROS_DIGITS else MICROS_DIGITS
 
 
 def date(settings: Settings) -> Codec:
